@@ -1,0 +1,82 @@
+"""Content identifiers, strictly: one spelling for each, sha2-256 only (P3)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from multiformats import CID as _CID
+
+from capdex.errors import InvalidInput
+
+MAX_CID_CHARS = 128
+RAW: Final = "raw"
+DAG_PB: Final = "dag-pb"
+
+
+@dataclass(frozen=True, slots=True)
+class Cid:
+    """An accepted CID; `digest` is its 32-byte sha2-256."""
+
+    text: str
+    version: int
+    codec: str
+    digest: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Cid:
+        """Parse a CIDv1 (base32 lower case; raw or dag-pb) or a CIDv0; raises InvalidInput.
+
+        py-multiformats is lenient (upper case, paths, trailing bytes, identity), so whatever it
+        reads must also be written back as the same text.
+        """
+        if not text.isascii() or not text.isalnum() or len(text) > MAX_CID_CHARS:
+            raise _refusal(text, "a CID is at most 128 ASCII letters and digits, no path")
+        try:
+            cid = _CID.decode(text)
+            version, codec = int(cid.version), str(cid.codec.name)
+            function, digest, spelling = str(cid.hashfun.name), bytes(cid.raw_digest), str(cid)
+        except Exception as error:  # noqa: BLE001 - whatever the library raises, it is no CID
+            raise _refusal(text, f"it does not decode: {str(error)[:120]}") from None
+        if spelling != text:
+            raise _refusal(text, f"its one spelling is {spelling[:80]}")
+        if codec not in (RAW, DAG_PB):
+            raise _refusal(text, f"its codec is {codec}, not raw or dag-pb")
+        if version == 1 and not text.startswith("b"):
+            raise _refusal(text, "a CIDv1 is written in base32 lower case")
+        if function != "sha2-256" or len(digest) != 32:
+            raise _refusal(text, f"its hash is {function} of {len(digest)} bytes, not sha2-256")
+        return cls(text, version, codec, digest)
+
+    @classmethod
+    def raw(cls, digest: bytes) -> Cid:
+        """The raw CIDv1 of a 32-byte sha2-256 digest: the one form our contract takes."""
+        if len(digest) != 32:
+            raise ValueError("a sha2-256 digest has 32 bytes")
+        return cls(_base32(b"\x01\x55\x12\x20" + digest), 1, RAW, digest)
+
+    @classmethod
+    def of(cls, data: bytes) -> Cid:
+        """The raw CIDv1 of these bytes as one block."""
+        return cls.raw(hashlib.sha256(data).digest())
+
+    def matches(self, block: bytes) -> bool:
+        """Whether `block` is the block this CID names (for dag-pb: the root block)."""
+        return hashlib.sha256(block).digest() == self.digest
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _base32(data: bytes) -> str:
+    return "b" + base64.b32encode(data).decode("ascii").rstrip("=").lower()
+
+
+def _refusal(text: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{text[:80]!r} is not an accepted CID",
+        why=why,
+        fix="use the raw CIDv1 of the file, as capdex publish prints it",
+    )

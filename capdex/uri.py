@@ -1,0 +1,92 @@
+"""Capability URIs and names (P1): `did:nuwa:cap:<name>[@<selector>]`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eth_hash.auto import keccak
+
+from capdex.errors import InvalidInput
+from capdex.version import Version, VersionRange, parse_selector
+
+PREFIX = "did:nuwa:cap:"
+MIN_NAME_CHARS = 2
+MAX_NAME_CHARS = 64  # fits a DNS label and two storage slots
+MAX_URI_CHARS = 512  # a range may be long; nothing longer is ever meant
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", re.ASCII)
+_SKELETON = str.maketrans({"-": None, "0": "o", "1": "l", "i": "l"})
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it follows P1, else raise InvalidInput."""
+    if not MIN_NAME_CHARS <= len(name) <= MAX_NAME_CHARS or not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{name[:80]!r} is not a capability name",
+            why="a name is 2 to 64 of a-z, 0-9 and single inner hyphens, and starts with a letter",
+            fix="pick a name like weather-reporter",
+        )
+    return name
+
+
+def skeleton(name: str) -> str:
+    """What a name looks like: two names with one skeleton cannot both exist (P1)."""
+    return name.translate(_SKELETON)
+
+
+def name_id(name: str) -> bytes:
+    """The 32-byte id of a name on chain: keccak256 of its text."""
+    return keccak(name.encode("ascii"))
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityURI:
+    """A parsed capability URI; `selector` None means the latest release.
+
+    Raises InvalidInput from `parse` for anything that is not a capability URI (NIP-7, Terminology).
+    """
+
+    name: str
+    selector: Version | VersionRange | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> CapabilityURI:
+        """Parse `did:nuwa:cap:name`, `…@1.2.3` (exact) or `…@^1.2` (a range, npm grammar)."""
+        if len(text) > MAX_URI_CHARS:
+            raise InvalidInput(f"a capability URI has at most {MAX_URI_CHARS} characters")
+        if not text.startswith(PREFIX):
+            raise InvalidInput(
+                f"{text[:80]!r} is not a capability URI",
+                why=f"a capability URI starts with {PREFIX}",
+                fix=f"write {PREFIX}<name> or {PREFIX}<name>@<version or range>",
+            )
+        name, at, selector = text[len(PREFIX) :].partition("@")
+        check_name(name)
+        return cls(name, parse_selector(selector) if at else None)
+
+    @classmethod
+    def exact(cls, text: str) -> CapabilityURI:
+        """Parse a URI that must carry one exact version, as `metadata.id` and events do."""
+        uri = cls.parse(text)
+        if not isinstance(uri.selector, Version) or str(uri) != text:
+            raise InvalidInput(
+                f"{text[:80]!r} does not name one exact version",
+                fix=f"write {PREFIX}{uri.name}@1.0.0",
+            )
+        return uri
+
+    @classmethod
+    def loose(cls, text: str) -> CapabilityURI:
+        """Parse what a person types: the prefix may be left out."""
+        return cls.parse(text if text.startswith("did:") else PREFIX + text)
+
+    @property
+    def version(self) -> Version:
+        """The exact version; raises InvalidInput when the URI has none."""
+        if not isinstance(self.selector, Version):
+            raise InvalidInput(f"{self} does not name one exact version")
+        return self.selector
+
+    def __str__(self) -> str:
+        return PREFIX + self.name + ("" if self.selector is None else f"@{self.selector}")
