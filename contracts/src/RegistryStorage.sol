@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.30;
+
+import {EventLog} from "./libraries/EventLog.sol";
+import {ReleaseWord} from "./libraries/ReleaseWord.sol";
+
+/// @notice What the registry keeps, and where: all that `eth_getProof` is asked for. The layout is part of the
+/// protocol, so new state goes behind `_longSemVers`, and a base contract with state of its own is named after this
+/// one in the list of bases.
+///
+/// `k(key, slot)` is Solidity's rule for mappings, `keccak256(key ‖ slot)`, both as 32 bytes. With
+/// `nameId = keccak256(bytes(name))` and `semverId = keccak256(bytes(semver))`:
+///
+/// | what | slot |
+/// |---|---|
+/// | head and count of the log | `0` |
+/// | owner, count of releases, epoch, flags of a name | `k(nameId, 1)` |
+/// | name that has a skeleton | `k(keccak256(bytes(skeleton)), 2)`, a Solidity string |
+/// | digest of a release, zero when there is none | `k(semverId, k(nameId, 3))` |
+/// | flags and version of the release at an index | `k(index, k(nameId, 4))` |
+/// | version longer than 30 bytes at an index | `k(index, k(nameId, 5))`, a Solidity string |
+abstract contract RegistryStorage {
+    /// @notice One word: `flags (4 bytes) ‖ epoch (4) ‖ releaseCount (4) ‖ owner (20)`, most significant first.
+    /// @param owner Who may publish and yank; zero when the name is unclaimed.
+    /// @param releaseCount How many releases there are; their indices are 0 to `releaseCount - 1`.
+    /// @param epoch How often the name has changed hands. What an owner grants is keyed by it, and so ends with it.
+    /// @param flags Marks on the name itself, none so far.
+    struct NameRecord {
+        address owner;
+        uint32 releaseCount;
+        uint32 epoch;
+        uint32 flags;
+    }
+
+    /// @dev Slot 0: `head (24 bytes) ‖ count (8)`.
+    EventLog.Log internal _log;
+
+    /// @dev Slot 1, by name id.
+    mapping(bytes32 nameId => NameRecord) internal _names;
+
+    /// @dev Slot 2, by the hash of the skeleton.
+    mapping(bytes32 skeletonId => string name) internal _nameOfSkeleton;
+
+    /// @dev Slot 3, by name id and hash of the version. Never zero for a release that exists.
+    mapping(bytes32 nameId => mapping(bytes32 semverId => bytes32 sha256)) internal _digests;
+
+    /// @dev Slot 4, by name id and index. Never zero for a release that exists.
+    mapping(bytes32 nameId => mapping(uint256 index => ReleaseWord word)) internal _releases;
+
+    /// @dev Slot 5, by name id and index; empty when the version fits into its release word.
+    mapping(bytes32 nameId => mapping(uint256 index => string semver)) internal _longSemVers;
+}

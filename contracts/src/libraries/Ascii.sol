@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.30;
+
+/// @notice Single characters of a string in calldata.
+library Ascii {
+    uint256 internal constant HYPHEN = 0x2d;
+    uint256 internal constant DOT = 0x2e;
+    uint256 internal constant ZERO = 0x30;
+
+    /// @notice Returns the byte at `index`, or zero beyond the end of the string.
+    function at(string calldata text, uint256 index) internal pure returns (uint256 char) {
+        assembly ("memory-safe") {
+            char := mul(lt(index, text.length), byte(0, calldataload(add(text.offset, index))))
+        }
+    }
+
+    /// @dev In these, a character below the range wraps round to a huge number: one comparison serves both ends.
+    function isDigit(uint256 char) internal pure returns (bool) {
+        unchecked {
+            return char - 0x30 < 10;
+        }
+    }
+
+    function isLower(uint256 char) internal pure returns (bool) {
+        unchecked {
+            return char - 0x61 < 26;
+        }
+    }
+
+    function isLetter(uint256 char) internal pure returns (bool) {
+        return isLower(char | 0x20); // one bit is all that separates `A` from `a`
+    }
+}
