@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from multiformats import CID as _CID
+from multiformats.cid import CID as _CID
 
 from capdex.errors import InvalidInput
 
@@ -36,8 +36,8 @@ class Cid:
             raise _refusal(text, "a CID is at most 128 ASCII letters and digits, no path")
         try:
             cid = _CID.decode(text)
-            version, codec = int(cid.version), str(cid.codec.name)
-            function, digest, spelling = str(cid.hashfun.name), bytes(cid.raw_digest), str(cid)
+            version, codec = int(cid.version), str(cid.codec_name)
+            function, digest, spelling = str(cid.hash.name), bytes(cid.hash.digest), str(cid)
         except Exception as error:  # noqa: BLE001 - whatever the library raises, it is no CID
             raise _refusal(text, f"it does not decode: {str(error)[:120]}") from None
         if spelling != text:

@@ -1,0 +1,1 @@
+"""chain + IPFS -> rows: the only writer of the index."""

@@ -1,0 +1,1 @@
+"""Authoring and publishing: scaffold, validate, sign, upload, send, wait."""
