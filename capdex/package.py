@@ -8,13 +8,13 @@ is a pure function of the bytes and the announcement.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
-from capdex import manifest as manifest_
-from capdex import signing
+from capdex import did, signing
+from capdex import manifest as manifests
 from capdex.cid import RAW, Cid
-from capdex.errors import InvalidInput, VerificationFailure
+from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.events import Announcement
 from capdex.manifest import Manifest
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
@@ -22,7 +22,7 @@ from capdex.uri import CapabilityURI
 
 RULES_VERSION: Final = 1  # raised whenever the same bytes could get another verdict
 
-_MINT = object()
+_MINT: Final = object()  # known to this module alone: what makes a VerifiedPackage a proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,14 @@ class VerifiedPackage:
     """A package whose every check held. Only `judge` makes one."""
 
     announcement: Announcement
-    uri: CapabilityURI
     manifest: Manifest
     signer: str
     checks: tuple[Check, ...]
     problems: tuple[Problem, ...]
     data: bytes
-    mint: object
+    mint: object = field(repr=False, compare=False)
 
-    verdict: Final = Verdict.VERIFIED
-    reason: Final = None
+    verdict: ClassVar[Verdict] = Verdict.VERIFIED
 
     def __post_init__(self) -> None:
         if self.mint is not _MINT:
@@ -63,7 +61,7 @@ class VerifiedPackage:
 class RejectedPackage:
     """A package that is not verified, with its verdict and the reason why.
 
-    `manifest` and `signer` are there as far as the bytes could be read and are claims only.
+    `manifest` and `signer` are there as far as the bytes could be read; they are claims only.
     """
 
     announcement: Announcement
@@ -74,7 +72,7 @@ class RejectedPackage:
     problems: tuple[Problem, ...] = ()
     manifest: Manifest | None = None
     signer: str | None = None
-    data: bytes | None = None
+    data: bytes | None = field(default=None, repr=False)
 
     def failure(self) -> VerificationFailure:
         """This rejection as the error that `verify` raises."""
@@ -88,3 +86,187 @@ class RejectedPackage:
                 "problems": [problem.to_json() for problem in self.problems],
             },
         )
+
+
+class _Rejection(Exception):
+    """Ends a judgement early; never leaves this module."""
+
+    def __init__(self, verdict: Verdict, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.verdict, self.reason, self.message = verdict, reason, message
+
+
+class _Judgement:
+    """The checks passed so far: what a rejection or a verified package is made from."""
+
+    def __init__(self, announcement: Announcement) -> None:
+        self.announcement = announcement
+        self.checks: list[Check] = []
+
+    def hold(
+        self,
+        name: str,
+        held: bool,
+        verdict: Verdict,
+        reason: Reason,
+        message: str,
+        *,
+        detail: str = "",
+    ) -> None:
+        self.checks.append(Check(name, held, detail if held else message))
+        if not held:
+            raise _Rejection(verdict, reason, message)
+
+    def refuse(self, name: str, verdict: Verdict, reason: Reason, message: str) -> _Rejection:
+        self.checks.append(Check(name, False, message))
+        return _Rejection(verdict, reason, message)
+
+
+def precheck(announcement: Announcement) -> RejectedPackage | None:
+    """Judge an announcement by itself, before anything is fetched: None if it may go on."""
+    judgement = _Judgement(announcement)
+    try:
+        _check_announcement(judgement)
+    except _Rejection as no:
+        return RejectedPackage(
+            announcement, no.verdict, no.reason, no.message, tuple(judgement.checks)
+        )
+    return None
+
+
+def judge(announcement: Announcement, data: bytes) -> VerifiedPackage | RejectedPackage:
+    """Judge the bytes of one announced release (P3-P6); never raises on content."""
+    judgement = _Judgement(announcement)
+    reading = manifests.Reading(None, ())
+    signer: str | None = None
+    try:
+        _check_announcement(judgement)
+        _check_bytes(judgement, data)
+        reading = manifests.read(data)
+        manifest = _check_manifest(judgement, reading)
+        signer = _check_signature(judgement, manifest, data)
+        _check_binding(judgement, manifest, signer)
+    except _Rejection as no:
+        return RejectedPackage(
+            announcement,
+            no.verdict,
+            no.reason,
+            no.message,
+            tuple(judgement.checks),
+            reading.problems,
+            reading.manifest,
+            signer,
+            data,
+        )
+    checks = tuple(judgement.checks)
+    return VerifiedPackage(announcement, manifest, signer, checks, reading.problems, data, _MINT)
+
+
+def verify(announcement: Announcement, data: bytes) -> VerifiedPackage:
+    """`judge`, but a rejection is raised as VerificationFailure."""
+    judged = judge(announcement, data)
+    if isinstance(judged, RejectedPackage):
+        raise judged.failure()
+    return judged
+
+
+def _check_announcement(judgement: _Judgement) -> None:
+    event = judgement.announcement
+    try:
+        uri = CapabilityURI.exact(event.cap_uri)
+    except InvalidInput as error:
+        raise judgement.refuse(
+            "event", Verdict.MISMATCH, Reason.BAD_EVENT, error.message
+        ) from None
+    version = str(uri.version)
+    judgement.hold(
+        "event",
+        version == event.semver,
+        Verdict.MISMATCH,
+        Reason.VERSION_MISMATCH,
+        f"the event says version {event.semver[:80]!r}, its cap_uri {version!r}",
+        detail=event.cap_uri,
+    )
+    try:
+        cid = Cid.parse(event.cid)
+    except InvalidInput as error:
+        why = f"{error.message}: {error.why}"
+        raise judgement.refuse("cid", Verdict.MISMATCH, Reason.BAD_CID, why) from None
+    judgement.hold(
+        "cid",
+        cid.codec != RAW or cid.digest == event.sha256,
+        Verdict.MISMATCH,
+        Reason.CID_MISMATCH,
+        f"the CID holds sha256 {cid.digest.hex()}, the event says {event.sha256.hex()}",
+        detail=event.cid,
+    )
+
+
+def _check_bytes(judgement: _Judgement, data: bytes) -> None:
+    announced, found = judgement.announcement.sha256, hashlib.sha256(data).digest()
+    judgement.hold(
+        "sha256",
+        found == announced,
+        Verdict.MISMATCH,
+        Reason.SHA256_MISMATCH,
+        f"the bytes have sha256 {found.hex()}, the chain says {announced.hex()}",
+        detail=found.hex(),
+    )
+
+
+def _check_manifest(judgement: _Judgement, reading: manifests.Reading) -> Manifest:
+    errors = [x for x in reading.problems if x.severity is Severity.ERROR]
+    if reading.manifest is None or errors:
+        first = errors[0]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        where = f"{first.path}: " if first.path else ""
+        message = f"{where}{first.message}{more}"
+        raise judgement.refuse("manifest", Verdict.INVALID, first.code, message)
+    judgement.checks.append(Check("manifest", True, "well-formed"))
+    claimed, announced = str(reading.manifest.uri), judgement.announcement.cap_uri
+    judgement.hold(
+        "id",
+        claimed == announced,
+        Verdict.MISMATCH,
+        Reason.ID_MISMATCH,
+        f"metadata.id is {claimed}, the event says {announced}",
+        detail=claimed,
+    )
+    return reading.manifest
+
+
+def _check_signature(judgement: _Judgement, manifest: Manifest, data: bytes) -> str:
+    if manifest.signature is None:
+        message = "metadata.signature is missing"
+        raise judgement.refuse("signature", Verdict.UNSIGNED, Reason.UNSIGNED, message)
+    author = manifest.author
+    if author is None:
+        message = "metadata.author is missing"
+        raise judgement.refuse("signature", Verdict.INVALID, Reason.MISSING_AUTHOR, message)
+    try:
+        signature = signing.decode_signature(manifest.signature)
+        signing.verify_signature(author, signing.signing_input(data, str(manifest.uri)), signature)
+    except CapdexError as error:
+        reason = Reason((error.details or {})["reason"])
+        unresolved = reason is Reason.UNKNOWN_DID_METHOD
+        verdict = Verdict.UNRESOLVABLE if unresolved else Verdict.INVALID
+        raise judgement.refuse("signature", verdict, reason, error.message) from None
+    judgement.checks.append(Check("signature", True, author))
+    return author
+
+
+def _check_binding(judgement: _Judgement, manifest: Manifest, signer: str) -> None:
+    event = judgement.announcement
+    account = did.caip10(event.chain_id, event.publisher)
+    by_author = did.same_account(signer, account)
+    held = by_author or (
+        manifest.publisher is not None and did.same_account(manifest.publisher, account)
+    )
+    judgement.hold(
+        "binding",
+        held,
+        Verdict.SIGNED,
+        Reason.NOT_BOUND,
+        f"published by {account}, but the package names {manifest.publisher or 'no publisher'}",
+        detail=f"{'the author is' if by_author else 'metadata.publisher names'} {account}",
+    )
