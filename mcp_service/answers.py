@@ -1,0 +1,162 @@
+"""What the node answers (P15): found releases as JSON, and the schemas of those answers.
+
+NIP-7's names (`acp_metadata`, `ipfs_cid`, `list_of_results`) are kept; everything a client needs to
+check the answer against the chain for itself stands beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indexer.search import Found, Hit, Page, State
+
+Json = dict[str, Any]
+
+
+def release(found: Found) -> Json:
+    """One release as `resolve_capability` answers it."""
+    return {
+        "acp_metadata": found.metadata,
+        "ipfs_cid": found.cid,
+        "cap_uri": found.cap_uri,
+        "semver": found.semver,
+        "sha256": found.sha256,
+        "status": {"yanked": found.yanked, "reason": found.yank_reason or None},
+        "verification": {
+            "verdict": None if found.verdict is None else str(found.verdict),
+            "signer": found.signer,
+            "checks": list(found.checks),
+        },
+        "chain": {
+            "chain_id": found.chain_id,
+            "contract": found.registry,
+            "publisher": found.publisher,
+            "block_number": found.block_number,
+            "block_hash": found.block_hash,
+            "tx_hash": found.tx_hash,
+            "log_index": found.log_index,
+            "sequence": found.sequence,
+            "timestamp": found.timestamp,
+            "finality": found.finality,
+        },
+        "warnings": list(found.warnings),
+    }
+
+
+def resolution(found: Found, state: State) -> Json:
+    """The answer of `resolve_capability`."""
+    return release(found) | {"as_of": as_of(state)}
+
+
+def results(page: Page, state: State) -> Json:
+    """The answer of `search_capabilities`, best hit first."""
+    return {
+        "list_of_results": [_hit(hit) for hit in page.hits],
+        "total": page.total,
+        "next_cursor": page.next_cursor,
+        "as_of": as_of(state),
+    }
+
+
+def releases(name: str, found: list[Found], state: State) -> Json:
+    """Every release of a name with its verdict, availability and reason: the rejected ones too."""
+    return {
+        "name": name,
+        "releases": [
+            release(x)
+            | {
+                "latest": x.latest,
+                "availability": str(x.availability),
+                "reason": None if x.reason is None else str(x.reason),
+                "message": x.message,
+                "problems": list(x.problems),
+            }
+            for x in found
+        ],
+        "as_of": as_of(state),
+    }
+
+
+def as_of(state: State) -> Json:
+    """Which block the answer speaks for, and how far the chain is ahead of it."""
+    return {
+        "block_number": state.block_number,
+        "block_hash": state.block_hash,
+        "head_number": state.head,
+        "finalized_number": state.finalized,
+    }
+
+
+def _hit(hit: Hit) -> Json:
+    return release(hit.found) | {"score": round(hit.score, 6), "matched": list(hit.matched)}
+
+
+def _object(properties: Json, *optional: str) -> Json:
+    required = [key for key in properties if key not in optional]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+_STRING: Json = {"type": "string"}
+_INTEGER: Json = {"type": "integer"}
+_MAYBE_STRING: Json = {"type": ["string", "null"]}
+_MAYBE_INTEGER: Json = {"type": ["integer", "null"]}
+
+_AS_OF = _object(
+    {
+        "block_number": _MAYBE_INTEGER,
+        "block_hash": _MAYBE_STRING,
+        "head_number": _MAYBE_INTEGER,
+        "finalized_number": _MAYBE_INTEGER,
+    }
+)
+
+_RELEASE: Json = {
+    "acp_metadata": {
+        "type": ["object", "null"],
+        "description": "The metadata section of the .acp.yaml file, as its author wrote it.",
+    },
+    "ipfs_cid": {"type": "string", "description": "The CID of the package file."},
+    "cap_uri": {"type": "string", "description": "The capability URI with its exact version."},
+    "semver": _STRING,
+    "sha256": {"type": "string", "description": "sha256 of the file, hex, as on chain."},
+    "status": _object({"yanked": {"type": "boolean"}, "reason": _MAYBE_STRING}),
+    "verification": _object(
+        {
+            "verdict": _MAYBE_STRING,
+            "signer": _MAYBE_STRING,
+            "checks": {"type": "array", "items": {"type": "object"}},
+        }
+    ),
+    "chain": _object(
+        {
+            "chain_id": _INTEGER,
+            "contract": _STRING,
+            "publisher": _STRING,
+            "block_number": _INTEGER,
+            "block_hash": _STRING,
+            "tx_hash": _STRING,
+            "log_index": _INTEGER,
+            "sequence": _INTEGER,
+            "timestamp": _INTEGER,
+            "finality": {"type": "string", "enum": ["head", "finalized"]},
+        }
+    ),
+    "warnings": {"type": "array", "items": _STRING},
+}
+
+RESOLUTION_SCHEMA: Json = _object(_RELEASE | {"as_of": _AS_OF})
+
+RESULTS_SCHEMA: Json = _object(
+    {
+        "list_of_results": {
+            "type": "array",
+            "items": _object(
+                _RELEASE
+                | {"score": {"type": "number"}, "matched": {"type": "array", "items": _STRING}}
+            ),
+        },
+        "total": _INTEGER,
+        "next_cursor": _MAYBE_STRING,
+        "as_of": _AS_OF,
+    }
+)
