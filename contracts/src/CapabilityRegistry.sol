@@ -22,7 +22,9 @@ contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
     // ------------------------------------------------------------------------------------------ publishing, yanking
 
     /// @inheritdoc ICapabilityRegistry
-    function publish(string calldata name, string calldata semver, string calldata cid, bytes32 sha256) external {
+    function publish(string calldata name, string calldata semver, string calldata cid, bytes32 sha256)
+        external
+    {
         bytes32 nameId = keccak256(bytes(name));
         NameRecord memory record = _names[nameId];
         if (record.owner == address(0)) {
@@ -54,7 +56,9 @@ contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
     }
 
     /// @inheritdoc ICapabilityRegistry
-    function yank(string calldata name, string calldata semver, uint256 index, string calldata reason) external {
+    function yank(string calldata name, string calldata semver, uint256 index, string calldata reason)
+        external
+    {
         if (bytes(reason).length > MAX_REASON_BYTES) revert ReasonTooLong(bytes(reason).length);
         bytes32 nameId = keccak256(bytes(name));
         ReleaseWord word = _ownRelease(nameId, name, semver, index);
@@ -156,11 +160,17 @@ contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
         returns (bool)
     {
         if (!word.exists()) return false; // else the empty version would be found where there is nothing
-        if (bytes(semver).length <= ReleaseWords.MAX_INLINE_LENGTH) return word.sameSemVer(ReleaseWords.pack(semver));
+        if (bytes(semver).length <= ReleaseWords.MAX_INLINE_LENGTH) {
+            return word.sameSemVer(ReleaseWords.pack(semver));
+        }
         return !word.isInline() && _equal(semver, _longSemVers[nameId][index]);
     }
 
-    function _releaseAt(bytes32 nameId, string calldata name, uint256 index) private view returns (Release memory) {
+    function _releaseAt(bytes32 nameId, string calldata name, uint256 index)
+        private
+        view
+        returns (Release memory)
+    {
         ReleaseWord word = _releases[nameId][index];
         string memory semver = word.isInline() ? word.inlineSemVer() : _longSemVers[nameId][index];
         bytes32 sha256 = _digests[nameId][keccak256(bytes(semver))];

@@ -127,7 +127,8 @@ interface ICapabilityRegistry {
     /// @param semver The version. Any order is allowed: 1.2.1 may follow 2.0.0.
     /// @param cid The CID of the package's bytes.
     /// @param sha256 The digest of the same bytes.
-    function publish(string calldata name, string calldata semver, string calldata cid, bytes32 sha256) external;
+    function publish(string calldata name, string calldata semver, string calldata cid, bytes32 sha256)
+        external;
 
     /// @notice Yanks a release: it stays, but versions are no longer resolved to it unless asked for exactly.
     /// @dev Reverts with `ReasonTooLong`, `NoSuchRelease`, `NotOwner` or `AlreadyYanked`, looked for in this order.
@@ -137,7 +138,8 @@ interface ICapabilityRegistry {
     /// @param index The index of that version. It saves the search, and as name, version and index have to agree, a
     /// reorganisation of the chain cannot turn the call to another release.
     /// @param reason Why, for people to read; at most 500 bytes, may be empty.
-    function yank(string calldata name, string calldata semver, uint256 index, string calldata reason) external;
+    function yank(string calldata name, string calldata semver, uint256 index, string calldata reason)
+        external;
 
     /// @notice Takes back a yank.
     /// @dev Reverts with `NoSuchRelease`, `NotOwner` or `NotYanked`, looked for in this order. Emits `Unyanked`.
@@ -157,7 +159,10 @@ interface ICapabilityRegistry {
     /// @param name The name of the capability.
     /// @param from The index of the first release wanted.
     /// @param count How many releases are wanted.
-    function releases(string calldata name, uint256 from, uint256 count) external view returns (Release[] memory);
+    function releases(string calldata name, uint256 from, uint256 count)
+        external
+        view
+        returns (Release[] memory);
 
     /// @notice Returns how many releases `name` has, yanked ones included; zero for an unknown name.
     /// @param name The name of the capability.

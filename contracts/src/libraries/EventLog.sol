@@ -16,7 +16,9 @@ library EventLog {
 
     /// @notice Emits an event with three topics and folds it into the head.
     /// @param data The ABI encoding of the event's other parameters, its sequence being the first.
-    function append(Log storage self, bytes32 topic0, bytes32 topic1, address topic2, bytes memory data) internal {
+    function append(Log storage self, bytes32 topic0, bytes32 topic1, address topic2, bytes memory data)
+        internal
+    {
         assembly ("memory-safe") {
             log3(add(data, 32), mload(data), topic0, topic1, topic2)
         }

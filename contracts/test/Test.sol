@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.30;
+
+/// @notice The cheatcodes of forge that the tests use.
+interface Vm {
+    struct Log {
+        bytes32[] topics;
+        bytes data;
+        address emitter;
+    }
+
+    function assume(bool condition) external pure;
+    function prank(address sender) external;
+    function expectRevert(bytes calldata data) external;
+    function expectRevert() external;
+    function expectEmit(address emitter) external;
+    function recordLogs() external;
+    function getRecordedLogs() external returns (Log[] memory);
+    function load(address account, bytes32 slot) external view returns (bytes32);
+    function snapshotGasLastCall(string calldata group, string calldata name) external returns (uint256);
+    function readFile(string calldata path) external view returns (string memory);
+    function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
+    function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
+    function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
+    function toString(uint256 value) external pure returns (string memory);
+}
+
+/// @notice What a test needs: the cheatcodes, assertions that show both values, and the shared vectors.
+abstract contract Test {
+    Vm internal constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
+
+    error NotEqual(string what, string left, string right);
+    error NotEqualWord(string what, bytes32 left, bytes32 right);
+    error NotTrue(string what);
+
+    function assertTrue(bool value, string memory what) internal pure {
+        if (!value) revert NotTrue(what);
+    }
+
+    function assertEq(string memory left, string memory right, string memory what) internal pure {
+        if (keccak256(bytes(left)) != keccak256(bytes(right))) revert NotEqual(what, left, right);
+    }
+
+    function assertEq(bytes32 left, bytes32 right, string memory what) internal pure {
+        if (left != right) revert NotEqualWord(what, left, right);
+    }
+
+    function assertEq(uint256 left, uint256 right, string memory what) internal pure {
+        assertEq(bytes32(left), bytes32(right), what);
+    }
+
+    function assertEq(address left, address right, string memory what) internal pure {
+        assertEq(uint256(uint160(left)), uint256(uint160(right)), what);
+    }
+
+    /// @notice Returns a file of vectors that Python reads too.
+    function vectors(string memory file) internal view returns (string memory) {
+        return vm.readFile(string.concat("../tests/vectors/contract/", file));
+    }
+
+    /// @notice Says whether a file of vectors has a case number `i` in `group`.
+    function hasCase(string memory json, string memory group, uint256 i) internal view returns (bool) {
+        return vm.keyExistsJson(json, _case(group, i));
+    }
+
+    /// @notice Returns a field of case number `i` in `group`.
+    function field(string memory json, string memory group, uint256 i, string memory key)
+        internal
+        pure
+        returns (string memory)
+    {
+        return vm.parseJsonString(json, string.concat(_case(group, i), ".", key));
+    }
+
+    /// @notice Returns a field of case number `i` in `group` that is a word.
+    function wordField(string memory json, string memory group, uint256 i, string memory key)
+        internal
+        pure
+        returns (bytes32)
+    {
+        return vm.parseJsonBytes32(json, string.concat(_case(group, i), ".", key));
+    }
+
+    function _case(string memory group, uint256 i) private pure returns (string memory) {
+        return string.concat(".", group, "[", vm.toString(i), "]");
+    }
+}
