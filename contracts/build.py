@@ -6,6 +6,7 @@
 
 Needs `npm ci` once (forge and solc come from npm) and `node` on the PATH.
 """
+# ruff: noqa: T201 - a script prints
 
 import argparse
 import json
@@ -37,17 +38,17 @@ def compile_artifacts() -> dict[Path, str]:
     with tempfile.TemporaryDirectory(prefix="capdex-forge-") as scratch:
         command = [str(FORGE), "build", "--force", "--out", f"{scratch}/out"]
         command += ["--cache-path", f"{scratch}/cache", *map(str, ARTIFACTS)]
-        done = subprocess.run(command, cwd=CONTRACTS, capture_output=True, text=True, check=False)
+        done = subprocess.run(  # noqa: S603 - every argument is ours
+            command, cwd=CONTRACTS, capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
             raise BuildError(f"forge build failed:\n{done.stdout}{done.stderr}")
         return {
-            target: render(json.loads(compiled(Path(scratch) / "out", source).read_text()))
+            target: render(
+                json.loads(Path(scratch, "out", source.name, f"{source.stem}.json").read_text())
+            )
             for source, target in ARTIFACTS.items()
         }
-
-
-def compiled(out: Path, source: Path) -> Path:
-    return out / source.name / f"{source.stem}.json"
 
 
 def render(output: dict[str, Any]) -> str:
@@ -65,7 +66,7 @@ def render(output: dict[str, Any]) -> str:
 
 
 def storage_layout(layout: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the variables with readable types: the type ids of solc change with unrelated edits."""
+    """Return the variables with readable types: solc's type ids change with unrelated edits."""
     types = layout["types"] or {}
     return [
         {"label": entry["label"], "slot": int(entry["slot"]), "type": types[entry["type"]]["label"]}
@@ -76,7 +77,9 @@ def storage_layout(layout: dict[str, Any]) -> list[dict[str, Any]]:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     parser = argparse.ArgumentParser(description="Compile the contracts and write their artifacts.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on a difference")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 on a difference"
+    )
     options = parser.parse_args(arguments)
     try:
         artifacts = compile_artifacts()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
 import {EventLog} from "../src/libraries/EventLog.sol";
 
 /// @notice A registry that believes everything, for tests of what reads the log: it announces any strings and any
@@ -9,6 +8,21 @@ import {EventLog} from "../src/libraries/EventLog.sol";
 /// `ICapabilityRegistry` emit what the real ones would.
 contract LaxRegistry {
     using EventLog for EventLog.Log;
+
+    // As in `ICapabilityRegistry`, declared again so that they are in the ABI of this contract too.
+    event Published(
+        bytes32 indexed nameId,
+        address indexed publisher,
+        uint64 sequence,
+        string capUri,
+        string semver,
+        string cid,
+        bytes32 sha256
+    );
+    event Yanked(
+        bytes32 indexed nameId, address indexed by, uint64 sequence, string name, string semver, string reason
+    );
+    event Unyanked(bytes32 indexed nameId, address indexed by, uint64 sequence, string name, string semver);
 
     EventLog.Log private _log;
 
@@ -22,10 +36,7 @@ contract LaxRegistry {
         bytes32 sha256
     ) public {
         _log.append(
-            ICapabilityRegistry.Published.selector,
-            nameId,
-            publisher,
-            abi.encode(_log.next(), capUri, semver, cid, sha256)
+            Published.selector, nameId, publisher, abi.encode(_log.next(), capUri, semver, cid, sha256)
         );
     }
 
@@ -36,12 +47,12 @@ contract LaxRegistry {
 
     function yank(string memory name, string memory semver, uint256, string memory reason) external {
         bytes memory data = abi.encode(_log.next(), name, semver, reason);
-        _log.append(ICapabilityRegistry.Yanked.selector, keccak256(bytes(name)), msg.sender, data);
+        _log.append(Yanked.selector, keccak256(bytes(name)), msg.sender, data);
     }
 
     function unyank(string memory name, string memory semver, uint256) external {
         bytes memory data = abi.encode(_log.next(), name, semver);
-        _log.append(ICapabilityRegistry.Unyanked.selector, keccak256(bytes(name)), msg.sender, data);
+        _log.append(Unyanked.selector, keccak256(bytes(name)), msg.sender, data);
     }
 
     function log() external view returns (bytes24 head, uint64 count) {
