@@ -1,0 +1,150 @@
+"""The node's own face: health, readiness, status, metrics, and the trustless gateway."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from capdex import __version__
+from capdex.cid import RAW, Cid
+from capdex.errors import InvalidInput
+from capdex.net.ipfs import BlockDirectory
+from indexer.health import Health
+from indexer.metrics import Metrics
+from indexer.search import Index, State
+
+RAW_TYPE: Final = "application/vnd.ipld.raw"
+# Package bytes are other people's: never rendered, never run (the trustless gateway needs no more).
+_INERT: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Content-Disposition": "attachment",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What the routes read: the index, the blocks kept, the node's health and its counters."""
+
+    index: Index
+    blocks: BlockDirectory
+    health: Health
+    metrics: Metrics
+
+
+def build_routes(surface: Surface) -> Sequence[BaseRoute]:
+    """Routes for `/health`, `/ready`, `/status`, `/metrics` and `/ipfs/<cid>`."""
+
+    def route(path: str, answer: Callable[[Surface, Request], Response]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            return await asyncio.to_thread(answer, surface, request)
+
+        return Route(path, endpoint, methods=["GET"])
+
+    return [
+        route("/health", _health),
+        route("/ready", _ready),
+        route("/status", _status),
+        route("/metrics", _metrics),
+        route("/ipfs/{cid}", _block),
+    ]
+
+
+def _health(surface: Surface, _: Request) -> Response:
+    """The process is alive and can answer."""
+    return _json({"status": "ok", "version": __version__})
+
+
+def _ready(surface: Surface, _: Request) -> Response:
+    """Whether the node may be asked: it follows the chain and is not stalled."""
+    faults = surface.health.faults()
+    if not faults:
+        return _json({"status": "ready"})
+    response = _json({"status": "not ready", "because": faults}, status=503)
+    response.headers["Retry-After"] = "1"
+    return response
+
+
+def _status(surface: Surface, request: Request) -> Response:
+    """Where the node stands; `?max_lag=SECONDS` answers 503 when it is further behind."""
+    state, health = surface.index.state(), surface.health
+    lag_s = health.lag_s()
+    body = describe(state) | {
+        "status": "ready" if not health.faults() else "not ready",
+        "because": health.faults(),
+        "lag_seconds": None if lag_s is None else round(lag_s, 3),
+        "version": __version__,
+    }
+    limit = request.query_params.get("max_lag")
+    if limit is None:
+        return _json(body)
+    if not limit.isascii() or not limit.isdigit():
+        return _json(InvalidInput("max_lag is not a whole number of seconds").to_json(), status=400)
+    behind = lag_s is None or lag_s > int(limit)
+    return _json(body, status=503 if behind else 200)
+
+
+def describe(state: State) -> dict[str, Any]:
+    """The index state as JSON: chain position, log check, releases by verdict and availability."""
+    return {
+        "chain": {
+            "chain_id": state.chain_id,
+            "registry": state.registry,
+            "block_number": state.block_number,
+            "block_hash": state.block_hash,
+            "head_number": state.head,
+            "finalized_number": state.finalized,
+        },
+        "log": {"count": state.log_count, "head": state.log_head},
+        "releases": {
+            "by_verdict": dict(state.by_verdict),
+            "by_availability": dict(state.by_availability),
+            "rejected_by_reason": dict(state.rejected_by_reason),
+            "oldest_pending_seconds": state.oldest_pending_s,
+        },
+        "rejections": list(state.rejections),
+    }
+
+
+def _metrics(surface: Surface, _: Request) -> Response:
+    body, media_type = surface.metrics.render(surface.index.state(), surface.health)
+    return Response(body, headers={"Content-Type": media_type})
+
+
+def _block(surface: Surface, request: Request) -> Response:
+    """One verified block by its CID, as the trustless gateway specification says (raw only)."""
+    asked = request.query_params.get("format", "raw")
+    if asked != "raw":
+        return PlainTextResponse("only format=raw is served here\n", status_code=406)
+    try:
+        cid = Cid.parse(request.path_params["cid"])
+    except InvalidInput as error:
+        return PlainTextResponse(f"{error.message}: {error.why}\n", status_code=400)
+    block = surface.blocks.read(cid) if cid.codec == RAW else None
+    if block is None:
+        return PlainTextResponse("this node does not hold that block\n", status_code=404)
+    headers = _INERT | {
+        "Content-Type": RAW_TYPE,
+        "Content-Disposition": f'attachment; filename="{cid}.bin"',
+        "Cache-Control": "public, max-age=29030400, immutable",
+        "ETag": f'"{cid}.raw"',
+        "X-Ipfs-Path": f"/ipfs/{cid}",
+        "X-Ipfs-Roots": str(cid),
+    }
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(block, headers=headers)
+
+
+def _json(body: Any, *, status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response(orjson.dumps(body), status, headers, media_type="application/json")
+
+
