@@ -1,0 +1,111 @@
+"""Collecting the problems of one file: each with its path and place, however many there are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping as MappingView
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from capdex.problems import Problem, Reason, Severity
+
+Path: TypeAlias = tuple[str | int, ...]
+Place: TypeAlias = tuple[int, int]
+
+MAX_PROBLEMS = 100  # of errors, and again of the rest: nobody mends more in one go
+MAX_SHOWN_CHARS = 60  # of a hostile key or value inside a message
+
+_BARE_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*", re.ASCII)
+
+
+def show(value: object) -> str:
+    """`value` as a message quotes it: printable ASCII escapes where needed, and short."""
+    text = ascii(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
+
+
+def show_path(path: Path) -> str:
+    """A path as problems write it: `tools[2].function.parameters`; empty for the whole file."""
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif len(step) <= MAX_SHOWN_CHARS and _BARE_KEY.fullmatch(step):
+            parts.append(f".{step}" if parts else step)
+        else:
+            parts.append(f"[{show(step)}]")
+    return "".join(parts)
+
+
+def did_you_mean(word: str, known: Sequence[str] | MappingView[str, object]) -> str:
+    """A hint naming the nearest known word, or nothing where none is near."""
+    near = get_close_matches(word[:MAX_SHOWN_CHARS], list(known), n=1, cutoff=0.7)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+class Findings:
+    """The problems found so far; places come from `marks`, or from the nearest ancestor there."""
+
+    def __init__(self, marks: MappingView[Path, Place]) -> None:
+        self._marks = marks
+        self._errors: list[Problem] = []
+        self._others: list[Problem] = []
+
+    def place(self, path: Path) -> Place:
+        """Line and column of the value at `path`, or of what should have held it."""
+        while path and path not in self._marks:
+            path = path[:-1]
+        return self._marks.get(path, (1, 1))
+
+    def error(
+        self, code: Reason, path: Path, message: str, *, hint: str = "", at: Place | None = None
+    ) -> None:
+        """Add a problem that refuses the package."""
+        self._add(Severity.ERROR, code, path, message, hint, at)
+
+    def warn(
+        self, code: Reason, path: Path, message: str, *, hint: str = "", at: Place | None = None
+    ) -> None:
+        """Add a problem that people should see and that refuses nothing."""
+        self._add(Severity.WARNING, code, path, message, hint, at)
+
+    def note(
+        self, code: Reason, path: Path, message: str, *, hint: str = "", at: Place | None = None
+    ) -> None:
+        """Add something worth knowing."""
+        self._add(Severity.NOTE, code, path, message, hint, at)
+
+    def extend(self, problems: Sequence[Problem]) -> None:
+        """Add problems that have their places already."""
+        for problem in problems:
+            self._keep(problem)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error."""
+        return bool(self._errors)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems in the order of the file."""
+        found = [*self._errors, *self._others]
+        return tuple(sorted(found, key=lambda problem: (problem.line, problem.column)))
+
+    def _add(
+        self,
+        severity: Severity,
+        code: Reason,
+        path: Path,
+        message: str,
+        hint: str,
+        at: Place | None,
+    ) -> None:
+        line, column = at or self.place(path)
+        self._keep(Problem(code, show_path(path), message, line, column, severity, hint))
+
+    def _keep(self, problem: Problem) -> None:
+        kept = self._errors if problem.severity is Severity.ERROR else self._others
+        if len(kept) < MAX_PROBLEMS:
+            kept.append(problem)

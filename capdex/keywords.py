@@ -1,0 +1,123 @@
+"""The keywords of JSON Schema 2020-12 and the shape of each value (its meta-schema, as a table)."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import Any, Final
+
+TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*", re.ASCII)
+
+
+class Shape(Enum):
+    """What the value of a keyword must be."""
+
+    TEXT = auto()
+    BOOLEAN = auto()
+    NUMBER = auto()
+    POSITIVE = auto()
+    COUNT = auto()
+    LIST = auto()
+    TEXTS = auto()
+    TEXTS_MAP = auto()
+    TYPE = auto()
+    SCHEMA = auto()
+    SCHEMAS = auto()
+    SCHEMA_MAP = auto()
+    DEPENDENCIES = auto()
+    REFERENCE = auto()
+    ANCHOR = auto()
+    ID = auto()
+    VOCABULARY = auto()
+
+
+def _table(**shapes: str) -> dict[str, Shape]:
+    return {word: Shape[name] for name, words in shapes.items() for word in words.split()}
+
+
+# Core, applicator, unevaluated, validation, meta-data, format and content vocabularies, and the
+# four keywords that the meta-schema keeps from older drafts.
+KEYWORDS: Final = _table(
+    TEXT="$schema $comment title description format pattern contentEncoding contentMediaType",
+    BOOLEAN="uniqueItems deprecated readOnly writeOnly",
+    NUMBER="maximum exclusiveMaximum minimum exclusiveMinimum",
+    POSITIVE="multipleOf",
+    COUNT="maxLength minLength maxItems minItems maxContains minContains maxProperties "
+    "minProperties",
+    LIST="enum examples",
+    TEXTS="required",
+    TEXTS_MAP="dependentRequired",
+    TYPE="type",
+    SCHEMA="not if then else items contains additionalProperties propertyNames unevaluatedItems "
+    "unevaluatedProperties contentSchema",
+    SCHEMAS="allOf anyOf oneOf prefixItems",
+    SCHEMA_MAP="$defs definitions properties patternProperties dependentSchemas",
+    DEPENDENCIES="dependencies",
+    REFERENCE="$ref $dynamicRef $recursiveRef",
+    ANCHOR="$anchor $dynamicAnchor $recursiveAnchor",
+    ID="$id",
+    VOCABULARY="$vocabulary",
+)
+
+
+def fault(shape: Shape, value: Any) -> str | None:
+    """What the value must be, if it is not; what is inside subschemas is judged on its own."""
+    expected, holds = _RULES[shape]
+    return None if holds(value) else expected
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _texts(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and all(isinstance(item, str) for item in value)
+        and len(set(value)) == len(value)
+    )
+
+
+def _type(value: Any) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return bool(names) and _texts(names) and all(name in TYPES for name in names)
+
+
+def _dependencies(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _texts(item) for item in value.values() if isinstance(item, list)
+    )
+
+
+_RULES: Final = {
+    Shape.TEXT: ("text", lambda v: isinstance(v, str)),
+    Shape.BOOLEAN: ("true or false", lambda v: isinstance(v, bool)),
+    Shape.NUMBER: ("a number", _number),
+    Shape.POSITIVE: ("a number above 0", lambda v: _number(v) and v > 0),
+    Shape.COUNT: ("a whole number, 0 or more", lambda v: _number(v) and v >= 0 and v == int(v)),
+    Shape.LIST: ("a list", lambda v: isinstance(v, list)),
+    Shape.TEXTS: ("a list of different texts", _texts),
+    Shape.TEXTS_MAP: (
+        "a mapping to lists of different texts",
+        lambda v: isinstance(v, dict) and all(_texts(item) for item in v.values()),
+    ),
+    Shape.TYPE: (f"one or several of {', '.join(TYPES)}", _type),
+    Shape.SCHEMA: ("a schema", lambda v: isinstance(v, dict | bool)),
+    Shape.SCHEMAS: ("a list of schemas, one or more", lambda v: isinstance(v, list) and bool(v)),
+    Shape.SCHEMA_MAP: ("a mapping to schemas", lambda v: isinstance(v, dict)),
+    Shape.DEPENDENCIES: ("a mapping to schemas or to lists of different texts", _dependencies),
+    Shape.REFERENCE: ("a reference", lambda v: isinstance(v, str)),
+    Shape.ANCHOR: (
+        "an anchor: a letter or _, then letters, digits and - . _",
+        lambda v: isinstance(v, str) and _ANCHOR.fullmatch(v) is not None,
+    ),
+    Shape.ID: (
+        "a URI reference without a fragment",
+        lambda v: isinstance(v, str) and "#" not in v[:-1],
+    ),
+    Shape.VOCABULARY: (
+        "a mapping to true or false",
+        lambda v: isinstance(v, dict) and all(isinstance(item, bool) for item in v.values()),
+    ),
+}
