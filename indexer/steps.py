@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capdex.events import RawLog
+from capdex.errors import InvalidInput
+from capdex.events import Event, LogHead, RawLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Blocks:
     upto: BlockRef
     head: int
     finalized: int
+    log: LogHead | None = None  # the contract's own log slot after `upto`, where that is served
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +39,11 @@ class Reorg:
     """Everything above `fork` is gone from the canonical chain."""
 
     fork: BlockRef
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A log beside the event it decodes to, or beside why it does not."""
+
+    log: RawLog
+    event: Event | InvalidInput

@@ -1,0 +1,66 @@
+"""Before the first block: is this the chain, is this the registry, where does it begin?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capdex.errors import Code, Refused, UsageError
+from capdex.events import checksum_address
+from capdex.net.faults import Fault, RpcError
+from capdex.net.rpc import Rpc
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a registry stands: the chain's genesis hash and the first block worth reading."""
+
+    genesis: bytes
+    start_block: int
+
+
+async def locate(
+    rpc: Rpc, *, chain_id: int, registry: bytes, start_block: int | None = None
+) -> Place:
+    """Check the endpoint against the configuration and find where to begin.
+
+    Raises Refused(WRONG_CHAIN), UsageError(NO_CONTRACT), or RpcError when nobody answers.
+    """
+    found = await rpc.chain_id()
+    if found != chain_id:
+        raise Refused(
+            f"the RPC endpoint speaks for chain {found}, not {chain_id}",
+            Code.WRONG_CHAIN,
+            why=f"{rpc.endpoint} answers eth_chainId with {found}",
+            fix="pass the endpoint of the configured chain, or configure the chain you mean",
+        )
+    if not await rpc.code(registry):
+        raise UsageError(
+            f"no registry stands at {checksum_address(registry)} on chain {chain_id}",
+            Code.NO_CONTRACT,
+            why=f"{rpc.endpoint} knows no code at that address",
+            fix="check the address, or deploy a registry with capdex deploy",
+        )
+    genesis = await rpc.block(0)
+    if genesis is None:
+        raise rpc.blame("it knows no genesis block")
+    if start_block is None:
+        start_block = await _deployed_at(rpc, registry)
+    return Place(genesis.hash, start_block)
+
+
+async def _deployed_at(rpc: Rpc, registry: bytes) -> int:
+    """The block that brought the code, by bisection; 0 where old states are not served."""
+    head = await rpc.block("latest")
+    low, high = 0, head.number if head else 0
+    try:
+        while low < high:
+            middle = (low + high) // 2
+            if await rpc.code(registry, hex(middle)):
+                high = middle
+            else:
+                low = middle + 1
+    except RpcError as error:
+        if error.fault is Fault.RATE:
+            raise
+        return 0
+    return low

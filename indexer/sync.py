@@ -1,0 +1,173 @@
+"""Chain to rows: the walk of every step, checked before it is stored.
+
+Sequence numbers must be contiguous and the folded head must be the contract's own: whatever is
+missing, doubled or out of place is a fault of the endpoint and is read again, never stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.events import LogHead, RawLog, decode
+from indexer.chain import ChainReader
+from indexer.steps import BlockRef, Blocks, Decoded, Reorg
+
+PAUSE_BASE_S = 0.25
+PAUSE_CAP_S = 30.0
+MAX_REREADS = 4  # then the rows already stored are compared with the contract, too
+
+T = TypeVar("T")
+
+
+class Gap(Unavailable):
+    """What was read cannot be what the contract emitted: logs are missing or foreign."""
+
+
+class Cursor(Protocol):
+    """The last stored block and the log head folded up to it."""
+
+    @property
+    def block(self) -> BlockRef: ...  # noqa: D102
+    @property
+    def log(self) -> LogHead: ...  # noqa: D102
+
+
+class Store(Protocol):
+    """What the walk needs of `indexer.store.Store`."""
+
+    def cursor(self) -> Cursor | None: ...  # noqa: D102
+    def append(self, step: Blocks, decoded: list[Decoded]) -> None: ...  # noqa: D102
+    def rollback(self, fork: BlockRef) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where the walk is: the newest stored block, the chain's, and all events so far.
+
+    `trouble` is what keeps it from going on, `forked_at` the fork block of a reorg just undone.
+    """
+
+    block: int
+    head: int
+    finalized: int
+    events: int
+    forked_at: int | None = None
+    trouble: Unavailable | None = None
+
+
+async def index(
+    reader: ChainReader,
+    store: Store,
+    *,
+    chain_id: int,
+    committed: asyncio.Event,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> None:
+    """Follow the chain for ever; `committed` is set after each transaction.
+
+    Nothing that may pass ends it: an endpoint that is down, a stalled chain, a busy database are
+    reported as trouble and tried again. Cancelling it never leaves a transaction half done.
+    """
+    failures = 0
+    at = Progress(0, 0, 0, 0)
+    while True:
+        try:
+            cursor = await asyncio.to_thread(store.cursor)
+            log = cursor.log if cursor else LogHead()
+            async with aclosing(reader.steps()) as steps:
+                async for step in steps:
+                    log, at = await _whole(_store, store, step, log, chain_id, at)
+                    failures = 0
+                    committed.set()
+                    report(at)
+        except Unavailable as error:
+            failures += 1
+            at = Progress(at.block, at.head, at.finalized, at.events, trouble=error)
+            report(at)
+            if isinstance(error, Gap):
+                reader.rpc.blame(error.message)
+                if failures % MAX_REREADS == 0:
+                    await _doubt_the_store(reader, store)
+            ceiling_s = min(PAUSE_CAP_S, PAUSE_BASE_S * 2 ** min(failures, 16))
+            await asyncio.sleep(random.uniform(0, ceiling_s))  # noqa: S311 - jitter
+
+
+def _store(
+    store: Store, step: Blocks | Reorg, log: LogHead, chain_id: int, at: Progress
+) -> tuple[LogHead, Progress]:
+    """Check and store one step, in a worker thread; raises Gap before anything is written."""
+    if isinstance(step, Reorg):
+        store.rollback(step.fork)
+        cursor = store.cursor()
+        log = cursor.log if cursor else LogHead()
+        number = step.fork.number
+        return log, Progress(number, at.head, at.finalized, log.count, forked_at=number)
+    decoded = [_decode(raw, chain_id) for raw in step.logs]
+    log = follow(step, log)
+    store.append(step, decoded)
+    return log, Progress(step.upto.number, step.head, step.finalized, log.count)
+
+
+def _decode(raw: RawLog, chain_id: int) -> Decoded:
+    try:
+        return Decoded(raw, decode(raw, chain_id))
+    except InvalidInput as error:  # kept beside its log: a hostile event costs only itself
+        return Decoded(raw, error)
+
+
+def follow(step: Blocks, log: LogHead) -> LogHead:
+    """The log head after a step that continues `log`; raises Gap when it does not."""
+    for raw in step.logs:
+        sequence = int.from_bytes(raw.data[:32], "big")
+        if sequence != log.count + 1:
+            raise _gap(step, f"event {log.count + 1} is missing: {sequence} came in its place")
+        log = log.fold(raw)
+    if step.log is not None and step.log != log:
+        raise _gap(step, f"the contract counts {step.log.count} events, the logs give {log.count}")
+    return log
+
+
+def _gap(step: Blocks, why: str) -> Gap:
+    return Gap(
+        f"the RPC endpoint left out or changed events up to block {step.upto.number}",
+        Code.STALLED,
+        why=why,
+        fix="wait, or add another endpoint with --rpc-url",
+    )
+
+
+async def _doubt_the_store(reader: ChainReader, store: Store) -> None:
+    """Undo what is stored where the contract itself says that it is wrong.
+
+    Possible only where an endpoint that serves no old state left logs out of an earlier step.
+    """
+    cursor = await asyncio.to_thread(store.cursor)
+    if cursor is None:
+        return
+    theirs = await reader.log_at(cursor.block.hash)
+    if theirs is None or theirs == cursor.log:
+        return
+    fork = await reader.rewind()
+    await _whole(store.rollback, fork)
+
+
+async def _whole(function: Callable[..., T], *args: object) -> T:
+    """Run a transaction in a thread; a cancellation waits until it has ended."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *args))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError:
+                continue
+        if not task.cancelled():
+            task.exception()  # retrieved: the cancellation is what counts
+        raise
