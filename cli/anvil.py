@@ -1,0 +1,152 @@
+"""Anvil as a child process: a local chain whose state outlives it (design: real parts)."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from capdex.errors import Code, Unavailable, UsageError
+from capdex.net.rpc import Rpc
+
+DEV_CHAIN_ID: Final = 31337
+START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
+STOP_S: Final = 5.0
+_SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
+_MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Anvil:
+    """A running Anvil: where it listens, and its process id."""
+
+    url: str
+    pid: int
+
+
+def find_anvil() -> Path:
+    """The real binary, not npm's launcher, so that the child's pid is the chain's.
+
+    Looked for in `CAPDEX_ANVIL`, node_modules of this directory, its parents and the installation,
+    then on the PATH. Raises UsageError when there is none.
+    """
+    named = os.environ.get("CAPDEX_ANVIL")
+    if named:
+        return Path(named)
+    system = _SYSTEMS.get(platform.system(), "linux")
+    machine = _MACHINES.get(platform.machine(), "amd64")
+    package = Path("node_modules/@foundry-rs") / f"anvil-{system}-{machine}" / "bin" / "anvil"
+    here = Path.cwd()
+    for root in (here, *here.parents, Path(__file__).resolve().parent.parent):
+        if (root / package).is_file():
+            return root / package
+    found = shutil.which("anvil")
+    if found is None:
+        raise UsageError(
+            "Anvil, the local chain, is not installed",
+            Code.CONFIG,
+            why="it is neither in node_modules nor on the PATH",
+            fix="run `make install` in the project, or install Foundry",
+        )
+    return Path(found)
+
+
+def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
+    """`wanted` if nobody listens there, else any free port."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind((host, port))
+                return int(probe.getsockname()[1])
+    raise UsageError("no port is free on this machine", Code.CONFIG)
+
+
+@asynccontextmanager
+async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil]:
+    """Run Anvil on loopback with its state in `state`; stopped, and its state kept, on leaving.
+
+    The state is written every second, so that it survives a SIGKILL of everything.
+    """
+    command = [
+        str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
+        "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors",
+        "--state", str(state), "--state-interval", "1", "--preserve-historical-states",
+    ]  # fmt: skip
+    with log.open("ab") as sink:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,  # Ctrl-C reaches us alone; we then stop it in order
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        await _wait_until_up(process, url, log)
+        yield Anvil(url, process.pid)
+    finally:
+        await stop(process)
+
+
+async def stop(process: asyncio.subprocess.Process) -> None:
+    """Ask a child to end (SIGTERM: Anvil writes its state), and make it end if it does not."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Path) -> None:
+    async with Rpc([url]) as rpc:
+        for _ in range(int(START_S / 0.05)):
+            if process.returncode is not None:
+                words = log.read_text("utf-8", "replace")[-500:].strip().splitlines()
+                raise Unavailable(
+                    f"Anvil ended at once with code {process.returncode}",
+                    Code.RPC_UNAVAILABLE,
+                    why=words[-1] if words else "",
+                    fix=f"see {log}; `capdex up --fresh` begins anew",
+                )
+            if await _answers(url):
+                if await rpc.chain_id() == DEV_CHAIN_ID:
+                    return
+                break
+            await asyncio.sleep(0.05)
+    raise Unavailable(
+        f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}"
+    )
+
+
+async def _answers(url: str) -> bool:
+    host, port = url.removeprefix("http://").split(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port))
+    except OSError:
+        return False
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+def _die_with_parent() -> None:
+    # PR_SET_PDEATHSIG: should `capdex up` be killed, the kernel ends Anvil too.
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)

@@ -1,0 +1,88 @@
+"""The `capdex` command: its sections, and nothing that takes long to import."""
+
+from __future__ import annotations
+
+import click
+
+from cli.app import App
+from cli.house import Entry, Program, write_examples
+
+_COMMANDS = {
+    "Author": {
+        "init": "Start a capability package",
+        "keygen": "Make a signing key (did:key)",
+        "account": "Make and show the account that publishes",
+        "validate": "Check packages and show what to mend",
+        "sign": "Sign a package",
+        "publish": "Publish packages: check, sign, upload, announce, wait until served",
+        "yank": "Take a release out of search and latest",
+        "unyank": "Put a yanked release back",
+    },
+    "Find": {
+        "search": "Find capabilities by what they do",
+        "resolve": "Find the release that a URI or range means",
+        "show": "Show all releases of a name and why each is served or not",
+        "get": "Fetch a package and verify it against the chain",
+    },
+    "Run": {
+        "up": "Run a whole local network: chain, registry, IPFS and node",
+        "node": "Run a node: index a registry, verify, answer over MCP",
+        "mcp": "Answer MCP over stdin and stdout",
+        "deploy": "Deploy a registry contract",
+    },
+    "Check": {
+        "explain": "Explain an error or reason code",
+        "cid": "Take a CID apart, or make one of a file",
+        "config": "Show each setting and where it comes from",
+        "help": "Read about exit codes, the environment, ranges, verdicts",
+        "completion": "Print the completion script of a shell",
+        "version": "Print the versions in use",
+    },
+}
+
+_FIRST = (
+    "capdex up                    # a whole local network, on this machine alone",
+    "capdex init                  # start a capability package",
+    "capdex search 'weather'      # find what others published",
+)
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from capdex import __version__
+
+        click.echo(f"capdex {__version__}")
+        ctx.exit()
+
+
+@click.command(
+    "capdex",
+    cls=Program,
+    entries={
+        name: Entry(section, f"cli.commands.{name}", purpose)
+        for section, names in _COMMANDS.items()
+        for name, purpose in names.items()
+    },
+    invoke_without_command=True,
+    examples=_FIRST,
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+    help="Print the version.",
+)  # fmt: skip
+@click.pass_context
+def program(ctx: click.Context) -> None:
+    """A registry for agent capabilities: published on chain, verified by everybody."""
+    ctx.ensure_object(App)
+    if ctx.invoked_subcommand is None:
+        formatter = ctx.make_formatter()
+        formatter.write_text(program.help or "")
+        write_examples(formatter, _FIRST)
+        formatter.write_paragraph()
+        formatter.write_text("capdex --help lists every command.")
+        click.echo(formatter.getvalue().rstrip())
+
+
+def main() -> None:
+    """The console script."""
+    program.main()

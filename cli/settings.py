@@ -1,0 +1,104 @@
+"""What a command is told: the chosen network, the keys, and the calls of the two long-lived commands.
+
+All frozen; `cli.config.load` makes `Settings` and records where each value came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from capdex.errors import Code, UsageError
+
+DEFAULT_MAX_FEE_WEI = 10**16  # 0.01 ETH: far over any publication, far under a painful loss
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One chain, its registry, and the node and IPFS used with it. Empty means not configured."""
+
+    name: str
+    chain_id: int | None = None
+    rpc_url: str = ""
+    registry: str = ""
+    start_block: int = 0
+    node_url: str = ""
+    mcp_url: str = ""
+    gateway_url: str = ""
+    ipfs: str = ""
+
+    def require(self, *fields: str) -> Network:
+        """This network if each of `fields` is set, else UsageError naming how to set it."""
+        for name in fields:
+            if getattr(self, name) in ("", None):
+                key = name.replace("_", "-")
+                raise UsageError(
+                    f"the network {self.name!r} has no {key}",
+                    Code.CONFIG,
+                    why="no option, environment variable or file sets it",
+                    fix=f"set CAPDEX_{name.upper()}, or {key} in [networks.{self.name}]",
+                )
+        return self
+
+    @property
+    def chain(self) -> int:
+        """The chain id, which must be set."""
+        self.require("chain_id")
+        return self.chain_id or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration of one call; `origins` says where each value came from."""
+
+    network: Network | None = None
+    account: Path | None = None
+    author_key: Path | None = None
+    passphrase_file: Path | None = None
+    max_fee_wei: int = DEFAULT_MAX_FEE_WEI
+    up: Path | None = None  # the live .capdex/up.json whose network this is
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def need_network(self, *fields: str) -> Network:
+        """The network with `fields` set, else UsageError saying how to choose one."""
+        if self.network is None:
+            raise UsageError(
+                "no network is chosen",
+                Code.CONFIG,
+                why="no --network, no configuration file, and no `capdex up` runs in this directory",
+                fix="run `capdex up` here, or choose one with --network",
+            )
+        return self.network.require(*fields)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What `capdex node` was told; `cli.node_app.run_node` runs it."""
+
+    rpc_urls: tuple[str, ...]
+    chain_id: int
+    registry: str
+    start_block: int
+    db: str  # a SQLAlchemy URL
+    ipfs: tuple[str, ...]  # specs of capdex.net.ipfs.open_ipfs, tried in this order
+    blocks: Path  # the directory of verified blocks
+    host: str
+    port: int
+    serve_signed: bool
+    finality_depth: int
+    poll_interval_s: float
+    allowed_hosts: tuple[str, ...]
+    log_format: str  # "logfmt" or "json"
+
+
+@dataclass(frozen=True, slots=True)
+class UpSettings:
+    """What `capdex up` was told; `cli.up.run_up` runs it."""
+
+    fresh: bool
+    port: int  # 0: any free port
+    rpc_port: int  # 0: any free port
+    dir: Path
+    examples: Path | None
+    ipfs: str  # "auto", "dir" or "kubo"

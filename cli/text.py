@@ -1,0 +1,119 @@
+"""Text for a terminal: untrusted characters escaped, columns aligned, marks that every locale has."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+MARKS: Final = {"ok": ("✓", "ok"), "warn": ("!", "!"), "fail": ("✗", "x"), "plan": ("·", "-")}
+COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red", "plan": "cyan"}
+
+# Invisible although their category says letter or mark: fillers and the combining grapheme joiner.
+_FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_JOINERS: Final = frozenset("\u200c\u200d")  # scripts and emoji need them
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _hidden(char: str) -> bool:
+    if char in _JOINERS:
+        return False
+    return char in _FILLERS or unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def safe(text: object) -> str:
+    r"""`text` on one line with nothing a terminal would obey: ESC shows as `\x1b`, bidi as `\u202e`.
+
+    Packages, nodes and chains are written by strangers, so every value of theirs passes here
+    before it meets a terminal.
+    """
+    value = str(text)
+    if value.isascii() and value.isprintable():
+        return value
+    return "".join(_escape(char) if _hidden(char) else char for char in value)
+
+
+def safe_block(text: object) -> str:
+    """As `safe`, keeping line breaks."""
+    return "\n".join(safe(line) for line in str(text).split("\n"))
+
+
+def json_safe(document: str) -> str:
+    r"""JSON text with every hidden character as `\uXXXX`; its meaning stays the same."""
+    if document.isascii():
+        return document
+    return "".join(
+        char if char == "\n" or not _hidden(char) else _json_escape(char) for char in document
+    )
+
+
+def _escape(char: str) -> str:
+    named = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char)
+    if named:
+        return named
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs)
+
+
+def width(text: str) -> int:
+    """Terminal columns of `text`, colour codes not counted."""
+    plain = _ANSI.sub("", text)
+    if plain.isascii():
+        return len(plain)
+    return sum(
+        0
+        if unicodedata.combining(char) or char in _JOINERS or char == "\ufe0f"
+        else 2
+        if unicodedata.east_asian_width(char) in "WF"
+        else 1
+        for char in plain
+    )
+
+
+def clip(text: str, columns: int, ellipsis: str = "…") -> str:
+    """`text` (without colour codes) cut to `columns`."""
+    if width(text) <= columns:
+        return text
+    kept, used = "", width(ellipsis)
+    for char in text:
+        used += width(char)
+        if used > columns:
+            break
+        kept += char
+    return kept + ellipsis
+
+
+def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, gap: int = 2) -> list[str]:
+    """Rows of cells as aligned lines; the last cell of a row is never padded."""
+    table = [list(row) for row in rows]
+    count = max((len(row) for row in table), default=0)
+    widths = [
+        max((width(row[i]) for row in table if i < len(row) - 1), default=0) for i in range(count)
+    ]
+    lines = []
+    for row in table:
+        padded = [
+            cell + " " * (widths[i] - width(cell) + gap) if i < len(row) - 1 else cell
+            for i, cell in enumerate(row)
+        ]
+        lines.append((" " * indent + "".join(padded)).rstrip())
+    return lines
+
+
+def short(value: str, head: int = 10, tail: int = 4) -> str:
+    """A long hex value or CID as `0x8f3c…21aa`."""
+    return value if len(value) <= head + tail + 1 else f"{value[:head]}…{value[-tail:]}"
+
+
+def size(count: int) -> str:
+    """A byte count for people."""
+    return f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB"
