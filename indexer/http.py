@@ -16,8 +16,8 @@ from capdex import __version__
 from capdex.cid import RAW, Cid
 from capdex.errors import InvalidInput
 from capdex.net.ipfs import BlockDirectory
+from indexer import metrics
 from indexer.health import Health
-from indexer.metrics import Metrics
 from indexer.search import Index, State
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
@@ -31,12 +31,11 @@ _INERT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What the routes read: the index, the blocks kept, the node's health and its counters."""
+    """What the routes read: the index, the blocks kept and the node's health."""
 
     index: Index
     blocks: BlockDirectory
     health: Health
-    metrics: Metrics
 
 
 def build_routes(surface: Surface) -> Sequence[BaseRoute]:
@@ -114,8 +113,8 @@ def describe(state: State) -> dict[str, Any]:
 
 
 def _metrics(surface: Surface, _: Request) -> Response:
-    body, media_type = surface.metrics.render(surface.index.state(), surface.health)
-    return Response(body, headers={"Content-Type": media_type})
+    body = metrics.render(surface.index.state(), surface.health)
+    return Response(body, headers={"Content-Type": metrics.MEDIA_TYPE})
 
 
 def _block(surface: Surface, request: Request) -> Response:

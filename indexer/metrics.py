@@ -17,14 +17,11 @@ from indexer.search import State
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Metrics:
-    """Renders one scrape; labels are enumerated, never names, CIDs, accounts or hosts."""
-
-    def render(self, state: State, health: Health) -> tuple[bytes, str]:
-        """The scrape's body and its content type."""
-        registry = CollectorRegistry()
-        registry.register(_Scrape(state, health))
-        return generate_latest(registry), MEDIA_TYPE
+def render(state: State, health: Health) -> bytes:
+    """One scrape's body; labels are enumerated, never names, CIDs, accounts or hosts."""
+    registry = CollectorRegistry()
+    registry.register(_Scrape(state, health))
+    return generate_latest(registry)
 
 
 class _Scrape(Collector):
