@@ -21,7 +21,7 @@ _FLOAT = re.compile(
 _NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", re.ASCII)
 
 
-class TooManyDigits(ValueError):  # noqa: N818 - says what happened
+class TooManyDigits(ValueError):
     """A number that not every reader reads as the same one."""
 
 

@@ -164,7 +164,11 @@ class _Check:
             at = (*path, keyword)
             complaint = fault(shape, value)
             if complaint:
-                hint = did_you_mean(value, TYPES) if keyword == "type" and isinstance(value, str) else ""
+                hint = (
+                    did_you_mean(value, TYPES)
+                    if keyword == "type" and isinstance(value, str)
+                    else ""
+                )
                 self._findings.error(
                     Reason.BAD_SCHEMA, at, f"{keyword} must be {complaint}", hint=hint
                 )
@@ -228,4 +232,3 @@ def _resolve(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:
         else:
             return False, None
     return True, document
-

@@ -137,7 +137,7 @@ def _place(text: str, index: int) -> Place:
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
 
-class _Stop(Exception):  # noqa: N818 - a jump, not an error
+class _Stop(Exception):
     """Reading cannot go on; the reason is among the findings."""
 
 
@@ -308,9 +308,7 @@ class _Builder:
         frame = self._stack.pop()
         end = self._byte_at(event.end_mark.index) if frame.flow else frame.end
         if frame.path is not None and isinstance(frame.value, dict):
-            self.mappings[frame.path] = Mapping(
-                frame.start, end, frame.flow, *frame.at, frame.keys
-            )
+            self.mappings[frame.path] = Mapping(frame.start, end, frame.flow, *frame.at, frame.keys)
         self._put(frame.value, end)
 
     def _scalar(self, event: Any) -> None:

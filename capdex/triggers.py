@@ -1,0 +1,116 @@
+"""Triggers (P9): what a router matches a message with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import re2
+
+from capdex.fields import Fields
+from capdex.findings import Findings, Path, did_you_mean, show
+from capdex.problems import Reason
+
+MAX_TRIGGERS: Final = 64
+MAX_PATTERN_BYTES: Final = 512  # 20 000 nested groups take RE2 half a minute to compile
+MAX_PATTERN_MEMORY: Final = 1 << 20  # of the compiled program; larger ones only count high
+MAX_KEYWORD_CHARS: Final = 128
+MAX_PHRASE_BYTES: Final = 1024
+MAX_SIGN_BITS_CHARS: Final = 4096  # 16 384 dimensions in base16, more than any model has
+
+TYPES: Final = ("regex", "keyword", "embedding")
+
+_MODEL = re.compile(r"[^@\s]{1,128}@[^@\s]{1,64}")
+# The multibase alphabets a vector of sign bits is likely to come in.
+_MULTIBASE = re.compile(
+    r"f[0-9a-f]+|b[a-z2-7]+|z[1-9A-HJ-NP-Za-km-z]+|u[A-Za-z0-9_-]+|m[A-Za-z0-9+/]+", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger; `model` is set for an embedding given as sign bits."""
+
+    type: str
+    value: str
+    model: str | None = None
+
+
+def compile_pattern(pattern: str) -> Any:
+    """Compile a regex trigger in RE2 with its memory bounded; raises `re2.error`."""
+    options = re2.Options()
+    options.max_mem = MAX_PATTERN_MEMORY
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
+def read_triggers(metadata: Fields) -> tuple[Trigger, ...]:
+    """The usable triggers of a package; the others are among the findings."""
+    items = metadata.items("triggers", MAX_TRIGGERS)
+    if not items and metadata.values.get("triggers") in (None, []):
+        metadata.findings.warn(
+            Reason.MISSING_FIELD,
+            metadata.at("triggers"),
+            "there are no triggers, so no router picks this capability by itself",
+        )
+    path = metadata.at("triggers")
+    read = (_read(item, (*path, i), metadata.findings) for i, item in enumerate(items))
+    return tuple(trigger for trigger in read if trigger is not None)
+
+
+def _read(item: Any, path: Path, findings: Findings) -> Trigger | None:
+    fields = Fields.of(item, path, findings, Reason.BAD_TRIGGER)
+    if fields is None:
+        return None
+    fields.note_unknown(("type", "value", "model"))
+    type_ = fields.text("type", required=True)
+    value = fields.get("value", str, required=True)
+    if type_ is None or value is None:
+        return None
+    model: str | None = None
+    match type_:
+        case "regex":
+            usable = _check_pattern(value, fields)
+        case "keyword":
+            usable = fields.fits("value", value, MAX_KEYWORD_CHARS, one_line=True)
+        case "embedding":
+            model = fields.text("model")
+            usable = _check_embedding(value, model, fields)
+        case _:
+            message = f"{show(type_)} is no trigger type; there are {', '.join(TYPES)}"
+            fields.wrong("type", message, hint=did_you_mean(type_, TYPES))
+            return None
+    return Trigger(type_, value, model) if usable else None
+
+
+def _check_pattern(pattern: str, fields: Fields) -> bool:
+    if not fields.fits("value", pattern, most_bytes=MAX_PATTERN_BYTES):
+        return False
+    try:
+        compiled = compile_pattern(pattern)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace") if error.args else "refused"
+        fields.wrong("value", f"RE2 cannot compile {show(pattern)}: {why}")
+        return False
+    if compiled.search("") is not None:
+        fields.findings.warn(
+            Reason.BAD_TRIGGER,
+            fields.at("value"),
+            f"{show(pattern)} matches every message",
+            hint="name at least one word that must be there",
+        )
+    return True
+
+
+def _check_embedding(value: str, model: str | None, fields: Fields) -> bool:
+    if "model" not in fields.values:
+        return fields.fits("value", value, most_bytes=MAX_PHRASE_BYTES)
+    if model is None or not _MODEL.fullmatch(model):
+        fields.wrong("model", "a model is named with its version", hint="write id@version")
+        return False
+    if len(value) > MAX_SIGN_BITS_CHARS or not _MULTIBASE.fullmatch(value):
+        message = f"an embedding of a model is multibase, at most {MAX_SIGN_BITS_CHARS} characters"
+        fields.wrong("value", message, hint="without a model, value is a phrase to embed")
+        return False
+    return True
