@@ -1,0 +1,117 @@
+"""Deploying the registry, and the file that remembers where it stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from eth_account.signers.local import LocalAccount
+
+from capdex.errors import Code, Unavailable, UsageError
+from publisher.chain import DEFAULT_FEE_CAP_WEI, RECEIPT_WAIT_S, Chain
+from publisher.registry import parse_address
+from publisher.reverts import artifact
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Where a registry stands; hashes are 0x hex, addresses EIP-55."""
+
+    chain_id: int
+    registry: str
+    deployer: str
+    block_number: int
+    block_hash: str
+    tx_hash: str
+    contract: str = "CapabilityRegistry"
+
+
+async def deploy(
+    chain: Chain,
+    account: LocalAccount,
+    directory: Path,
+    *,
+    force: bool = False,
+    fee_cap_wei: int = 10 * DEFAULT_FEE_CAP_WEI,  # a contract costs some fifty publications
+    timeout_s: float = RECEIPT_WAIT_S,
+) -> tuple[Deployment, bool]:
+    """Deploy the checked-in registry and write `directory/<chain-id>.json`.
+
+    Returns the deployment and whether it is new: one that still stands on the chain is given back
+    unless `force`. Raises what `Chain.price`, `send` and `wait` raise.
+    """
+    path = directory / f"{chain.chain_id}.json"
+    if not force and path.exists():
+        known = read_deployment(path)
+        if known.chain_id == chain.chain_id and await chain.code(known.registry):
+            return known, False
+    priced = await chain.price(
+        account.address, None, artifact()["bytecode"], fee_cap_wei=fee_cap_wei
+    )
+    sent = await chain.send(account, priced)
+    mined = await chain.wait(sent.tx_hash, timeout_s=timeout_s)
+    if mined.contract_address is None or not await chain.code(mined.contract_address):
+        raise Unavailable(
+            f"transaction {mined.tx_hash} left no contract",
+            Code.RPC_UNAVAILABLE,
+            why="its receipt does not fit what was sent",
+            fix="ask another endpoint (--rpc-url)",
+        )
+    deployment = Deployment(
+        chain_id=chain.chain_id,
+        registry=parse_address(mined.contract_address),
+        deployer=account.address,
+        block_number=mined.block_number,
+        block_hash=mined.block_hash,
+        tx_hash=mined.tx_hash,
+    )
+    write_atomically(path, (json.dumps(asdict(deployment), indent=2) + "\n").encode("utf-8"))
+    return deployment, True
+
+
+def read_deployment(path: Path) -> Deployment:
+    """Read a deployment file; raises UsageError UNREADABLE."""
+    try:
+        document: Any = json.loads(path.read_text("utf-8"))
+        return Deployment(
+            chain_id=int(document["chain_id"]),
+            registry=parse_address(document["registry"]),
+            deployer=parse_address(document["deployer"]),
+            block_number=int(document["block_number"]),
+            block_hash=str(document["block_hash"]),
+            tx_hash=str(document["tx_hash"]),
+            contract=str(document["contract"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
+        raise UsageError(
+            f"{path} is not a deployment file",
+            Code.UNREADABLE,
+            why=str(error)[:200],
+            fix="name the registry with --registry, or deploy again with --force",
+        ) from None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file whole or not at all, keeping its mode; raises UsageError UNREADABLE."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o644
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written", Code.UNREADABLE, why=error.strerror or ""
+        ) from None
