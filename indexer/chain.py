@@ -136,6 +136,12 @@ class ChainReader:
             return None
         return LogHead(data[:24], int.from_bytes(data[32:64], "big")) if len(data) == 64 else None
 
+    async def last_sequence(self) -> int:
+        """The highest sequence number the endpoint now shows up to our newest block, else 0."""
+        first = self._ring[0].number if len(self._ring) > 1 else self._start_block
+        logs = await self._logs(first, self._next - 1)
+        return max(map(sequence_of, logs), default=0)
+
     async def rewind(self) -> BlockRef:
         """Go back to the oldest block of the ring, else to where the registry begins; return it.
 
@@ -352,6 +358,11 @@ class ChainReader:
             self._doubts[header.hash] += 1
             if self._doubts[header.hash] <= MAX_DOUBTS:
                 raise _Moved(f"block {header.number} promises logs that it does not give")
+
+
+def sequence_of(log: RawLog) -> int:
+    """The sequence number of a log of a registry: the first word of its data (P13)."""
+    return int.from_bytes(log.data[:32], "big")
 
 
 def _ref(header: Header) -> BlockRef:

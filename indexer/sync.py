@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.events import LogHead, RawLog, decode
-from indexer.chain import ChainReader
+from indexer.chain import ChainReader, sequence_of
 from indexer.steps import BlockRef, Blocks, Decoded, Reorg
 
 PAUSE_BASE_S = 0.25
@@ -124,7 +124,7 @@ def _decode(raw: RawLog, chain_id: int) -> Decoded:
 def follow(step: Blocks, log: LogHead) -> LogHead:
     """The log head after a step that continues `log`; raises Gap when it does not."""
     for raw in step.logs:
-        sequence = int.from_bytes(raw.data[:32], "big")
+        sequence = sequence_of(raw)
         if sequence != log.count + 1:
             raise _gap(step, f"event {log.count + 1} is missing: {sequence} came in its place")
         log = log.fold(raw)
@@ -143,7 +143,7 @@ def _gap(step: Blocks, why: str) -> Gap:
 
 
 async def _doubt_the_store(reader: ChainReader, store: Store) -> None:
-    """Undo what is stored where the contract itself says that it is wrong.
+    """Undo what is stored where the chain itself says that it is wrong.
 
     Possible only where an endpoint that serves no old state left logs out of an earlier step.
     """
@@ -151,10 +151,12 @@ async def _doubt_the_store(reader: ChainReader, store: Store) -> None:
     if cursor is None:
         return
     theirs = await reader.log_at(cursor.block.hash)
-    if theirs is None or theirs == cursor.log:
-        return
-    fork = await reader.rewind()
-    await _whole(store.rollback, fork)
+    if theirs is None:
+        wrong = await reader.last_sequence() > cursor.log.count
+    else:
+        wrong = theirs != cursor.log
+    if wrong:
+        await _whole(store.rollback, await reader.rewind())
 
 
 async def _whole(function: Callable[..., T], *args: object) -> T:

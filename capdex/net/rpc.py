@@ -30,6 +30,7 @@ MAX_BATCH = 100  # vendors refuse more, and a batch of headers stays near 2 MB
 MAX_ATTEMPTS = 6  # about 8 s with one endpoint; whoever can wait longer asks again
 BACKOFF_BASE_S = 0.25
 BACKOFF_CAP_S = 8.0
+BLAMED_REST_S = 30.0  # where there is another endpoint to ask meanwhile
 
 _ELSEWHERE = (Fault.RATE, Fault.TRANSIENT, Fault.FATAL)  # another endpoint may answer these
 _HEADERS = {"content-type": "application/json", "accept": "application/json"}
@@ -170,6 +171,8 @@ class Rpc:
         endpoint = self._pick(set())
         error = _error(endpoint, Fault.TRANSIENT, why)
         self._rest(endpoint, error)
+        if len(self._endpoints) > 1:
+            endpoint.rests_until += BLAMED_REST_S
         return error
 
     # --------------------------------------------------------------------------------- inside

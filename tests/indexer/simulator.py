@@ -1,0 +1,222 @@
+"""An EVM chain with one registry, simulated at the RPC seam: editable, and able to misbehave.
+
+`sim.publish(3)` mines a block with three events, `sim.reorg(2)` replaces the last two blocks,
+`sim.once("eth_getLogs", fault)` bends one answer. It serves JSON-RPC over loopback HTTP.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+from eth_abi import encode
+from eth_hash.auto import keccak
+
+from capdex.cid import Cid
+from capdex.events import PUBLISHED, LogHead, LogPosition, RawLog
+
+REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
+PUBLISHER = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
+
+
+class Refusal(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        self.error = {"code": code, "message": message}
+
+
+@dataclass(frozen=True)
+class SimBlock:
+    number: int
+    hash: bytes
+    parent: bytes
+    logs: tuple[RawLog, ...]
+    slot: LogHead
+
+    @property
+    def bloom(self) -> bytes:
+        bits = 0
+        for item in (x for log in self.logs for x in (log.address, *log.topics)):
+            digest = keccak(item)
+            for i in (0, 2, 4):
+                bits |= 1 << (int.from_bytes(digest[i : i + 2], "big") & 2047)
+        return bits.to_bytes(256, "big")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "number": hex(self.number),
+            "hash": "0x" + self.hash.hex(),
+            "parentHash": "0x" + self.parent.hex(),
+            "timestamp": hex(1_700_000_000 + self.number),
+            "logsBloom": "0x" + self.bloom.hex(),
+        }
+
+
+Bend = Callable[[Any], Any]
+
+
+@dataclass
+class SimulatedChain:
+    chain_id: int = 1
+    registry: bytes = REGISTRY
+    finalized: int = 0
+    visible: int | None = None  # a lagging endpoint shows blocks up to here only
+    serves_state: bool = True
+    max_logs: int | None = None
+    blocks: list[SimBlock] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._salt, self._name = itertools.count(), itertools.count()
+        self._bends: dict[str, list[Bend]] = defaultdict(list)
+        self._responses: list[Callable[[], web.Response]] = []
+        self.mine()
+
+    # ------------------------------------------------------------------------------- editing
+
+    @property
+    def head(self) -> SimBlock:
+        return self.blocks[-1]
+
+    @property
+    def logs(self) -> list[RawLog]:
+        return [log for block in self.blocks for log in block.logs]
+
+    def mine(self, blocks: int = 1) -> None:
+        for _ in range(blocks):
+            self._append(0)
+
+    def publish(self, events: int = 1) -> None:
+        self._append(events)
+
+    def reorg(self, depth: int, events: int = 1) -> None:
+        """Replace the last `depth` blocks; the first new one holds `events` events."""
+        del self.blocks[-depth:]
+        self.publish(events)
+        self.mine(depth - 1)
+
+    def _append(self, events: int) -> None:
+        number = len(self.blocks)
+        parent = self.head.hash if self.blocks else bytes(32)
+        slot = self.head.slot if self.blocks else LogHead()
+        salt = next(self._salt).to_bytes(8, "big")
+        hash_ = keccak(parent + salt + events.to_bytes(4, "big"))
+        logs = []
+        for index in range(events):
+            name = f"pkg-{next(self._name)}"
+            sha256 = keccak(name.encode())
+            values = (slot.count + 1, f"did:nuwa:cap:{name}@1.0.0", "1.0.0")
+            data = encode(
+                ["uint64", "string", "string", "string", "bytes32"],
+                [*values, Cid.raw(sha256).text, sha256],
+            )
+            topics = (PUBLISHED, keccak(name.encode()), bytes(12) + PUBLISHER)
+            at = LogPosition(number, hash_, keccak(hash_ + bytes([index % 256])), index)
+            log = RawLog(self.registry, topics, data, at)
+            logs.append(log)
+            slot = slot.fold(log)
+        self.blocks.append(SimBlock(number, hash_, parent, tuple(logs), slot))
+
+    # --------------------------------------------------------------------------- misbehaving
+
+    def once(self, method: str, bend: Bend, times: int = 1) -> None:
+        """Pass the next results of `method` (not empty lists) through `bend`."""
+        self._bends[method] += [bend] * times
+
+    def refuse_once(self, method: str, code: int, message: str) -> None:
+        """Answer the next call of `method` with this JSON-RPC error."""
+
+        def bend(result: Any) -> Any:
+            raise Refusal(code, message)
+
+        self.once(method, bend)
+
+    def respond_once(self, response: Callable[[], web.Response], times: int = 1) -> None:
+        """Answer the next requests with this HTTP response."""
+        self._responses += [response] * times
+
+    # -------------------------------------------------------------------------------- serving
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 24)
+        app.router.add_post("/", self._serve)
+        return app
+
+    async def _serve(self, request: web.Request) -> web.Response:
+        body = orjson.loads(await request.read())
+        if self._responses:
+            return self._responses.pop(0)()
+        many = isinstance(body, list)
+        replies = [self._reply(call) for call in (body if many else [body])]
+        return web.Response(
+            body=orjson.dumps(replies if many else replies[0]), content_type="application/json"
+        )
+
+    def _reply(self, call: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(call["method"])
+        reply = {"jsonrpc": "2.0", "id": call["id"]}
+        try:
+            result = getattr(self, "_" + call["method"])(*call["params"])
+            if self._bends[call["method"]] and result != []:
+                result = self._bends[call["method"]].pop(0)(result)
+            reply["result"] = result
+        except Refusal as refusal:
+            reply["error"] = refusal.error
+        return reply
+
+    @property
+    def _shown(self) -> list[SimBlock]:
+        return self.blocks if self.visible is None else self.blocks[: self.visible + 1]
+
+    def _eth_chainId(self) -> str:  # noqa: N802
+        return hex(self.chain_id)
+
+    def _eth_getCode(self, address: str, block: str) -> str:  # noqa: N802
+        return "0x6001" if address == "0x" + self.registry.hex() else "0x"
+
+    def _eth_getBlockByNumber(self, tag: str, full: bool) -> dict[str, Any] | None:  # noqa: N802
+        named = {"latest": len(self._shown) - 1, "finalized": self.finalized}
+        number = named[tag] if tag in named else int(tag, 16)
+        return self._shown[number].to_json() if number < len(self._shown) else None
+
+    def _block(self, hash_: str) -> SimBlock:
+        for block in self._shown:
+            if "0x" + block.hash.hex() == hash_:
+                return block
+        raise Refusal(-32000, "unknown block")
+
+    def _eth_getLogs(self, query: dict[str, str]) -> list[dict[str, Any]]:  # noqa: N802
+        if "blockHash" in query:
+            blocks = [self._block(query["blockHash"])]
+        else:
+            first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
+            if last >= len(self._shown):
+                raise Refusal(-32602, f"BlockOutOfRangeError: block height is {len(self._shown)}")
+            blocks = self._shown[first : last + 1]
+        logs = [log for block in blocks for log in block.logs]
+        if self.max_logs is not None and len(logs) > self.max_logs:
+            raise Refusal(-32005, f"query returned more than {self.max_logs} results")
+        return [_log_json(log) for log in logs]
+
+    def _eth_call(self, call: dict[str, str], at: Any) -> str:
+        if not self.serves_state:
+            raise Refusal(-32000, "missing trie node")
+        slot = self._block(at["blockHash"]).slot
+        return "0x" + (slot.head + bytes(8) + bytes(24) + slot.count.to_bytes(8, "big")).hex()
+
+
+def _log_json(log: RawLog) -> dict[str, Any]:
+    return {
+        "address": "0x" + log.address.hex(),
+        "topics": ["0x" + topic.hex() for topic in log.topics],
+        "data": "0x" + log.data.hex(),
+        "blockNumber": hex(log.position.block_number),
+        "blockHash": "0x" + log.position.block_hash.hex(),
+        "transactionHash": "0x" + log.position.tx_hash.hex(),
+        "logIndex": hex(log.position.log_index),
+        "removed": False,
+    }

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import pytest
+
+from capdex.errors import Code
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+
+def dropped(logs):
+    return logs[:-1]
+
+
+def doubled(logs):
+    return [log for log in logs for _ in range(2)]
+
+
+def shuffled(logs):
+    return logs[::-1]
+
+
+def foreign(logs):
+    return [{**log, "address": "0x" + "11" * 20} for log in logs]
+
+
+def falsified(logs):
+    return [{**logs[0], "data": logs[0]["data"][:-2] + "ff"}, *logs[1:]]
+
+
+async def test_a_chain_is_backfilled_and_then_followed(simulate, following):
+    sim = await simulate()
+    for _ in range(40):
+        sim.publish(2)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.rows.logs == sim.logs
+        sim.publish(3)
+        await it.reach(sim.head.hash)
+        assert it.rows.logs == sim.logs
+        assert it.rows.cursor().log == sim.head.slot
+        assert not it.troubles
+
+
+async def test_a_walk_goes_on_where_the_last_one_stopped(simulate, following):
+    sim = await simulate()
+    sim.publish(3)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+    for _ in range(20):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry, rows=it.rows) as it:
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+
+
+@pytest.mark.parametrize("bend", [dropped, doubled, shuffled, foreign, falsified, lambda _: []])
+@pytest.mark.parametrize("tail", [True, False])
+async def test_bent_logs_never_reach_the_rows(simulate, following, bend, tail):
+    sim = await simulate()
+    for _ in range(6):
+        sim.publish(5)
+    if not tail:
+        sim.mine(20)
+    sim.once("eth_getLogs", bend, times=2)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+
+
+@pytest.mark.parametrize("bend", [dropped, lambda _: []])
+@pytest.mark.parametrize("state_comes_back", [True, False])
+async def test_rows_with_a_hole_are_read_anew_once_it_shows(
+    simulate, following, bend, state_comes_back
+):
+    sim = await simulate(serves_state=False)
+    sim.mine(3)
+    sim.publish(5)
+    sim.once("eth_getLogs", bend, times=4)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        hole = len(it.rows.logs) < 5
+        sim.serves_state = state_comes_back
+        sim.publish(1)
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+    assert [trouble.code for trouble in it.troubles] == [Code.STALLED] * len(it.troubles)
+    assert bool(it.troubles) == hole
+
+
+async def test_an_undecodable_event_is_kept_with_its_reason(simulate, following):
+    sim = await simulate()
+    sim.publish(1)
+    lie = sim.logs[0]
+    broken = type(lie)(lie.address, (b"\x01" * 32, *lie.topics[1:]), lie.data, lie.position)
+    slot = type(sim.head.slot)().fold(broken)
+    sim.blocks[-1] = type(sim.head)(1, sim.head.hash, sim.head.parent, (broken,), slot)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+    assert [type(d.event).__name__ for d in it.rows.decoded] == ["InvalidInput"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"<html>busy</html>", 200),
+        (b'{"jsonrpc":"2.0","id":1,"resu', 200),
+        (b'{"jsonrpc":"2.0","id":-7,"result":"0x1"}', 200),
+        (b"[]", 200),
+        (b"null", 200),
+        (b"", 502),
+        (b"slow down", 429),
+    ],
+)
+async def test_replies_that_are_none_only_delay(simulate, following, garbage, body, status):
+    sim = await simulate()
+    sim.publish(4)
+    sim.respond_once(garbage(body, status), times=8)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+
+
+async def test_an_endpoint_that_refuses_wide_ranges_is_asked_for_narrow_ones(simulate, following):
+    sim = await simulate(max_logs=7)
+    for _ in range(60):
+        sim.publish(3)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+
+
+@pytest.mark.parametrize("depth", [1, 3, 6])
+async def test_a_reorg_takes_its_events_away(simulate, following, depth):
+    sim = await simulate()
+    for _ in range(12):
+        sim.publish(2)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        sim.reorg(depth, events=4)
+        await it.reach(sim.head.hash)
+        assert it.rows.logs == sim.logs
+        assert any(progress.forked_at is not None for progress in it.reports)
+
+
+async def test_a_reorg_to_a_shorter_chain_is_one_too(simulate, following):
+    sim = await simulate()
+    for _ in range(12):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        del sim.blocks[-4:]
+        sim.publish(2)
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+
+
+async def test_an_endpoint_that_falls_behind_undoes_nothing(simulate, following):
+    sim = await simulate()
+    for _ in range(12):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        sim.visible = 6
+        asked = len(sim.calls)
+        while len(sim.calls) < asked + 20:
+            await it.rpc.call("eth_chainId")
+        sim.visible = None
+        sim.publish()
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+    assert all(progress.forked_at is None for progress in it.reports)
+
+
+async def test_a_reorg_below_finality_stalls_and_undoes_nothing(simulate, following):
+    sim = await simulate()
+    for _ in range(30):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        before = list(it.rows.logs)
+        sim.reorg(20)
+        await it.until(lambda: it.troubles)
+        assert it.troubles[0].code == Code.STALLED
+        assert it.rows.logs == before
+
+
+async def test_a_block_that_the_chain_calls_finalized_is_never_undone(simulate, following):
+    sim = await simulate()
+    sim.mine(5)
+    sim.publish()
+    sim.finalized = 6
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        sim.reorg(2)
+        await it.until(lambda: it.troubles)
+    assert it.troubles[0].code == Code.STALLED
+
+
+@pytest.mark.parametrize("depth", [20, 29])
+async def test_a_dev_chain_is_followed_backwards_however_deep(simulate, following, depth):
+    sim = await simulate(chain_id=31337)
+    for _ in range(30):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry, chain_id=31337, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        sim.reorg(depth)
+        await it.reach(sim.head.hash)
+        assert it.rows.logs == sim.logs
+        del sim.blocks[-5:]
+        await it.reach(sim.head.hash)
+        assert it.rows.logs == sim.logs
+
+
+async def test_logs_asked_for_by_an_orphaned_hash_are_asked_for_anew(simulate, following):
+    sim = await simulate()
+    for _ in range(4):
+        sim.publish()
+    sim.refuse_once("eth_getLogs", -32000, "unknown block")
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+    assert not it.troubles
+
+
+async def test_a_second_endpoint_takes_over_when_the_first_lies(simulate, following):
+    sim, other = await simulate(), await simulate()
+    other.blocks = sim.blocks
+    for _ in range(5):
+        sim.publish(2)
+    sim.once("eth_getLogs", dropped, times=1000)
+    async with following([sim.url, other.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    assert it.rows.logs == sim.logs
+
+
+async def test_a_chain_that_is_down_is_waited_for(simulate, following, garbage):
+    sim = await simulate()
+    sim.publish(2)
+    sim.respond_once(garbage(b"", 503), times=30)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+    assert it.troubles[0].code == Code.RPC_UNAVAILABLE
+    assert it.rows.logs == sim.logs
