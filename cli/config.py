@@ -19,14 +19,14 @@ from urllib.parse import urlsplit
 
 from capdex.errors import Code, UsageError
 from cli.places import places
-from cli.settings import DEFAULT_MAX_FEE_WEI, Network, NodeSettings, Settings, UpSettings
+from cli.settings import DEFAULT_FEE_CAP_WEI, Network, NodeSettings, Settings, UpSettings
 
-__all__ = ["Network", "NodeSettings", "Settings", "UpSettings", "load", "live_up"]
+__all__ = ["Network", "NodeSettings", "Settings", "UpSettings", "live_up", "load"]
 
 PROJECT_FILE: Final = "capdex.toml"
 UP_NETWORK: Final = "local"
 NETWORK_KEYS: Final = tuple(f.name.replace("_", "-") for f in fields(Network) if f.name != "name")
-OWN: Final = ("account", "author-key", "passphrase-file", "max-fee")  # never from a project's file
+OWN: Final = ("keystore", "author-key", "passphrase-file", "fee-cap")  # never from a project's file
 NUMBERS: Final = ("chain-id", "start-block")
 ENVIRONMENT: Final = {
     **{f"CAPDEX_{key.upper().replace('-', '_')}": key for key in (*NETWORK_KEYS, *OWN)},
@@ -98,10 +98,10 @@ def _settle(layers: list[_Layer], up: tuple[Path, dict[str, Any]] | None) -> Set
         origins["network"] = chosen_by or "environment"
     return Settings(
         network=settings_network,
-        account=_path("account", values, folders),
+        keystore=_path("keystore", values, folders),
         author_key=_path("author-key", values, folders),
         passphrase_file=_path("passphrase-file", values, folders),
-        max_fee_wei=_wei(values["max-fee"]) if "max-fee" in values else DEFAULT_MAX_FEE_WEI,
+        fee_cap_wei=_wei(values["fee-cap"]) if "fee-cap" in values else DEFAULT_FEE_CAP_WEI,
         up=up[0] if from_up and up else None,
         origins=origins,
     )
@@ -235,7 +235,7 @@ def _up_layer(path: Path, stack: Mapping[str, Any]) -> _Layer:
     names = {**{key: key.replace("-", "_") for key in NETWORK_KEYS}, "node-url": "http_url"}
     values = {key: str(stack[name]) for key, name in names.items() if stack.get(name)}
     keys = path.absolute().parent / "keys"
-    for key, name in (("account", "account.json"), ("author-key", "author.json")):
+    for key, name in (("keystore", "account.json"), ("author-key", "author.json")):
         values[key] = str(keys / name)
     values["passphrase-file"] = str(keys / "passphrase")
     return _Layer(str(path), values, folder=path.absolute().parent)
@@ -297,5 +297,5 @@ def _wei(text: str) -> int:
     except InvalidOperation:
         wei = Decimal(-1)
     if not wei.is_finite() or wei < 0 or wei != int(wei):
-        raise UsageError(f"max-fee must be an amount in ETH like 0.01, not {text!r}", Code.CONFIG)
+        raise UsageError(f"fee-cap must be an amount in ETH like 0.01, not {text!r}", Code.CONFIG)
     return int(wei)

@@ -39,6 +39,8 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
             app.options.verbosity += value if param.name == "verbose" else -1
         elif param.name == "config":
             app.options.config += tuple(value)
+        elif param.name in ("rpc_url", "registry"):
+            app.options.config += (f"{param.opts[0].removeprefix('--')}={value}",)
         else:
             setattr(app.options, str(param.name), value)
 
@@ -61,7 +63,9 @@ GLOBALS: tuple[click.Option, ...] = (
         help="Colour; NO_COLOR and FORCE_COLOR are heard too.  [default: auto]",
     ),
     _global("-q", "--quiet", is_flag=True, help="Results, warnings and errors only."),
-    _global("-v", "--verbose", count=True, show_default=False, help="Say more; -vv names every call."),
+    _global(
+        "-v", "--verbose", count=True, show_default=False, help="Say more; -vv names every call."
+    ),
     _global("--debug", is_flag=True, help="Show tracebacks."),
     _global("--network", metavar="NAME", help="The network to use.  [env var: CAPDEX_NETWORK]"),
     _global(
@@ -70,6 +74,8 @@ GLOBALS: tuple[click.Option, ...] = (
         metavar="FILE|KEY=VALUE",
         help="Read this file instead of the usual two, or set one key.",
     ),
+    _global("--rpc-url", metavar="URL", help="The chain endpoint.  [env var: CAPDEX_RPC_URL]"),
+    _global("--registry", metavar="ADDRESS", help="The registry.  [env var: CAPDEX_REGISTRY]"),
     _global("--no-input", is_flag=True, help="Never ask; without an answer, stop (exit 4)."),
     _global("-y", "--yes", is_flag=True, help="Say yes to the plan. Never raises the fee cap."),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from capdex.errors import Code, UsageError
 
-DEFAULT_MAX_FEE_WEI = 10**16  # 0.01 ETH: far over any publication, far under a painful loss
+DEFAULT_FEE_CAP_WEI = 10**16  # 0.01 ETH: far over any publication, far under a painful loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class Settings:
     """The configuration of one call; `origins` says where each value came from."""
 
     network: Network | None = None
-    account: Path | None = None
+    keystore: Path | None = None
     author_key: Path | None = None
     passphrase_file: Path | None = None
-    max_fee_wei: int = DEFAULT_MAX_FEE_WEI
+    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
     up: Path | None = None  # the live .capdex/up.json whose network this is
     origins: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,0 +1,42 @@
+"""`capdex keygen`: a signing key for authors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli.app import App
+from cli.consent import passphrase, passphrase_options
+from cli.house import command
+from cli.places import places
+from cli.text import safe
+
+
+@command(
+    "keygen",
+    examples=["capdex keygen", "capdex keygen --out keys/author.json --passphrase-file pass.txt"],
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where the key file goes."
+)
+@click.option("--light", is_flag=True, help="Encrypt quickly and weakly: throw-away keys only.")
+@passphrase_options
+def keygen_command(
+    app: App, out: Path | None, light: bool, passphrase_fd: int | None, passphrase_file: Path | None
+) -> None:
+    """Make a signing key (did:key).
+
+    An Ed25519 key, encrypted with a passphrase. A file that exists is never overwritten.
+    """
+    from publisher.keys import create_did_key
+
+    path = out or places().keys / "author.json"
+    secret = passphrase(app, passphrase_fd, passphrase_file, new=True)
+    key = create_did_key(path, secret, light=light)
+    app.output.result(
+        "key",
+        {"did": key.did, "file": str(path)},
+        human=lambda: [f"{app.output.out.mark('ok')} {key.did}", f"  in {safe(path)}"],
+        plain=[key.did],
+    )

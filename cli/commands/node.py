@@ -1,0 +1,126 @@
+"""`capdex node`: chain and IPFS in, verified answers out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli.app import App
+from cli.house import command
+from cli.places import places
+
+DEFAULT_PORT = 8765
+DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
+
+
+@command(
+    "node",
+    examples=[
+        "capdex node --network sepolia",
+        "capdex node --rpc-url http://127.0.0.1:8545 --chain-id 31337 --registry 0x5FbD…0aa3",
+    ],
+)
+@click.option("--rpc-url", multiple=True, metavar="URL", help="Chain endpoint; several fail over.")
+@click.option("--chain-id", type=int, help="The chain id the endpoints must answer.")
+@click.option("--registry", metavar="ADDRESS", help="The registry contract.")
+@click.option("--start-block", type=int, help="The block the registry was deployed in.")
+@click.option(
+    "--db",
+    metavar="URL",
+    envvar="CAPDEX_DB",
+    show_envvar=True,
+    help="sqlite:///FILE or postgresql://…  [default: a file in the data directory]",
+)
+@click.option(
+    "--ipfs", multiple=True, metavar="SPEC", help="dir:PATH, gateway:URL or a Kubo RPC address."
+)
+@click.option(
+    "--blocks",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="CAPDEX_BLOCKS",
+    show_envvar=True,
+    help="Where verified packages are kept.  [default: in the data directory]",
+)
+@click.option("--host", default="127.0.0.1", envvar="CAPDEX_HOST", show_envvar=True, help="Bind.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, envvar="CAPDEX_PORT",
+    show_envvar=True, help="0 takes any free port.",
+)  # fmt: skip
+@click.option("--serve-signed", is_flag=True, help="Serve verdict signed too, not verified alone.")
+@click.option(
+    "--finality-depth", type=click.IntRange(0), default=DEFAULT_FINALITY_BLOCKS,
+    help="Blocks after which no reorganisation is expected, where the chain does not say.",
+)  # fmt: skip
+@click.option("--poll-interval", type=float, default=1.0, metavar="S", help="Seconds.")
+@click.option(
+    "--allowed-host", multiple=True, metavar="HOST", help="Host header to accept besides loopback."
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "logfmt", "json"]),
+    default="auto",
+    envvar="CAPDEX_LOG_FORMAT",
+    show_envvar=True,
+    help="auto: logfmt on a terminal, else json.",
+)
+def node_command(
+    app: App,
+    rpc_url: tuple[str, ...],
+    chain_id: int | None,
+    registry: str | None,
+    start_block: int | None,
+    db: str | None,
+    ipfs: tuple[str, ...],
+    blocks: Path | None,
+    host: str,
+    port: int,
+    serve_signed: bool,
+    finality_depth: int,
+    poll_interval: float,
+    allowed_host: tuple[str, ...],
+    log_format: str,
+) -> object:
+    """Run a node: index a registry, verify, answer over MCP.
+
+    One process: it reads the chain, fetches and verifies packages, and serves /mcp, /c, /ipfs,
+    /health, /ready, /status and /metrics. What no option says comes from the network chosen.
+    """
+    from cli.settings import Network, NodeSettings
+
+    given = Network(
+        "command line",
+        chain_id=chain_id,
+        rpc_url=rpc_url[0] if rpc_url else "",
+        registry=registry or "",
+    )
+    complete = given.chain_id is not None and given.rpc_url and given.registry
+    known = given if complete else app.settings.need_network()
+    chain = chain_id if chain_id is not None else known.require("chain_id").chain
+    place = places().data / "node" / str(chain)
+    sources = ipfs or ((known.ipfs,) if known.ipfs else ())
+    settings = NodeSettings(
+        rpc_urls=rpc_url or (known.require("rpc_url").rpc_url,),
+        chain_id=chain,
+        registry=registry or known.require("registry").registry,
+        start_block=known.start_block if start_block is None else start_block,
+        db=db or f"sqlite:///{place / 'index.db'}",
+        ipfs=sources,
+        blocks=blocks or place / "blocks",
+        host=host,
+        port=port,
+        serve_signed=serve_signed,
+        finality_depth=finality_depth,
+        poll_interval_s=poll_interval,
+        allowed_hosts=allowed_host,
+        log_format=_log_format(app, log_format),
+    )
+    from cli.node_app import run_node
+
+    return run_node(settings)
+
+
+def _log_format(app: App, choice: str) -> str:
+    if choice != "auto":
+        return choice
+    return "logfmt" if app.output.err.tty else "json"

@@ -1,0 +1,64 @@
+"""Files named on the command line: `-` for stdin, `@list` for a file of names, sizes bounded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from capdex.errors import Code, UsageError
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """The names, each `@list` replaced by the lines of that file (empty ones and # dropped)."""
+    found: list[str] = []
+    for name in names:
+        if not name.startswith("@"):
+            found.append(name)
+            continue
+        try:
+            lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unreadable(name[1:], error) from None
+        found += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return found
+
+
+def read(name: str) -> bytes:
+    """The bytes of a file or of stdin (`-`), one byte past the package limit at most.
+
+    A longer file is then judged TOO_LARGE by whoever parses it. Raises UsageError UNREADABLE.
+    """
+    from capdex.yaml import MAX_PACKAGE_BYTES
+
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(MAX_PACKAGE_BYTES + 1)
+        with Path(name).open("rb") as file:
+            return file.read(MAX_PACKAGE_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(name, error) from None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` by a complete file or leave it as it was; raises UsageError UNREADABLE."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            partial.chmod(path.stat().st_mode & 0o777)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
+        ) from None
+
+
+def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:
+    why = error.strerror or "" if isinstance(error, OSError) else "it is not UTF-8"
+    return UsageError(f"cannot read {name}", Code.UNREADABLE, why=why, fix="check the path")
