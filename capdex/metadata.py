@@ -25,7 +25,7 @@ MAX_WORD_CHARS: Final = 128
 MAX_SCOPE_CHARS: Final = 128
 MAX_DID_CHARS: Final = 512
 
-DOMAINS: Final = [
+DOMAINS: Final = (
     "productivity",
     "knowledge",
     "weather",
@@ -40,9 +40,9 @@ DOMAINS: Final = [
     "home",
     "data",
     "other",
-]
+)
 
-KNOWN: Final = [
+KNOWN: Final = (
     "id",
     "name",
     "description",
@@ -61,7 +61,7 @@ KNOWN: Final = [
     "homepage",
     "repository",
     "examples",
-]
+)
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)  # BCP 47, well-formed
 _CAIP10 = re.compile(r"[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}", re.ASCII)

@@ -65,14 +65,14 @@ def parse_json(text: str) -> Any:
 def _check_depth(text: str) -> None:
     depth = 0
     for match in _JSON_TOKEN.finditer(text):
-        token = match[0]
-        if token in "[{":
+        piece = match[0]
+        if piece in "[{":
             depth += 1
             if depth > MAX_DEPTH:
                 line = text.count("\n", 0, match.start()) + 1
                 column = match.start() - text.rfind("\n", 0, match.start())
                 raise BadJson(f"nesting goes deeper than {MAX_DEPTH} levels", line, column)
-        elif token in "]}":
+        elif piece in "]}":
             depth -= 1
 
 
@@ -164,14 +164,10 @@ class _Check:
             at = (*path, keyword)
             complaint = fault(shape, value)
             if complaint:
-                hint = (
-                    did_you_mean(value, TYPES)
-                    if keyword == "type" and isinstance(value, str)
-                    else ""
-                )
-                self._findings.error(
-                    Reason.BAD_SCHEMA, at, f"{keyword} must be {complaint}", hint=hint
-                )
+                typo = shape is Shape.TYPE and isinstance(value, str)
+                hint = did_you_mean(value, TYPES) if typo else ""
+                message = f"{keyword} must be {complaint}"
+                self._findings.error(Reason.BAD_SCHEMA, at, message, hint=hint)
             elif shape is Shape.SCHEMA:
                 self._ahead.append((value, at))
             elif shape is Shape.SCHEMAS:
