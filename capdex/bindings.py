@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from capdex.fields import Fields
-from capdex.findings import Findings, Path, did_you_mean, show
+from capdex.findings import Findings, Path, show
 from capdex.problems import Reason
 from capdex.tools import BUILT_IN, MAX_TOOLS, Tool
 from capdex.urls import url_fault
@@ -44,7 +44,7 @@ def read_bindings(
         tool = by_name.get(name)
         if tool is None:
             message = f"no tool is named {show(name)}"
-            hint = did_you_mean(name, by_name)
+            hint = top.findings.suggest(name, by_name)
             top.findings.error(Reason.BAD_BINDING, path, message, hint=hint)
         parameters = tool.parameter_names(package_schema) if tool is not None else None
         binding = _read(value, path, top.findings, parameters)
@@ -68,7 +68,7 @@ def _read(
         return None
     if type_ not in FIELDS:
         message = f"the binding type {show(type_)} is unknown here; it is kept, and not judged"
-        hint = did_you_mean(type_, FIELDS)
+        hint = findings.suggest(type_, FIELDS)
         findings.warn(Reason.BAD_BINDING, fields.at("type"), message, hint=hint)
         return fields.values
     fields.note_unknown(("type", *FIELDS[type_]))
@@ -132,7 +132,7 @@ def _check_placeholders(
     for name in dict.fromkeys(_PLACEHOLDER.findall(text)):
         if name not in parameters:
             message = f"the placeholder {{{name}}} names no parameter of the tool"
-            hint = did_you_mean(name, list(parameters))
+            hint = findings.suggest(name, parameters)
             findings.error(Reason.BAD_BINDING, path, message, hint=hint)
     rest = _PLACEHOLDER.sub("", text)
     if "{" in rest or "}" in rest:

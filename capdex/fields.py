@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from capdex.findings import Findings, Path, did_you_mean, show
+from capdex.findings import Findings, Path, show
 from capdex.problems import Reason
 
 MAX_UNKNOWN = 20  # unknown fields reported a mapping; comparing names costs time
@@ -85,6 +85,11 @@ class Fields:
         value: str | None = self.get(name, str, required=required)
         if value is None:
             return None
+        if not required and not value.strip():
+            self.findings.note(
+                self.code, self.at(name), f"{name} is empty, and so counts as absent"
+            )
+            return None
         return value if self.fits(name, value, most_chars, most_bytes, one_line) else None
 
     def fits(
@@ -124,7 +129,11 @@ class Fields:
 
     def texts(self, name: str, *, most: int, most_chars: int) -> tuple[str, ...]:
         """A list of single-line texts."""
-        texts = []
+        return tuple(self.placed_texts(name, most=most, most_chars=most_chars).values())
+
+    def placed_texts(self, name: str, *, most: int, most_chars: int) -> dict[Path, str]:
+        """A list of single-line texts, each under its path."""
+        texts = {}
         for i, value in enumerate(self.items(name, most)):
             path = (*self.at(name), i)
             if not isinstance(value, str):
@@ -132,15 +141,15 @@ class Fields:
                 hint = "put it in quotes" if isinstance(value, int | float) else ""
                 self.findings.error(Reason.WRONG_TYPE, path, message, hint=hint)
             elif self.fits(f"an item of {name}", value, most_chars, one_line=True, path=path):
-                texts.append(value)
-        return tuple(texts)
+                texts[path] = value
+        return texts
 
     def note_unknown(self, known: Iterable[str]) -> None:
         """Note every field that the format does not know; they are kept."""
         names = list(known)
         unknown = [name for name in self.values if name not in names]
         for name in unknown[:MAX_UNKNOWN]:
-            hint = did_you_mean(name, [x for x in names if x not in self.values])
+            hint = self.findings.suggest(name, [x for x in names if x not in self.values])
             message = f"the field {show(name)} is unknown; it is kept as it is"
             self.findings.note(Reason.UNKNOWN_FIELD, self.at(name), message, hint=hint)
         if len(unknown) > MAX_UNKNOWN:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingView
-from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import TypeAlias
 
 from capdex.problems import Problem, Reason, Severity
@@ -15,6 +16,8 @@ Path: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]
 
 MAX_PROBLEMS = 100  # of errors, and again of the rest: nobody mends more in one go
+MAX_SUGGESTIONS = 50  # a file: comparing words costs time
+MAX_CHOICE = 100  # words compared for one suggestion
 MAX_SHOWN_CHARS = 60  # of a hostile key or value inside a message
 
 _BARE_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*", re.ASCII)
@@ -40,12 +43,6 @@ def show_path(path: Path) -> str:
     return "".join(parts)
 
 
-def did_you_mean(word: str, known: Sequence[str] | MappingView[str, object]) -> str:
-    """A hint naming the nearest known word, or nothing where none is near."""
-    near = get_close_matches(word[:MAX_SHOWN_CHARS], list(known), n=1, cutoff=0.7)
-    return f"did you mean {near[0]}?" if near else ""
-
-
 class Findings:
     """The problems found so far; places come from `marks`, or from the nearest ancestor there."""
 
@@ -53,6 +50,7 @@ class Findings:
         self._marks = marks
         self._errors: list[Problem] = []
         self._others: list[Problem] = []
+        self._suggestions = 0
 
     def place(self, path: Path) -> Place:
         """Line and column of the value at `path`, or of what should have held it."""
@@ -77,6 +75,15 @@ class Findings:
     ) -> None:
         """Add something worth knowing."""
         self._add(Severity.NOTE, code, path, message, hint, at)
+
+    def suggest(self, word: str, known: Iterable[str]) -> str:
+        """A hint naming the nearest known word, or nothing where none is near."""
+        self._suggestions += 1
+        if self._suggestions > MAX_SUGGESTIONS:
+            return ""
+        choice = [x for x in islice(known, MAX_CHOICE) if len(x) <= MAX_SHOWN_CHARS]
+        near = get_close_matches(word[:MAX_SHOWN_CHARS], choice, n=1, cutoff=0.7)
+        return f"did you mean {near[0]}?" if near else ""
 
     def extend(self, problems: Sequence[Problem]) -> None:
         """Add problems that have their places already."""

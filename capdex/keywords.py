@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -90,7 +91,7 @@ def _dependencies(value: Any) -> bool:
     )
 
 
-_RULES: Final = {
+_RULES: Final[dict[Shape, tuple[str, Callable[[Any], bool]]]] = {
     Shape.TEXT: ("text", lambda v: isinstance(v, str)),
     Shape.BOOLEAN: ("true or false", lambda v: isinstance(v, bool)),
     Shape.NUMBER: ("a number", _number),

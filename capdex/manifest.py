@@ -194,7 +194,7 @@ class _Manifest:
     def _signature(self, metadata: Fields) -> str | None:
         signature: str | None = metadata.get("signature", str)
         scalar: Scalar | None = self._source.scalars.get(("metadata", "signature"))
-        if signature is None or scalar is None:
+        if signature is None or scalar is None or not signature.strip():
             return None
         written = self._data[scalar.start : scalar.end]
         if scalar.style is not Style.PLAIN or b"\n" in written:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput
 from capdex.fields import Fields
-from capdex.findings import did_you_mean, show
+from capdex.findings import show
 from capdex.problems import Reason
 from capdex.tools import BUILT_IN
 from capdex.uri import CapabilityURI
@@ -89,20 +89,19 @@ def read_domain(metadata: Fields) -> str:
     if domain is None or domain in DOMAINS:
         return domain or "other"
     message = f"{show(domain)} is not one of the domains, so this counts as other"
-    hint = did_you_mean(domain, DOMAINS) or f"domains are {', '.join(DOMAINS)}"
+    hint = metadata.findings.suggest(domain, DOMAINS) or f"domains are {', '.join(DOMAINS)}"
     metadata.findings.warn(Reason.BAD_VALUE, metadata.at("domain"), message, hint=hint)
     return "other"
 
 
 def read_languages(metadata: Fields) -> tuple[str, ...]:
     """Language tags (BCP 47)."""
-    languages = metadata.texts("languages", most=MAX_LANGUAGES, most_chars=35)
-    for i, language in enumerate(languages):
+    languages = metadata.placed_texts("languages", most=MAX_LANGUAGES, most_chars=35)
+    for path, language in languages.items():
         if not _LANGUAGE.fullmatch(language):
             message = f"{show(language)} is no language tag"
-            path = (*metadata.at("languages"), i)
             metadata.findings.error(Reason.BAD_VALUE, path, message, hint="write en or zh-Hant")
-    return languages
+    return tuple(languages.values())
 
 
 def read_link(metadata: Fields, name: str) -> str | None:
@@ -120,14 +119,13 @@ def read_permissions(metadata: Fields) -> tuple[str, ...]:
         return ()
     fields = Fields(value, metadata.at("permissions"), metadata.findings)
     fields.note_unknown(("require",))
-    names = fields.texts("require", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
-    for i, name in enumerate(names):
+    names = fields.placed_texts("require", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
+    for path, name in names.items():
         if name not in BUILT_IN:
             message = f"{show(name)} is no permission known here"
-            path = (*fields.at("require"), i)
-            hint = did_you_mean(name, BUILT_IN)
+            hint = metadata.findings.suggest(name, BUILT_IN)
             metadata.findings.warn(Reason.BAD_VALUE, path, message, hint=hint)
-    return names
+    return tuple(names.values())
 
 
 def read_llm_requirements(metadata: Fields) -> dict[str, Any]:
@@ -160,7 +158,7 @@ def read_examples(metadata: Fields, tools: set[str]) -> tuple[dict[str, Any], ..
         fields.get("input", dict)
         if tool is not None and tool not in tools:
             message = f"no tool is named {show(tool)}"
-            path, hint = fields.at("tool"), did_you_mean(tool, list(tools))
+            path, hint = fields.at("tool")(tool, list(tools))
             metadata.findings.warn(Reason.BAD_VALUE, path, message, hint=hint)
         if say is not None:
             examples.append(fields.values)

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from capdex.characters import describe, forbidden
 from capdex.fields import kind
-from capdex.findings import Findings, Path, did_you_mean, show
+from capdex.findings import Findings, Path, show
 from capdex.keywords import KEYWORDS, TYPES, Shape, fault
 from capdex.numbers import TooManyDigits, bounded_float, bounded_int
 from capdex.problems import Reason
@@ -30,7 +30,9 @@ _SCHEMA_URI = re.compile(
     r"did:nuwa:state:[a-z][a-z0-9]*(?:-[a-z0-9]+)*#v?[0-9][0-9A-Za-z.-]{0,63}", re.ASCII
 )
 _MAX_SCHEMA_URI_CHARS = 192
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# A string or a bracket. A string's end is optional and its inside possessive: an open quote would
+# cost quadratic time otherwise.
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 class BadJson(ValueError):
@@ -77,11 +79,11 @@ def _check_depth(text: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise BadJson(f"the key {show(twice)} stands twice in one object")
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:
+            raise BadJson(f"the key {show(key)} stands twice in one object")
+        value[key] = item
     return value
 
 
@@ -165,7 +167,7 @@ class _Check:
             complaint = fault(shape, value)
             if complaint:
                 typo = shape is Shape.TYPE and isinstance(value, str)
-                hint = did_you_mean(value, TYPES) if typo else ""
+                hint = self._findings.suggest(value, TYPES) if typo else ""
                 message = f"{keyword} must be {complaint}"
                 self._findings.error(Reason.BAD_SCHEMA, at, message, hint=hint)
             elif shape is Shape.SCHEMA:
@@ -206,24 +208,26 @@ class _Check:
                 )
             return
         steps = [x.replace("~1", "/").replace("~0", "~") for x in fragment.split("/")[1:]]
-        document = self._root
-        if self._package_schema is not None and steps[:1] == ["schema"]:
-            document, steps, top = self._package_schema, steps[1:], ("schema",)
-            if not steps:  # the package's schema is checked by itself
-                return
-        found, target = _resolve(document, steps)
+        in_package = self._package_schema is not None and steps[:1] == ["schema"]
+        document = self._package_schema if in_package else self._root
+        found, target = _resolve(document, steps[1:] if in_package else steps)
         if not found or not isinstance(target, dict | bool):
             message = f"{show(reference)} points at {'no schema' if found else 'nothing'}"
             self._findings.error(Reason.BAD_SCHEMA, path, message)
-            return
-        self._ahead.append((target, (*top, *steps)))
+        elif not in_package:  # the package's schema is checked by itself
+            self._ahead.append((target, (*top, *steps)))
 
 
 def _resolve(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:
     for step in steps:
         if isinstance(document, dict) and step in document:
             document = document[step]
-        elif isinstance(document, list) and step.isdecimal() and int(step[:6]) < len(document):
+        elif (
+            isinstance(document, list)
+            and step.isascii()
+            and step.isdecimal()
+            and int(step[:6]) < len(document)
+        ):
             document = document[int(step[:6])]
         else:
             return False, None

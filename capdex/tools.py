@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.fields import Fields
-from capdex.findings import Findings, Path, did_you_mean, show
+from capdex.findings import Findings, Path, show
 from capdex.problems import Reason
 from capdex.schema import check_schema
 
@@ -95,7 +95,7 @@ def _check_name(name: str, fields: Fields) -> bool:
     message = f"{show(name)} is no tool name: 1 to 64 of A-Z, a-z, 0-9, _ and -"
     if name.startswith("state."):
         message = f"{show(name)} is no built-in tool; there are {', '.join(BUILT_IN)}"
-    fields.wrong("name", message, hint=did_you_mean(name, BUILT_IN))
+    fields.wrong("name", message, hint=fields.findings.suggest(name, BUILT_IN))
     return False
 
 

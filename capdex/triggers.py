@@ -9,7 +9,7 @@ from typing import Any, Final
 import re2
 
 from capdex.fields import Fields
-from capdex.findings import Findings, Path, did_you_mean, show
+from capdex.findings import Findings, Path, show
 from capdex.problems import Reason
 
 MAX_TRIGGERS: Final = 64
@@ -79,7 +79,7 @@ def _read(item: Any, path: Path, findings: Findings) -> Trigger | None:
             usable = _check_embedding(value, model, fields)
         case _:
             message = f"{show(type_)} is no trigger type; there are {', '.join(TYPES)}"
-            fields.wrong("type", message, hint=did_you_mean(type_, TYPES))
+            fields.wrong("type", message, hint=fields.findings.suggest(type_, TYPES))
             return None
     return Trigger(type_, value, model) if usable else None
 

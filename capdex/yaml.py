@@ -5,6 +5,7 @@ What one reader takes for one thing and another for another is refused, or noted
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,13 +43,11 @@ def read_yaml(data: bytes) -> YamlReading:
     if text is None:
         return YamlReading(None, findings.problems())
     composer = Composer(text, marks, findings)
-    try:
+    value = None
+    with suppress(Stop):
         composer.compose()
-    except Stop:
-        return YamlReading(None, findings.problems(), marks, composer.scalars, composer.mappings)
-    return YamlReading(
-        composer.value, findings.problems(), marks, composer.scalars, composer.mappings
-    )
+        value = composer.value
+    return YamlReading(value, findings.problems(), marks, composer.scalars, composer.mappings)
 
 
 def _decode(data: bytes, findings: Findings) -> str | None:
