@@ -112,7 +112,7 @@ class _Manifest:
         )
         permissions = meta.read_permissions(metadata)
         self._check_permissions(tools, permissions)
-        names = {tool.name for tool in tools.values()}
+        names = [tool.name for tool in tools.values()]
         read: dict[str, Any] = {
             "summary": metadata.text("summary", most_chars=meta.MAX_SUMMARY_CHARS, one_line=True),
             "domain": meta.read_domain(metadata),

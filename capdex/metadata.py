@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
@@ -145,7 +146,7 @@ def read_llm_requirements(metadata: Fields) -> dict[str, Any]:
     return value
 
 
-def read_examples(metadata: Fields, tools: set[str]) -> tuple[dict[str, Any], ...]:
+def read_examples(metadata: Fields, tools: Collection[str]) -> tuple[dict[str, Any], ...]:
     """`examples`: what a person says, and the tool call that should come of it."""
     examples = []
     for i, item in enumerate(metadata.items("examples", MAX_EXAMPLES)):
@@ -158,7 +159,7 @@ def read_examples(metadata: Fields, tools: set[str]) -> tuple[dict[str, Any], ..
         fields.get("input", dict)
         if tool is not None and tool not in tools:
             message = f"no tool is named {show(tool)}"
-            path, hint = fields.at("tool")(tool, list(tools))
+            path, hint = fields.at("tool"), metadata.findings.suggest(tool, tools)
             metadata.findings.warn(Reason.BAD_VALUE, path, message, hint=hint)
         if say is not None:
             examples.append(fields.values)
