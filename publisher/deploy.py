@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from eth_account.signers.local import LocalAccount
 
 from capdex.errors import Code, Unavailable, UsageError
 from publisher.chain import DEFAULT_FEE_CAP_WEI, RECEIPT_WAIT_S, Chain
+from publisher.files import write_atomically
 from publisher.registry import parse_address
 from publisher.reverts import artifact
 
@@ -92,26 +91,4 @@ def read_deployment(path: Path) -> Deployment:
             Code.UNREADABLE,
             why=str(error)[:200],
             fix="name the registry with --registry, or deploy again with --force",
-        ) from None
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file whole or not at all, keeping its mode; raises UsageError UNREADABLE."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o644
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(mode)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written", Code.UNREADABLE, why=error.strerror or ""
         ) from None

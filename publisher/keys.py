@@ -22,7 +22,8 @@ from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
 from capdex import did
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.events import checksum_address
-from publisher.secret import Secret, read_private_file, write_private_file
+from publisher.files import read_private_file, write_private_file
+from publisher.secret import Secret
 
 DID_KEY_KIND: Final = "capdex-did-key/1"
 DEV_CHAIN_ID: Final = 31_337
@@ -32,6 +33,7 @@ LIGHT_SCRYPT_N: Final = 16_384  # 16 MiB and a twentieth of a second: tests and 
 # A key file is input too: without bounds one could ask for all the memory of the machine.
 MAX_SCRYPT_MEMORY_BYTES: Final = 1 << 30
 MAX_PBKDF2_ROUNDS: Final = 10_000_000
+MAX_KEY_FILE_BYTES: Final = 65_536  # a keystore is about 500 bytes
 
 # The accounts of the mnemonic "test test … junk", which every development chain hands out: their
 # keys are public, and bots empty them within seconds on any real chain.
@@ -170,7 +172,7 @@ def _check_work(path: Path, keystore: dict[str, Any]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(read_private_file(path))
+        document = json.loads(read_private_file(path, MAX_KEY_FILE_BYTES))
     except (ValueError, RecursionError):
         raise _malformed(path, "it is not JSON") from None
     if not isinstance(document, dict):

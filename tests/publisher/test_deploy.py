@@ -7,7 +7,8 @@ import json
 import pytest
 
 from capdex.errors import Code, Refused, UsageError
-from publisher.deploy import deploy, read_deployment, write_atomically
+from publisher.deploy import deploy, read_deployment
+from publisher.files import write_atomically
 from publisher.registry import Registry
 
 

@@ -1,0 +1,99 @@
+"""Files: private ones that only their owner may touch, and writes that are whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from capdex.errors import Code, Refused, UsageError
+
+
+def read_private_file(path: Path, limit_bytes: int) -> bytes:
+    """The bytes of a file that nobody but its owner may touch.
+
+    Raises UsageError UNREADABLE, and Refused KEY_EXPOSED when group or others have any access.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise unreadable(str(path), error.strerror or "") from None
+    try:
+        # Asked of the open file, not of the path: what is judged is what is read.
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise Refused(
+                f"{path} can be read or written by others",
+                Code.KEY_EXPOSED,
+                why=f"its mode is {mode:04o}; a secret belongs to one account alone",
+                fix=f"chmod 600 {path}",
+            )
+        return read_descriptor(descriptor, str(path), limit_bytes)
+    finally:
+        os.close(descriptor)
+
+
+def write_private_file(path: Path, data: bytes) -> None:
+    """Create a file of mode 0600 that did not exist; raises UsageError, and never overwrites."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise UsageError(
+            f"{path} exists already",
+            why="a key that is overwritten is lost",
+            fix="name another file, or move this one away first",
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be created", Code.UNREADABLE, why=error.strerror or ""
+        ) from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)  # ours, and not whole
+        raise
+
+
+def read_descriptor(descriptor: int, source: str, limit_bytes: int) -> bytes:
+    """Everything an open descriptor gives, up to a limit; raises UsageError UNREADABLE."""
+    data = b""
+    try:
+        while chunk := os.read(descriptor, limit_bytes + 1 - len(data)):
+            data += chunk
+            if len(data) > limit_bytes:
+                raise unreadable(source, f"it has more than {limit_bytes} bytes")
+    except OSError as error:
+        raise unreadable(source, error.strerror or "") from None
+    return data
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file whole or not at all, keeping its mode; raises UsageError UNREADABLE."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o644
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written", Code.UNREADABLE, why=error.strerror or ""
+        ) from None
+
+
+def unreadable(source: str, why: str) -> UsageError:
+    """The error for a file or descriptor that cannot be read."""
+    return UsageError(f"{source} cannot be read", Code.UNREADABLE, why=why)

@@ -1,0 +1,101 @@
+"""What publishing and yanking report: the steps as they happen, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+from capdex.cid import Cid
+from capdex.errors import Unavailable
+from publisher.chain import Sent
+from publisher.registry import Receipt
+
+SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder
+MAX_SERVED_POLL_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """The package is stored, and was read back."""
+
+    cid: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The configured node answers with the release; None: it did not within the time allowed."""
+
+    after_s: float | None
+
+
+Step = Uploaded | Sent | Receipt | Served
+OnStep = Callable[[Step], None]
+IsServed = Callable[[str], Awaitable[bool]]
+
+
+class Storage(Protocol):
+    """Where packages are put for everybody to fetch (`capdex.net.ipfs`)."""
+
+    async def put(self, data: bytes) -> Cid:
+        """Store one block."""
+
+    async def get(self, cid: Cid) -> bytes:
+        """Read it back, verified against its CID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended. `already`: nothing had to be sent.
+
+    The transaction's fields are None only where it lies beyond what the endpoint will search;
+    hashes are hex (the transaction's with 0x), fees are in wei.
+    """
+
+    cap_uri: str
+    cid: str
+    sha256: str
+    already: bool
+    tx_hash: str | None = None
+    block_number: int | None = None
+    gas_used: int | None = None
+    fee_wei: int | None = None
+    served_after_s: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as the command line prints it."""
+        return asdict(self)
+
+
+def ignore(step: Step) -> None:
+    """The `on_step` of a caller that shows no progress."""
+
+
+async def wait_served(
+    cap_uri: str, served: IsServed | None, on_step: OnStep, *, timeout_s: float = SERVED_WAIT_S
+) -> float | None:
+    """Ask until the node serves a release: seconds that took, or None.
+
+    A node that is down or slow is no failure: what is on chain stays there.
+    """
+    if served is None:
+        return None
+    started, pause_s, after_s = time.monotonic(), 0.05, None
+    try:
+        async with asyncio.timeout(timeout_s):
+            while after_s is None:
+                try:
+                    if await served(cap_uri):
+                        after_s = time.monotonic() - started
+                        break
+                except Unavailable:
+                    pass
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, MAX_SERVED_POLL_S)
+    except TimeoutError:
+        pass
+    on_step(Served(after_s))
+    return after_s
