@@ -1,0 +1,67 @@
+# syntax=docker/dockerfile:1
+
+# The capdex node. One stage installs the locked dependencies, the other holds nothing but the result.
+#
+#   docker build -t capdex .
+#   docker run --rm capdex --help
+
+FROM python:3.11.14-slim-bookworm AS build
+
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /src
+
+# What builds stays in this stage; what runs is installed by the wheel, its hash checked before.
+COPY requirements/bootstrap.lock requirements/run.lock requirements/
+RUN python -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes --no-deps -r requirements/bootstrap.lock
+RUN /opt/build/bin/pip wheel --wheel-dir /wheels --require-hashes --no-deps --no-build-isolation \
+      -r requirements/run.lock \
+ && python -m venv --without-pip /opt/capdex \
+ && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /wheels/*.whl
+
+# Last, so that a change of our own code does not install every dependency again.
+COPY pyproject.toml README.md LICENSE ./
+COPY capdex capdex
+COPY indexer indexer
+COPY publisher publisher
+COPY mcp_service mcp_service
+COPY cli cli
+RUN /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
+ && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /own/*.whl
+
+
+FROM python:3.11.14-slim-bookworm
+
+LABEL org.opencontainers.image.title="capdex" \
+      org.opencontainers.image.description="A decentralised registry for agent capabilities" \
+      org.opencontainers.image.licenses="Apache-2.0"
+
+# The number is fixed, so that files on a volume keep their owner from image to image.
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /data --shell /usr/sbin/nologin capdex \
+ && install --directory --owner capdex --group capdex --mode 0750 /data
+
+COPY --from=build /opt/capdex /opt/capdex
+
+# Nothing is written outside /data: the root file system may be read-only.
+# CAPDEX_HOST is left alone on purpose. Until it is told otherwise (compose does, naming the hosts it
+# may be called by), the node listens inside its own container only.
+ENV PATH=/opt/capdex/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    CAPDEX_HOME=/data \
+    CAPDEX_DB=sqlite:////data/index.db \
+    CAPDEX_BLOCKS=/data/blocks \
+    CAPDEX_PORT=8765 \
+    CAPDEX_LOG_FORMAT=json
+
+USER 10001:10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8765
+STOPSIGNAL SIGTERM
+
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["python", "-c", \
+  "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['CAPDEX_PORT'] + '/health', timeout=4)"]
+
+ENTRYPOINT ["capdex"]
+CMD ["node"]
