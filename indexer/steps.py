@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capdex.errors import InvalidInput
-from capdex.events import Event, LogHead, RawLog
+from capdex.events import LogHead, RawLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,3 @@ class Reorg:
     """Everything above `fork` is gone from the canonical chain."""
 
     fork: BlockRef
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A log beside the event it decodes to, or beside why it does not."""
-
-    log: RawLog
-    event: Event | InvalidInput

@@ -11,12 +11,14 @@ import random
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.events import LogHead, RawLog, decode
 from indexer.chain import ChainReader, sequence_of
-from indexer.steps import BlockRef, Blocks, Decoded, Reorg
+from indexer.rows import Decoded
+from indexer.steps import Blocks, Reorg
+from indexer.store import Store
 
 PAUSE_BASE_S = 0.25
 PAUSE_CAP_S = 30.0
@@ -27,23 +29,6 @@ T = TypeVar("T")
 
 class Gap(Unavailable):
     """What was read cannot be what the contract emitted: logs are missing or foreign."""
-
-
-class Cursor(Protocol):
-    """The last stored block and the log head folded up to it."""
-
-    @property
-    def block(self) -> BlockRef: ...  # noqa: D102
-    @property
-    def log(self) -> LogHead: ...  # noqa: D102
-
-
-class Store(Protocol):
-    """What the walk needs of `indexer.store.Store`."""
-
-    def cursor(self) -> Cursor | None: ...  # noqa: D102
-    def append(self, step: Blocks, decoded: list[Decoded]) -> None: ...  # noqa: D102
-    def rollback(self, fork: BlockRef) -> None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +67,7 @@ async def index(
             log = cursor.log if cursor else LogHead()
             async with aclosing(reader.steps()) as steps:
                 async for step in steps:
-                    log, at = await _whole(_store, store, step, log, chain_id, at)
+                    log, at = await _whole(_apply, store, step, log, chain_id, at)
                     failures = 0
                     committed.set()
                     report(at)
@@ -98,7 +83,7 @@ async def index(
             await asyncio.sleep(random.uniform(0, ceiling_s))  # noqa: S311 - jitter
 
 
-def _store(
+def _apply(
     store: Store, step: Blocks | Reorg, log: LogHead, chain_id: int, at: Progress
 ) -> tuple[LogHead, Progress]:
     """Check and store one step, in a worker thread; raises Gap before anything is written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,9 +32,9 @@ def load(name: str) -> ModuleType:
 
 
 @pytest.fixture
-def following() -> Any:
-    """The class `Following`: a reader and the walk over it, beside the test."""
-    return load("following").Following
+def following(tmp_path: Path) -> Any:
+    """Make a `Following`: a reader and the walk over it, into this test's database."""
+    return partial(load("following").Following, path=tmp_path / "index.db")
 
 
 @pytest.fixture

@@ -3,72 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Self
 
-from capdex.events import LogHead, RawLog
+from capdex.events import LogPosition, RawLog, checksum_address
 from capdex.net.rpc import Rpc
 from indexer.chain import ChainReader
-from indexer.steps import BlockRef, Blocks, Decoded
+from indexer.store import Deployment, Store
 from indexer.sync import Progress, index
 
 FAIL_AFTER_S = 30.0  # a hang's end; no test waits for it
 
 
-@dataclass(frozen=True)
-class At:
-    block: BlockRef
-    log: LogHead
-
-
-class Rows:
-    """What the walk stores, in memory: the log heads by block, and the logs."""
-
-    def __init__(self) -> None:
-        self.at: list[At] = []
-        self.logs: list[RawLog] = []
-        self.decoded: list[Decoded] = []
-
-    def cursor(self) -> At | None:
-        return self.at[-1] if self.at else None
-
-    def ring(self) -> list[BlockRef]:
-        return [at.block for at in self.at][-80:]
-
-    def append(self, step: Blocks, decoded: list[Decoded]) -> None:
-        log = self.at[-1].log if self.at else LogHead()
-        for block in step.blocks:
-            for raw in step.logs:
-                if raw.position.block_number == block.number:
-                    log = log.fold(raw)
-            self.at.append(At(block, log))
-        self.logs += step.logs
-        self.decoded += decoded
-
-    def rollback(self, fork: BlockRef) -> None:
-        while self.at and self.at[-1].block.number > fork.number:
-            self.at.pop()
-        if not self.at:
-            self.at.append(At(fork, LogHead()))
-        self.logs = [log for log in self.logs if log.position.block_number <= fork.number]
-
-
 class Following:
-    """`async with Following(urls, …) as it: await it.until(lambda: …)`."""
+    """`async with Following(urls, …) as it: await it.reach(head)`, into the database at `path`."""
 
     def __init__(
         self,
         urls: list[str],
         *,
         registry: bytes,
-        rows: Any = None,
+        path: Path,
         chain_id: int = 1,
         start_block: int = 0,
         finality_depth: int = 8,
         poll_interval_s: float = 0.01,
     ) -> None:
-        self.rows = Rows() if rows is None else rows
+        self.path, self._registry = path, registry
+        deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
+        self.store = Store.open(f"sqlite:///{path}", deployment)
         self.rpc = Rpc(urls)
         self.reports: list[Progress] = []
         self.reader = ChainReader(
@@ -78,7 +44,7 @@ class Following:
             start_block=start_block,
             finality_depth=finality_depth,
             poll_interval_s=poll_interval_s,
-            ring=self.rows.ring(),
+            ring=self.store.ring(),
         )
         self._chain_id, self._news = chain_id, asyncio.Event()
 
@@ -86,7 +52,7 @@ class Following:
         self._task = asyncio.create_task(
             index(
                 self.reader,
-                self.rows,
+                self.store,
                 chain_id=self._chain_id,
                 committed=asyncio.Event(),
                 report=self._report,
@@ -102,6 +68,7 @@ class Following:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         await self.rpc.close()
+        self.store.close()
 
     async def until(self, reached: Callable[[], bool]) -> None:
         """Wait until `reached`, looked at after each report; fail with the walk if it fails."""
@@ -118,10 +85,28 @@ class Following:
         """Wait until the newest stored block is this one."""
 
         def reached() -> bool:
-            cursor = self.rows.cursor()
+            cursor = self.store.cursor()
             return cursor is not None and cursor.block.hash == block_hash
 
         await self.until(reached)
+
+    @property
+    def logs(self) -> list[RawLog]:
+        """The logs as the index keeps them, in its order."""
+        query = (
+            "select topics, data, block_number, block_hash, tx_hash, log_index"
+            " from event order by sequence"
+        )
+        with closing(sqlite3.connect(self.path)) as connection:
+            return [
+                RawLog(
+                    self._registry,
+                    tuple(topics[i : i + 32] for i in range(0, len(topics), 32)),
+                    data,
+                    LogPosition(*position),
+                )
+                for topics, data, *position in connection.execute(query)
+            ]
 
     @property
     def troubles(self) -> list[Any]:

@@ -33,11 +33,11 @@ async def test_a_chain_is_backfilled_and_then_followed(simulate, following):
         sim.publish(2)
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
-        assert it.rows.logs == sim.logs
+        assert it.logs == sim.logs
         sim.publish(3)
         await it.reach(sim.head.hash)
-        assert it.rows.logs == sim.logs
-        assert it.rows.cursor().log == sim.head.slot
+        assert it.logs == sim.logs
+        assert it.store.cursor().log == sim.head.slot
         assert not it.troubles
 
 
@@ -48,9 +48,9 @@ async def test_a_walk_goes_on_where_the_last_one_stopped(simulate, following):
         await it.reach(sim.head.hash)
     for _ in range(20):
         sim.publish()
-    async with following([sim.url], registry=sim.registry, rows=it.rows) as it:
+    async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
 
 
 @pytest.mark.parametrize("bend", [dropped, doubled, shuffled, foreign, falsified, lambda _: []])
@@ -64,7 +64,7 @@ async def test_bent_logs_never_reach_the_rows(simulate, following, bend, tail):
     sim.once("eth_getLogs", bend, times=2)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
 
 
 @pytest.mark.parametrize("bend", [dropped, lambda _: []])
@@ -78,11 +78,11 @@ async def test_rows_with_a_hole_are_read_anew_once_it_shows(
     sim.once("eth_getLogs", bend, times=4)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-        hole = len(it.rows.logs) < 5
+        hole = len(it.logs) < 5
         sim.serves_state = state_comes_back
         sim.publish(1)
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
     assert [trouble.code for trouble in it.troubles] == [Code.STALLED] * len(it.troubles)
     assert bool(it.troubles) == hole
 
@@ -96,7 +96,7 @@ async def test_an_undecodable_event_is_kept_with_its_reason(simulate, following)
     sim.blocks[-1] = type(sim.head)(1, sim.head.hash, sim.head.parent, (broken,), slot)
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
-    assert [type(d.event).__name__ for d in it.rows.decoded] == ["InvalidInput"]
+    assert it.logs == [broken]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ async def test_replies_that_are_none_only_delay(simulate, following, garbage, bo
     sim.respond_once(garbage(body, status), times=8)
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
 
 
 async def test_an_endpoint_that_refuses_wide_ranges_is_asked_for_narrow_ones(simulate, following):
@@ -126,7 +126,7 @@ async def test_an_endpoint_that_refuses_wide_ranges_is_asked_for_narrow_ones(sim
         sim.publish(3)
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
 
 
 @pytest.mark.parametrize("depth", [1, 3, 6])
@@ -138,7 +138,7 @@ async def test_a_reorg_takes_its_events_away(simulate, following, depth):
         await it.reach(sim.head.hash)
         sim.reorg(depth, events=4)
         await it.reach(sim.head.hash)
-        assert it.rows.logs == sim.logs
+        assert it.logs == sim.logs
         assert any(progress.forked_at is not None for progress in it.reports)
 
 
@@ -151,7 +151,7 @@ async def test_a_reorg_to_a_shorter_chain_is_one_too(simulate, following):
         del sim.blocks[-4:]
         sim.publish(2)
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
 
 
 async def test_an_endpoint_that_falls_behind_undoes_nothing(simulate, following):
@@ -167,7 +167,7 @@ async def test_an_endpoint_that_falls_behind_undoes_nothing(simulate, following)
         sim.visible = None
         sim.publish()
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
     assert all(progress.forked_at is None for progress in it.reports)
 
 
@@ -177,11 +177,11 @@ async def test_a_reorg_below_finality_stalls_and_undoes_nothing(simulate, follow
         sim.publish()
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
-        before = list(it.rows.logs)
+        before = list(it.logs)
         sim.reorg(20)
         await it.until(lambda: it.troubles)
         assert it.troubles[0].code == Code.STALLED
-        assert it.rows.logs == before
+        assert it.logs == before
 
 
 async def test_a_block_that_the_chain_calls_finalized_is_never_undone(simulate, following):
@@ -205,10 +205,10 @@ async def test_a_dev_chain_is_followed_backwards_however_deep(simulate, followin
         await it.reach(sim.head.hash)
         sim.reorg(depth)
         await it.reach(sim.head.hash)
-        assert it.rows.logs == sim.logs
+        assert it.logs == sim.logs
         del sim.blocks[-5:]
         await it.reach(sim.head.hash)
-        assert it.rows.logs == sim.logs
+        assert it.logs == sim.logs
 
 
 async def test_logs_asked_for_by_an_orphaned_hash_are_asked_for_anew(simulate, following):
@@ -218,7 +218,7 @@ async def test_logs_asked_for_by_an_orphaned_hash_are_asked_for_anew(simulate, f
     sim.refuse_once("eth_getLogs", -32000, "unknown block")
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
     assert not it.troubles
 
 
@@ -230,7 +230,7 @@ async def test_a_second_endpoint_takes_over_when_the_first_lies(simulate, follow
     sim.once("eth_getLogs", dropped, times=1000)
     async with following([sim.url, other.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
 
 
 async def test_a_chain_that_is_down_is_waited_for(simulate, following, garbage):
@@ -240,4 +240,4 @@ async def test_a_chain_that_is_down_is_waited_for(simulate, following, garbage):
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
     assert it.troubles[0].code == Code.RPC_UNAVAILABLE
-    assert it.rows.logs == sim.logs
+    assert it.logs == sim.logs
