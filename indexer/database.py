@@ -1,0 +1,215 @@
+"""Opening the database of the index: SQLite in WAL mode or PostgreSQL, one writer, many readers.
+
+Every fault of a driver leaves here as one of capdex's errors (`faults`), and every transaction of a
+reader sees one state of the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
+
+BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
+CONNECT_TIMEOUT_S: Final = 5
+STATEMENT_TIMEOUT_S: Final = 10  # a reader's answer is worth nothing later (limits, MCP handler)
+READERS: Final = 8  # connections a reading process keeps; more than its threads use at once
+# Any two capdex writers of one PostgreSQL database ask for the same advisory lock.
+_LOCK_KEY: Final = int.from_bytes(hashlib.sha256(b"capdex index writer").digest()[:8], "big") >> 1
+
+
+def parse_url(text: str) -> URL:
+    """Read `sqlite:///PATH` or `postgresql://…`; raises UsageError for anything else."""
+    fix = "write sqlite:///index.db or postgresql://user@host/database"
+    try:
+        url = make_url(text)
+        backend = url.get_backend_name()
+    except (ArgumentError, ValueError):
+        raise UsageError("the database URL cannot be read", code=Code.CONFIG, fix=fix) from None
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        why = f"its scheme is {backend[:40]!r}"
+        raise UsageError("not a database capdex can use", code=Code.CONFIG, why=why, fix=fix)
+    if url.database in (None, "", ":memory:"):
+        why = "an index in memory could have no readers and would be lost"
+        raise UsageError("the SQLite URL names no file", code=Code.CONFIG, why=why, fix=fix)
+    return url.set(drivername="sqlite+pysqlite", query={})
+
+
+def open_writer(text: str) -> tuple[Engine, FileLock | None]:
+    """The engine of the one writer, and its lock file where the database is a file.
+
+    Its single connection writes; on PostgreSQL the connection holds the writer's advisory lock, so
+    that a lost connection can never go on writing beside the next writer. Raises Unavailable
+    DATABASE_LOCKED when another writer is there, UsageError when the file cannot be had.
+    """
+    url = parse_url(text)
+    if url.get_backend_name() == "sqlite":
+        lock = _lock_file(Path(str(url.database)))
+        engine = create_engine(
+            url, pool_size=1, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_S}
+        )
+        _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=("journal_mode = WAL",))
+        return engine, lock
+    engine = create_engine(
+        url,
+        pool_size=1,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "autocommit": False},
+    )
+    event.listen(engine, "connect", _take_advisory_lock)
+    return engine, None
+
+
+def open_reader(text: str) -> Engine:
+    """An engine that only reads; each transaction sees one state of the index."""
+    url = parse_url(text)
+    if url.get_backend_name() == "sqlite":
+        path = Path(str(url.database)).absolute().as_uri()
+
+        def connect() -> sqlite3.Connection:
+            # mode=rw: never create an empty file where the index was expected to be
+            return sqlite3.connect(
+                f"{path}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
+            )
+
+        engine = create_engine(url, creator=connect, pool_size=READERS, pool_timeout=5)
+        _prepare_sqlite(engine, begin="BEGIN", pragmas=("query_only = ON",))
+        return engine
+    return create_engine(
+        url,
+        pool_size=READERS,
+        pool_timeout=5,
+        pool_pre_ping=True,
+        isolation_level="REPEATABLE READ",
+        connect_args={
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s "
+            "-c default_transaction_read_only=on",
+        },
+    )
+
+
+@contextmanager
+def faults(engine: Engine) -> Iterator[None]:
+    """Turn whatever the driver raises inside into Unavailable or UsageError; never a secret."""
+    where = engine.url.render_as_string(hide_password=True)
+    try:
+        yield
+    except PoolTimeout:
+        raise Unavailable(
+            f"every connection to {where} is busy", Code.DATABASE_UNAVAILABLE, fix="try again"
+        ) from None
+    except (OperationalError, InterfaceError, ProgrammingError) as error:
+        raise _classify(error, where) from error
+    except DBAPIError as error:
+        # sqlite3 says "file is not a database" as a plain DatabaseError
+        if not _says(error, "not a database", "malformed"):
+            raise
+        raise _classify(error, where) from error
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """One transaction: committed at the end, rolled back by any error."""
+    with faults(engine), engine.begin() as connection:
+        yield connection
+
+
+def _lock_file(path: Path) -> FileLock:
+    lock = FileLock(f"{path}.lock", timeout=0, thread_local=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise _locked(str(path)) from None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be opened for writing",
+            code=Code.UNREADABLE,
+            why=error.strerror or str(error),
+            fix="name a directory that this account may write to",
+        ) from None
+    return lock
+
+
+def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> None:
+    """Let us say when a transaction begins (pysqlite would not for reads or schema changes)."""
+
+    def on_connect(connection: Any, _: Any) -> None:
+        connection.isolation_level = None
+        for pragma in (*pragmas, "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+
+
+def _take_advisory_lock(connection: Any, _: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK_KEY,))
+        held = cursor.fetchone()[0]
+    connection.commit()  # the lock is the session's; it outlives this transaction
+    if not held:
+        raise _locked("the PostgreSQL database")
+
+
+def _locked(what: str) -> Unavailable:
+    return Unavailable(
+        f"another writer holds {what}",
+        Code.DATABASE_LOCKED,
+        why="an index has one writer; it is most likely another capdex node",
+        fix="stop the other node, or give this one a database of its own",
+    )
+
+
+def _says(error: DBAPIError, *words: str) -> bool:
+    return any(word in str(error.orig).lower() for word in words)
+
+
+def _classify(error: DBAPIError, where: str) -> CapdexError:
+    why = " ".join(str(error.orig).split())[:300]
+    if _says(error, "database is locked", "database table is locked"):
+        return _locked(where)
+    if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
+        error, "database", "role"
+    ):
+        return Unavailable(
+            f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
+        )
+    if _says(error, "not a database", "malformed", "readonly", "read-only", "unable to open"):
+        return UsageError(
+            f"{where} cannot be opened",
+            Code.UNREADABLE,
+            why,
+            "name a file this account may read and write, or start the node on it first",
+        )
+    if isinstance(error, ProgrammingError):
+        return Unavailable(
+            f"the database refused a statement of ours ({where})", Code.INTERNAL, why
+        )
+    return Unavailable(
+        f"the database {where} is unavailable",
+        Code.DATABASE_UNAVAILABLE,
+        why,
+        "see that it runs, is reachable and has room on its disk",
+    )

@@ -1,0 +1,143 @@
+"""The full-text documents of listed releases: FTS5 on SQLite, tsvector and GIN on PostgreSQL.
+
+Both hold the tokens of indexer/text.py and nothing else, so both find the same releases. A score is
+higher for a better hit; rarer words weigh more, longer documents less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, text
+
+from indexer.text import document_tokens
+
+FIELDS: Final = ("name", "title", "description", "summary", "tags", "triggers", "tools")
+MAX_FIELD_TOKENS: Final = 2048  # a package's words are far fewer; bounds rows and tsvectors
+
+_COLUMNS: Final = ", ".join(FIELDS)
+_VALUES: Final = ", ".join(f":{field}" for field in FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One release that the words found."""
+
+    release_id: int
+    score: float
+
+
+def put(connection: Connection, release_id: int, words: Mapping[str, str]) -> None:
+    """Write the document of a release from its texts by field."""
+    fields = {x: document_tokens(words.get(x, ""))[:MAX_FIELD_TOKENS] for x in FIELDS}
+    row: dict[str, Any] = {"release_id": release_id}
+    row |= {field: " ".join(tokens) for field, tokens in fields.items()}
+    if connection.dialect.name == "sqlite":
+        insert = f"INSERT INTO document (rowid, {_COLUMNS}) VALUES (:release_id, {_VALUES})"  # noqa: S608
+    else:
+        every = [token for tokens in fields.values() for token in tokens]
+        row |= {"length": len(every), "tokens": _tsvector(every)}
+        insert = (
+            f"INSERT INTO document (release_id, {_COLUMNS}, length, tokens) "  # noqa: S608
+            f"VALUES (:release_id, {_VALUES}, :length, CAST(:tokens AS tsvector))"
+        )
+    connection.execute(text(insert), row)
+
+
+def remove(connection: Connection, release_id: int) -> None:
+    """Take the document of a release away, if there is one."""
+    key = "rowid" if connection.dialect.name == "sqlite" else "release_id"
+    connection.execute(
+        text(f"DELETE FROM document WHERE {key} = :release_id"),  # noqa: S608
+        {"release_id": release_id},
+    )
+
+
+def read(connection: Connection, release_ids: Iterable[int]) -> dict[int, dict[str, set[str]]]:
+    """The tokens of these documents by field: what a hit was found by."""
+    key = "rowid" if connection.dialect.name == "sqlite" else "release_id"
+    ids = ", ".join(str(int(release_id)) for release_id in release_ids)
+    rows = connection.execute(
+        text(f"SELECT {key} AS release_id, {_COLUMNS} FROM document WHERE {key} IN ({ids})")  # noqa: S608
+    )
+    return {row.release_id: {x: set(getattr(row, x).split()) for x in FIELDS} for row in rows}
+
+
+def find(
+    connection: Connection,
+    tokens: Sequence[str],
+    *,
+    where: str,
+    values: Mapping[str, Any],
+    exact: str,
+    limit: int,
+    offset: int,
+) -> tuple[list[Match], int]:
+    """The best listed releases holding any token, and how many there are in all.
+
+    `where` is a condition on `listing` with its `values`; the release named `exact` comes first.
+    """
+    if connection.dialect.name == "sqlite":
+        source = "document JOIN listing ON listing.release_id = document.rowid"
+        condition, score = "document MATCH :any", "-bm25(document)"
+        terms: dict[str, Any] = {"any": " OR ".join(map(_quote_fts5, tokens))}
+    else:
+        source = "document JOIN listing ON listing.release_id = document.release_id"
+        condition = "document.tokens @@ CAST(:any AS tsquery)"
+        score, terms = _rank(connection, tokens)
+        terms["any"] = " | ".join(map(_quote_lexeme, tokens))
+    body = f"FROM {source} WHERE {condition} AND {where}"
+    rows = connection.execute(
+        text(
+            f"SELECT listing.release_id, {score} AS score, count(*) OVER () AS total {body} "
+            "ORDER BY (listing.name = :exact) DESC, score DESC, listing.name "
+            "LIMIT :limit OFFSET :offset"
+        ),
+        {**values, **terms, "exact": exact, "limit": limit, "offset": offset},
+    ).all()
+    return [Match(row.release_id, float(row.score)) for row in rows], rows[0].total if rows else 0
+
+
+def _rank(connection: Connection, tokens: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """BM25 in PostgreSQL's words: ts_rank of one word grows and levels off with its count."""
+    counts = ", ".join(
+        f"count(*) FILTER (WHERE tokens @@ CAST(:term{i} AS tsquery)) AS n{i}"
+        for i in range(len(tokens))
+    )
+    terms: dict[str, Any] = {f"term{i}": _quote_lexeme(x) for i, x in enumerate(tokens)}
+    found = connection.execute(
+        text(
+            f"SELECT (SELECT count(*) FROM document) AS documents, "  # noqa: S608
+            f"(SELECT avg(length) FROM document) AS length, {counts} "
+            "FROM document WHERE tokens @@ CAST(:any AS tsquery)"
+        ),
+        terms | {"any": " | ".join(map(_quote_lexeme, tokens))},
+    ).one()
+    parts = []
+    for i in range(len(tokens)):
+        count = int(found[2 + i])
+        terms[f"idf{i}"] = math.log(1 + (found.documents - count + 0.5) / (count + 0.5))
+        parts.append(
+            f":idf{i} * ts_rank('{{1,1,1,1}}', document.tokens, CAST(:term{i} AS tsquery))"
+        )
+    terms["average"] = float(found.length or 1)
+    return f"({' + '.join(parts)}) / (0.6 + 0.4 * document.length / :average)", terms
+
+
+def _quote_fts5(token: str) -> str:
+    return '"' + token.replace('"', '""') + '"'
+
+
+def _quote_lexeme(token: str) -> str:
+    return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _tsvector(tokens: Sequence[str]) -> str:
+    places: dict[str, list[str]] = {}
+    for place, token in enumerate(tokens, start=1):
+        places.setdefault(token, []).append(str(place))
+    # PostgreSQL keeps 255 places a word
+    return " ".join(f"{_quote_lexeme(x)}:{','.join(at[:255])}" for x, at in places.items())

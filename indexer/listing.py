@@ -1,0 +1,165 @@
+"""The listing: of each name the one release that search answers with, kept as releases change.
+
+Listed is the latest release (P2) that is served and not yanked. Whatever can change that calls
+`refresh` for the names concerned, inside its own transaction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, insert, select
+
+from capdex.manifest import Manifest
+from capdex.problems import Verdict
+from capdex.triggers import Trigger
+from capdex.version import Version
+from indexer import fulltext
+from indexer.models import NOT_YANKED, STANDS, FacetRow, ListingRow, PackageRow, ReleaseRow, table
+from indexer.text import TEXT_VERSION, fold
+
+MAX_FACET_CHARS: Final = 256  # an index row of PostgreSQL holds no more than 2.7 KB
+# Facets that people write in any case; names, tools, permissions and DIDs are exact.
+FOLDED: Final = frozenset({"tag", "domain", "language", "license", "publisher"})
+
+Document = dict[str, Any]
+
+_ESCAPE = re.compile(r"\\.")  # of a regex: what follows the backslash is no word
+
+RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
+LISTING, FACET = table(ListingRow), table(FacetRow)
+
+
+def precedence(version: Version) -> str:
+    """A text that sorts by code point as SemVer §11 orders versions."""
+    core = f"{version.major:015d}.{version.minor:015d}.{version.patch:015d}"
+    if version.stable:
+        return core + "~"
+    # "!" sorts below every character of an identifier, so a prefix sorts below what it begins
+    parts = (f"0{x:015d}" if isinstance(x, int) else f"1{x}" for x in version.prerelease)
+    return core + "!" + "!".join(parts)
+
+
+def listing_rules(serve: Collection[Verdict]) -> str:
+    """What a listing depends on beside the releases: another value means to build it again."""
+    return f"{TEXT_VERSION}:{','.join(sorted(serve))}"
+
+
+def document(manifest: Manifest, publisher: str, chain_id: int) -> Document:
+    """What search needs of a package: its words by field, and the values its filters answer to."""
+    parameters = (f"{x.name} {x.description} {_words(x.parameters)}" for x in manifest.tools)
+    words = {
+        "name": manifest.uri.name,
+        "title": manifest.title,
+        "description": manifest.description,
+        "summary": manifest.summary,
+        "tags": "\n".join(manifest.tags),
+        "triggers": "\n".join(map(_trigger_words, manifest.triggers)),
+        "tools": "\n".join(parameters),
+    }
+    facets = sorted(set(_facets(manifest, publisher, chain_id)))
+    return {"words": {k: v or "" for k, v in words.items()}, "facets": facets}
+
+
+def facet_value(key: str, value: str) -> str:
+    """A filter's value as it is stored and compared."""
+    value = (fold(value) if key in FOLDED else value).replace("\0", "\N{SYMBOL FOR NULL}")
+    return value.encode("utf-8", "replace").decode("utf-8")[:MAX_FACET_CHARS]
+
+
+def refresh(connection: Connection, names: Iterable[str], serve: Collection[Verdict]) -> None:
+    """List the right release of each name, or none."""
+    for name in sorted(set(names)):
+        right = _latest(connection, name, serve)
+        listed = connection.execute(
+            select(LISTING.c.release_id).where(LISTING.c.name == name)
+        ).scalar()
+        if listed == right:
+            continue
+        if listed is not None:
+            unlist(connection, listed)
+        if right is not None:
+            _list(connection, name, right)
+
+
+def unlist(connection: Connection, release_id: int) -> None:
+    """Take one release out of the listing, its facets and its document."""
+    fulltext.remove(connection, release_id)
+    connection.execute(delete(FACET).where(FACET.c.release_id == release_id))
+    connection.execute(delete(LISTING).where(LISTING.c.release_id == release_id))
+
+
+def rebuild(connection: Connection, serve: Collection[Verdict]) -> None:
+    """List everything again: the verdicts served, or the making of words, have changed."""
+    for release_id in connection.execute(select(LISTING.c.release_id)).scalars().all():
+        unlist(connection, release_id)
+    names = select(RELEASE.c.name).where(RELEASE.c.name.is_not(None)).distinct()
+    refresh(connection, connection.execute(names).scalars().all(), serve)
+
+
+def _latest(connection: Connection, name: str, serve: Collection[Verdict]) -> int | None:
+    highest = (
+        select(RELEASE.c.id)
+        .where(
+            RELEASE.c.name == name,
+            STANDS,
+            NOT_YANKED,
+            RELEASE.c.verdict.is_not(None),
+            RELEASE.c.verdict.in_(sorted(serve)),
+        )
+        .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
+        .limit(1)
+    )
+    return connection.execute(highest).scalar()
+
+
+def _list(connection: Connection, name: str, release_id: int) -> None:
+    found: Document | None = connection.execute(
+        select(PACKAGE.c.document).where(PACKAGE.c.release_id == release_id)
+    ).scalar()
+    found = found or {"words": {"name": name}, "facets": [["name", name]]}
+    connection.execute(insert(LISTING), {"name": name, "release_id": release_id})
+    facets = [{"release_id": release_id, "key": k, "value": v} for k, v in found["facets"]]
+    connection.execute(insert(FACET), facets)
+    fulltext.put(connection, release_id, found["words"])
+
+
+def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple[str, str]]:
+    values: list[tuple[str, Iterable[str | None]]] = [
+        ("name", [manifest.uri.name]),
+        ("tag", manifest.tags),
+        ("domain", [manifest.domain]),
+        ("language", manifest.languages),
+        ("license", [manifest.license]),
+        ("publisher", [publisher, f"eip155:{chain_id}:{publisher}"]),
+        ("permission", manifest.permissions),
+        ("tool", [tool.name for tool in manifest.tools]),
+        ("binding", [str(x.get("type", "")) for x in manifest.bindings.values()]),
+    ]
+    if manifest.author:  # the DID URL as it stands, and the DID alone
+        values.append(("author", [manifest.author, manifest.author.partition("#")[0]]))
+    for key, some in values:
+        yield from ((key, facet_value(key, value)) for value in some if value)
+
+
+def _trigger_words(trigger: Trigger) -> str:
+    if trigger.model is not None:
+        return ""  # sign bits, not words
+    return _ESCAPE.sub(" ", trigger.value) if trigger.type == "regex" else trigger.value
+
+
+def _words(schema: Any) -> str:
+    """The words of a tool's parameters: their names and what is said of them."""
+    found: list[str] = []
+    open_ = [schema]
+    while open_:
+        part = open_.pop()
+        if isinstance(part, list):
+            open_ += part
+        elif isinstance(part, dict):
+            found += part["properties"] if isinstance(part.get("properties"), dict) else ()
+            found.append(part["description"] if isinstance(part.get("description"), str) else "")
+            open_ += part.values()
+    return " ".join(map(str, found))

@@ -1,0 +1,268 @@
+"""The tables of the index, on SQLite and PostgreSQL alike (indexer/migrations keeps them so).
+
+    deployment, cursor    one row each: which chain and registry, and how far they are applied
+    block                 the ring: the newest applied blocks, where a fork is looked for
+    event ─┬─ release ─┬─ package    every log of the registry; what it announced; what was judged
+           └─ yank     └─ listing ── facet    the one release of a name that search answers with
+
+The full-text documents stand beside them in one table a dialect (indexer/fulltext.py).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, cast
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    literal_column,
+    text,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+from sqlmodel import Field, SQLModel
+from typing_extensions import override
+
+DECODER_VERSION: Final = 1  # raised whenever the same logs would give other rows
+
+# SQLite numbers its rows in INTEGER only; PostgreSQL needs 64 bits to be told.
+BIG: Final = BigInteger().with_variant(Integer(), "sqlite")
+# Ordered by code point everywhere: PostgreSQL's locale must not decide which version is higher.
+PLAIN: Final = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The one registry an index is of: chain id, EIP-55 address, first block, 32-byte genesis."""
+
+    chain_id: int
+    registry: str
+    start_block: int
+    genesis: bytes
+
+
+class Json(TypeDecorator[Any]):
+    """A JSON value as ASCII text: NUL and lone surrogates stay escaped, as PostgreSQL needs."""
+
+    impl = Text
+    cache_ok = True
+
+    @override
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """Write the value; None stays NULL."""
+        return None if value is None else json.dumps(value, separators=(",", ":"))
+
+    @override
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """Read the value back."""
+        return None if value is None else json.loads(value)
+
+
+class IndexTable(SQLModel):
+    """What every table shares: metadata of its own, and names for constraints."""
+
+    metadata: ClassVar[MetaData] = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    clause = text(where)
+    return Index(name, *columns, unique=unique, sqlite_where=clause, postgresql_where=clause)
+
+
+def _release_key(**options: Any) -> Any:
+    return Column(BIG, ForeignKey("release.id", ondelete="CASCADE"), **options)
+
+
+def _event_key(**options: Any) -> Any:
+    return Column(BIG, ForeignKey("event.sequence", ondelete="CASCADE"), **options)
+
+
+class DeploymentRow(IndexTable, table=True):
+    """Which registry this database is of; `listing_rules` say how its listing was built.
+
+    `revision` changes with every transaction of the writer: readers know by it what they may keep.
+    """
+
+    __tablename__ = "deployment"
+
+    id: int = Field(default=1, primary_key=True)
+    chain_id: int = Field(sa_type=BIG)
+    contract: str = Field(sa_type=Text)
+    start_block: int = Field(sa_type=BIG)
+    genesis: bytes = Field(sa_type=LargeBinary)
+    decoder_version: int
+    listing_rules: str = Field(sa_type=Text)
+    revision: int = Field(default=0, sa_type=BIG)
+
+
+class CursorRow(IndexTable, table=True):
+    """The last applied block, the log slot after it, and what the chain said of its own head."""
+
+    __tablename__ = "cursor"
+
+    id: int = Field(default=1, primary_key=True)
+    number: int = Field(sa_type=BIG)
+    hash: bytes = Field(sa_type=LargeBinary)
+    parent: bytes = Field(sa_type=LargeBinary)
+    timestamp: int = Field(sa_type=BIG)
+    log_head: bytes = Field(sa_type=LargeBinary)
+    log_count: int = Field(sa_type=BIG)
+    head: int = Field(sa_type=BIG)
+    finalized: int = Field(sa_type=BIG)
+
+
+class BlockRow(IndexTable, table=True):
+    """One block of the ring."""
+
+    __tablename__ = "block"
+
+    number: int = Field(sa_column=Column(BIG, primary_key=True, autoincrement=False))
+    hash: bytes = Field(sa_type=LargeBinary)
+    parent: bytes = Field(sa_type=LargeBinary)
+    timestamp: int = Field(sa_type=BIG)
+
+
+class EventRow(IndexTable, table=True):
+    """One log of the registry with its raw topics and data, so that it can be decoded again.
+
+    `sequence` counts the logs from 1 as the log slot does; `log_head` is the slot's hash after this
+    one. `error` says why it is no event, or why a yank concerns nothing.
+    """
+
+    __tablename__ = "event"
+    __table_args__ = (_partial("ix_event_error", "sequence", where="error IS NOT NULL"),)
+
+    sequence: int = Field(sa_column=Column(BIG, primary_key=True, autoincrement=False))
+    block_number: int = Field(sa_type=BIG, index=True)
+    block_hash: bytes = Field(sa_type=LargeBinary)
+    timestamp: int = Field(sa_type=BIG)
+    tx_hash: bytes = Field(sa_type=LargeBinary)
+    log_index: int = Field(sa_type=BIG)
+    topics: bytes = Field(sa_type=LargeBinary)
+    data: bytes = Field(sa_type=LargeBinary)
+    log_head: bytes = Field(sa_type=LargeBinary)
+    error: str | None = Field(default=None, sa_type=Text)
+
+
+class YankRow(IndexTable, table=True):
+    """One yank (with its reason) or un-yank of a release, by its capability URI."""
+
+    __tablename__ = "yank"
+    __table_args__ = (Index("ix_yank_cap_uri", "cap_uri", "sequence"),)
+
+    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    cap_uri: str = Field(sa_type=PLAIN)
+    yanked: bool
+    reason: str = Field(sa_type=Text)
+
+
+class ReleaseRow(IndexTable, table=True):
+    """What one `Published` event announced, and how far it has been judged.
+
+    Ids are never used twice, sequences are (after a reorg): a verdict belongs to the id. `name` is
+    NULL unless `cap_uri` is one exact URI of the name that was hashed into the event; the first
+    such release of a version `stands`, any other is kept for people to see. `precedence` orders
+    versions as SemVer does. The queue is `availability = 'pending'` with `due_at`.
+    """
+
+    __tablename__ = "release"
+    __table_args__ = (
+        _partial("uq_release_standing", "cap_uri", where="stands", unique=True),
+        _partial("ix_release_due", "publisher", "due_at", "id", where="availability = 'pending'"),
+        _partial("ix_release_rejected", "sequence", where="verdict <> 'verified'"),
+        _partial(
+            "ix_release_latest",
+            *("name", "stable", "precedence"),
+            where="stands AND NOT yanked AND verdict IS NOT NULL",
+        ),
+        Index("ix_release_name", "name", "precedence"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: int | None = Field(default=None, sa_column=Column(BIG, primary_key=True))
+    sequence: int = Field(sa_column=_event_key(unique=True, nullable=False))
+    name: str | None = Field(sa_type=PLAIN)
+    stands: bool
+    cap_uri: str = Field(sa_type=PLAIN)
+    semver: str = Field(sa_type=Text)
+    stable: bool
+    precedence: str = Field(sa_type=PLAIN)
+    cid: str = Field(sa_type=Text)
+    sha256: bytes = Field(sa_type=LargeBinary)
+    publisher: str = Field(sa_type=Text)
+    yanked: bool
+    yank_reason: str = Field(sa_type=Text)
+    availability: str | None = Field(sa_type=Text)
+    verdict: str | None = Field(sa_type=Text)
+    reason: str | None = Field(sa_type=Text)
+    message: str = Field(sa_type=Text)
+    attempts: int
+    queued_at: float = Field(sa_type=Float)
+    due_at: float = Field(sa_type=Float)
+
+
+class PackageRow(IndexTable, table=True):
+    """What judging a release's bytes (or its event alone) brought to light.
+
+    `document` is what search needs of it: words by field and filter values, as indexer/listing.py
+    takes them from the manifest.
+    """
+
+    __tablename__ = "package"
+
+    release_id: int = Field(sa_column=_release_key(primary_key=True, autoincrement=False))
+    acp_metadata: Any = Field(default=None, sa_type=Json, nullable=True)
+    signer: str | None = Field(default=None, sa_type=Text)
+    checks: Any = Field(default=None, sa_type=Json)
+    problems: Any = Field(default=None, sa_type=Json)
+    document: Any = Field(default=None, sa_type=Json, nullable=True)
+    rules_version: int
+
+
+class ListingRow(IndexTable, table=True):
+    """The latest served release of a name: what search answers with."""
+
+    __tablename__ = "listing"
+
+    name: str = Field(sa_column=Column(PLAIN, primary_key=True))
+    release_id: int = Field(sa_column=_release_key(unique=True, nullable=False))
+
+
+class FacetRow(IndexTable, table=True):
+    """One value of one filter that a listed release answers to."""
+
+    __tablename__ = "facet"
+    __table_args__ = (Index("ix_facet_value", "key", "value"),)
+
+    release_id: int = Field(sa_column=_release_key(primary_key=True, autoincrement=False))
+    key: str = Field(sa_column=Column(PLAIN, primary_key=True))
+    value: str = Field(sa_column=Column(PLAIN, primary_key=True))
+
+
+# Said as the partial indexes say it: SQLite uses one only for a condition written the same way.
+STANDS: Final = literal_column("release.stands", Boolean)
+NOT_YANKED: Final = text("NOT release.yanked")
+PENDING: Final = text("release.availability = 'pending'")
+
+
+def table(model: type[SQLModel]) -> Table:
+    """The Core table of a model: the write path inserts by it, thousands of rows a statement."""
+    return cast(Table, vars(model)["__table__"])

@@ -1,0 +1,193 @@
+"""Reading the index: resolve a URI, search by words, list a name's releases, say the state.
+
+An `Index` only reads; any number of them, in any number of processes and threads, stand beside the
+one writer. Every answer is of one state of the index.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlalchemy import Connection, Engine, text
+
+from capdex.errors import InvalidInput
+from capdex.problems import Verdict
+from capdex.uri import PREFIX, CapabilityURI
+from indexer import found as releases
+from indexer import fulltext, resolution
+from indexer.database import open_reader, transaction
+from indexer.filters import FILTER_NAMES, Filters, read_cursor, write_cursor
+from indexer.found import Found
+from indexer.state import PLACE, Position, State, read_position, read_state
+from indexer.text import fold, query_tokens
+
+__all__ = [
+    "FILTER_NAMES",
+    "MAX_PAGE",
+    "MAX_QUERY_CHARS",
+    "Filters",
+    "Found",
+    "Hit",
+    "Index",
+    "Page",
+    "Position",
+    "State",
+]
+
+MAX_QUERY_CHARS: Final = 512  # longer than any question; bounds the words of one search
+MAX_PAGE: Final = 50
+SERVED: Final = frozenset({Verdict.VERIFIED})
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A release that a search found, with the fields its words stand in (fulltext.FIELDS)."""
+
+    found: Found
+    score: float
+    matched: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of hits, best first; `total` counts all pages."""
+
+    hits: list[Hit]
+    next_cursor: str | None
+    total: int
+
+
+class Index:
+    """A reader of the index at a database URL (or over an engine that the caller closes)."""
+
+    def __init__(self, database: str | Engine, *, clock: Callable[[], float] = time.time) -> None:
+        self._engine = open_reader(database) if isinstance(database, str) else database
+        self._owned = isinstance(database, str)
+        self._clock = clock
+        self._held: tuple[int, float, State] | None = None
+
+    def close(self) -> None:
+        """Let go of the database."""
+        if self._owned:
+            self._engine.dispose()
+
+    def resolve(self, uri: CapabilityURI, *, serve: frozenset[Verdict] = SERVED) -> Found:
+        """The release that a URI means (P2): latest, exact or the highest in a range.
+
+        Raises InvalidInput NOT_FOUND or YANKED, VerificationFailure UNVERIFIED, Unavailable
+        PENDING (P16).
+        """
+        with self._read() as connection:
+            return resolution.resolve(connection, uri, serve)
+
+    def search(
+        self,
+        query: str,
+        filters: Filters | None = None,
+        *,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Page:
+        """The listed releases that hold any word of `query`, best first; the exact name leads.
+
+        An empty query lists names in order. Raises InvalidInput for a query, filter, limit or
+        cursor that cannot be.
+        """
+        filters = filters or Filters()
+        if len(query) > MAX_QUERY_CHARS:
+            raise InvalidInput(
+                f"the query has {len(query)} characters, at most {MAX_QUERY_CHARS} are read",
+                fix="say it in fewer words",
+            )
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidInput(f"a page has 1 to {MAX_PAGE} hits, not {limit}")
+        offset = read_cursor(cursor, query, filters)
+        where, values = filters.condition()
+        tokens = query_tokens(_bare(query))
+        with self._read() as connection:
+            if tokens:
+                matches, total = fulltext.find(
+                    connection,
+                    tokens,
+                    where=where,
+                    values=values,
+                    exact=_name(query),
+                    limit=limit,
+                    offset=offset,
+                )
+            elif query.strip():
+                matches, total = [], 0  # it holds no word at all
+            else:
+                matches, total = _by_name(connection, where, values, limit, offset)
+            hits = _hits(connection, matches, set(tokens))
+        after = offset + len(hits)
+        more = bool(hits) and after < total
+        return Page(hits, write_cursor(query, filters, after) if more else None, total)
+
+    def releases(self, name: str) -> list[Found]:
+        """Every release of a name whatever its verdict, highest version first; [] for no name."""
+        with self._read() as connection:
+            return releases.read_name(connection, name)
+
+    def position(self) -> Position:
+        """How far the index is: the cheap part of `state`."""
+        with self._read() as connection:
+            return read_position(connection.execute(PLACE).one())
+
+    def state(self) -> State:
+        """The whole state; what it counts is counted again only when the index has changed."""
+        now = self._clock()
+        with self._read() as connection:
+            row = connection.execute(PLACE).one()
+            held = self._held
+            if held is None or held[0] != row.revision:
+                held = self._held = (row.revision, now, read_state(connection, row, now))
+        _, then, state = held
+        age = state.oldest_pending_s
+        return state if age is None else replace(state, oldest_pending_s=age + now - then)
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with transaction(self._engine) as connection:
+            yield connection
+
+
+def _hits(connection: Connection, matches: list[fulltext.Match], tokens: set[str]) -> list[Hit]:
+    ids = [match.release_id for match in matches]
+    if not ids:
+        return []
+    found = releases.read_ids(connection, ids)
+    fields = fulltext.read(connection, ids) if tokens else {}
+    return [
+        Hit(
+            found[match.release_id],
+            match.score,
+            [x for x, held in fields.get(match.release_id, {}).items() if held & tokens],
+        )
+        for match in matches
+    ]
+
+
+def _by_name(
+    connection: Connection, where: str, values: dict[str, str], limit: int, offset: int
+) -> tuple[list[fulltext.Match], int]:
+    body = f"FROM listing WHERE {where}"
+    total = connection.execute(text(f"SELECT count(*) {body}"), values).scalar_one()
+    page = text(f"SELECT listing.release_id {body} ORDER BY name LIMIT :limit OFFSET :offset")
+    rows = connection.execute(page, {**values, "limit": limit, "offset": offset})
+    return [fulltext.Match(row.release_id, 0.0) for row in rows], total
+
+
+def _bare(query: str) -> str:
+    """The query without what only says that it is a capability URI."""
+    query = query.strip()
+    return query[len(PREFIX) :].partition("@")[0] if query.startswith(PREFIX) else query
+
+
+def _name(query: str) -> str:
+    """The name that a query would be if it were one."""
+    return "-".join(fold(_bare(query)).replace("\0", " ").split())

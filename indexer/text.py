@@ -1,0 +1,91 @@
+"""Words to search by, made here so that every database finds the same: no tokenizer of theirs runs.
+
+Text is folded (NFKC, case, Latin accents), English words are stemmed, and scripts written without
+spaces become overlapping pairs of characters: a two-character word (笔记, 会議, 회의) is one token.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+import snowballstemmer
+
+MAX_TOKEN_CHARS: Final = 64  # PostgreSQL refuses lexemes over 2 KB; no word is this long
+TEXT_VERSION: Final = 1  # raised whenever the same text gives other tokens: listings are rebuilt
+
+# Han, kana, Hangul, and Thai, Lao, Burmese and Khmer: words are not told apart by spaces.
+_UNSPACED: Final = (
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff\u1100-\u11ff\uac00-\ud7af\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece"
+    "\u1000-\u1049\u1780-\u17d3"
+)
+# Signs that belong to the letter before them, though \w leaves them out.
+_MARKS: Final = (
+    "\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0711-\u074a"
+    "\u0900-\u0963\u0966-\u0dff\u0f18-\u0fbc\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+)
+_RUNS: Final = re.compile(
+    rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[^\W_]|[{_MARKS}])*)"
+)
+_ACCENTS: Final = re.compile("[\u0300-\u036f]")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+_SAYING_NOTHING: Final = """
+    a about above after again all also am an and any are as at be because been before being
+    below between both but by can could did do does doing don down during each few for from
+    further get give had has have having he help her here hers him his how i if in into is it
+    its itself just let like ll make me more most my need no nor not now of off on once only or
+    other our out over own please re s same she should so some such t than that the their them
+    then there these they this those through to too under until up us use using ve very want was
+    we were what when where which while who whom why will with would you your
+"""
+STOPWORDS: Final = frozenset(_SAYING_NOTHING.split())
+
+_stemmer = snowballstemmer.stemmer("english")
+_stemming = threading.Lock()  # a stemmer keeps its word in itself while it works
+
+
+def fold(text: str) -> str:
+    """The text without what only looks different: width, case, Latin accents."""
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFKC", plain).casefold()
+
+
+def document_tokens(text: str) -> list[str]:
+    """The tokens of a text to be found, in order, repeated as often as they occur."""
+    tokens: list[str] = []
+    for unspaced, word in _RUNS.findall(fold(_CAMEL.sub(" ", text))):
+        if unspaced:
+            tokens += _pairs(unspaced)
+            if len(unspaced) > 1:
+                tokens += unspaced  # so that a query of one character finds it
+        else:
+            tokens.append(stem(word[:MAX_TOKEN_CHARS]))
+    return tokens
+
+
+def query_tokens(text: str) -> list[str]:
+    """The distinct tokens of a query, without stopwords unless there is nothing else in it."""
+    found = _RUNS.findall(fold(_CAMEL.sub(" ", text)))
+    telling = [run for run in found if run[1] not in STOPWORDS] or found
+    tokens: dict[str, None] = {}
+    for unspaced, word in telling:
+        tokens.update(dict.fromkeys(_pairs(unspaced) or [stem(word[:MAX_TOKEN_CHARS])]))
+    return list(tokens)
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """The English stem of a folded word; other words pass unharmed or are cut alike everywhere."""
+    with _stemming:
+        return str(_stemmer.stemWord(word))
+
+
+def _pairs(run: str) -> list[str]:
+    if len(run) < 2:
+        return list(run)
+    return [run[i : i + 2] for i in range(len(run) - 1)]
