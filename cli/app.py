@@ -1,4 +1,4 @@
-"""What every command is given: its options, its output and its settings, each made when first used."""
+"""What every command is given: options, output and settings, each made when first used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the configuration: flag > CAPDEX_* > capdex.toml upward > config.toml > live `up` > built-in.
+"""Reading the configuration: flag > CAPDEX_* > capdex.toml upward > config.toml > live `up`.
 
 A file holds `default-network`, tables `[networks.NAME]`, and (the user's own file alone) the keys
 of `OWN`: a cloned repository must not spend money. Unknown keys are errors with a suggestion.

@@ -1,4 +1,4 @@
-"""Asking a person: for a yes, for a passphrase. Without one, the option that would have answered."""
+"""Asking a person for a yes or a passphrase; without one, naming the option that answers."""
 
 from __future__ import annotations
 

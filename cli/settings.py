@@ -1,4 +1,4 @@
-"""What a command is told: the chosen network, the keys, and the calls of the two long-lived commands.
+"""What a command is told: the network and keys chosen, and what `node` and `up` were asked.
 
 All frozen; `cli.config.load` makes `Settings` and records where each value came from.
 """
@@ -66,7 +66,7 @@ class Settings:
             raise UsageError(
                 "no network is chosen",
                 Code.CONFIG,
-                why="no --network, no configuration file, and no `capdex up` runs in this directory",
+                why="no --network, no configuration, and no `capdex up` runs in this directory",
                 fix="run `capdex up` here, or choose one with --network",
             )
         return self.network.require(*fields)

@@ -1,4 +1,4 @@
-"""Text for a terminal: untrusted characters escaped, columns aligned, marks that every locale has."""
+"""Text for a terminal: untrusted characters escaped, columns aligned, marks for every locale."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _hidden(char: str) -> bool:
 
 
 def safe(text: object) -> str:
-    r"""`text` on one line with nothing a terminal would obey: ESC shows as `\x1b`, bidi as `\u202e`.
+    r"""`text` on one line with nothing a terminal obeys: ESC shows as `\x1b`, bidi as `\u202e`.
 
     Packages, nodes and chains are written by strangers, so every value of theirs passes here
     before it meets a terminal.

@@ -1,0 +1,78 @@
+"""How a release that a node answered reads: one line in a list, a few alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli.output import Stream
+from cli.text import safe, short
+
+Json = dict[str, Any]
+
+_KIND = {"verified": "ok", "signed": "warn", "unsigned": "fail", None: "plan"}
+
+
+def part(answer: Json, *path: str) -> Any:
+    """A nested value of an answer, or None: what a node sends may have any shape."""
+    value: Any = answer
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def mark(stream: Stream, answer: Json) -> str:
+    """The verdict's mark and word (never the mark alone)."""
+    verdict = part(answer, "verification", "verdict")
+    words = safe(verdict or part(answer, "availability") or "not judged")
+    kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
+    yanked = ", yanked" if part(answer, "status", "yanked") is True else ""
+    return f"{stream.mark(kind)} {words}{yanked}"
+
+
+def name_of(answer: Json) -> str:
+    """The name inside the capability URI."""
+    uri = safe(answer.get("cap_uri", "?"))
+    return uri.removeprefix("did:nuwa:cap:").partition("@")[0]
+
+
+def summary_of(answer: Json) -> str:
+    """The author's one line."""
+    for key in ("summary", "description", "name"):
+        if text := part(answer, "acp_metadata", key):
+            return safe(" ".join(str(text).split()))
+    return ""
+
+
+def freshness(answer: Json) -> str:
+    """Which block the node answers from, and how far that is behind the head it knows."""
+    block, head = part(answer, "as_of", "block_number"), part(answer, "as_of", "head_number")
+    if not isinstance(block, int):
+        return "the node has indexed no block yet"
+    behind = f", {head - block} behind the head" if isinstance(head, int) and head > block else ""
+    finality = safe(part(answer, "chain", "finality") or "")
+    return f"block {block}{behind}" + (f", release is {finality}" if finality else "")
+
+
+def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
+    """What, where, verdict and freshness as (label, text)."""
+    chain = part(answer, "chain") or {}
+    rows = [
+        ("what", stream.style(safe(answer.get("cap_uri", "?")), bold=True)),
+        ("", summary_of(answer)),
+        ("where", safe(answer.get("ipfs_cid", "?"))),
+        (
+            "published",
+            f"by {safe(part(chain, 'publisher'))} on chain {safe(part(chain, 'chain_id'))},"
+            f" block {safe(part(chain, 'block_number'))},"
+            f" tx {short(safe(part(chain, 'tx_hash')))}",
+        ),
+        ("verdict", mark(stream, answer)),
+        ("signer", safe(part(answer, "verification", "signer") or "-")),
+        ("as of", freshness(answer)),
+    ]
+    reason = part(answer, "status", "reason")
+    if part(answer, "status", "yanked") is True:
+        rows.append(("yanked", safe(reason or "no reason given")))
+    warnings = answer.get("warnings")
+    rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
+    return [(label, text) for label, text in rows if text]
