@@ -1,0 +1,93 @@
+"""A directory of raw blocks by CID: what a node keeps and serves, and where `up` publishes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from capdex.cid import RAW, Cid
+from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+
+MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS peers exchange at most
+
+
+class BlockDirectory:
+    """Blocks as files `<two letters>/<cid>`; written whole or not at all, checked when read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.label = f"dir:{path}"
+
+    def read(self, cid: Cid) -> bytes | None:
+        """The block, or None; a file whose bytes do not match its name counts as absent."""
+        try:
+            with self._file(cid).open("rb") as file:
+                data = file.read(MAX_BLOCK_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        return data if cid.matches(data) else None
+
+    def write(self, data: bytes) -> Cid:
+        """Keep a block; safe to repeat and to do from several processes at once."""
+        if len(data) > MAX_BLOCK_BYTES:
+            raise InvalidInput(
+                f"a block has at most {MAX_BLOCK_BYTES} bytes, this one {len(data)}", Code.TOO_LARGE
+            )
+        cid = Cid.of(data)
+        if self.read(cid) is not None:
+            return cid
+        target = self._file(cid)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".new-")
+            temporary = Path(name)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.chmod(0o644)
+                temporary.replace(target)
+            except BaseException:
+                with suppress(OSError):
+                    temporary.unlink()
+                raise
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        return cid
+
+    async def get(self, cid: Cid) -> bytes:
+        """The block; raises Unavailable when it is not here."""
+        data = await asyncio.to_thread(self.read, cid) if cid.codec == RAW else None
+        if data is None:
+            raise Unavailable(
+                f"{cid} is not in {self.path}",
+                Code.IPFS_UNAVAILABLE,
+                fix="publish again, or name another source with --ipfs",
+            )
+        return data
+
+    async def put(self, data: bytes) -> Cid:
+        """Keep a block and return its CID."""
+        return await asyncio.to_thread(self.write, data)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _file(self, cid: Cid) -> Path:
+        return self.path / cid.text[-2:] / cid.text
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"the block directory {path} cannot be used",
+        Code.UNREADABLE,
+        why=error.strerror or str(error),
+        fix="check that it is writable and that the disk is not full",
+    )
