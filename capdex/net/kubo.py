@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import warnings
 from contextlib import closing
 from ipaddress import ip_address
 from typing import Any, Final
@@ -16,6 +17,9 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageErr
 from capdex.net.gateway import LIMITS, Http, Limits
 
 UPLOAD_S: Final = 30.0
+
+# ipfshttpclient 0.7 still passes an argument that urllib3 2 no longer needs; users need not know.
+warnings.filterwarnings("ignore", "The 'strict' parameter is no longer needed", FutureWarning)
 
 
 class Kubo(Http):
