@@ -102,9 +102,13 @@ class LogHead:
 
 def decode(log: RawLog, chain_id: int) -> Event:
     """Decode one registry log; raises InvalidInput for anything that is not a well-formed event."""
-    if len(log.topics) != 3:
-        raise InvalidInput(f"a registry event has 3 topics, this log {len(log.topics)}")
+    if [len(topic) for topic in log.topics] != [32, 32, 32]:
+        raise InvalidInput(
+            f"a registry event has 3 topics of 32 bytes, this log {log.topics!r:.80}"
+        )
     kind, name_id, account = log.topics
+    if any(account[:12]):
+        raise InvalidInput(f"0x{account.hex()} is not an address")
     by, data = checksum_address(account[12:]), log.data
     sequence = int.from_bytes(_word(data, 0), "big")
     if sequence >> 64:

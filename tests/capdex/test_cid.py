@@ -1,0 +1,59 @@
+"""CIDs: one spelling each, sha2-256 only (P3)."""
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multiformats.cid import CID
+
+from capdex.cid import Cid
+from capdex.errors import InvalidInput
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "core" / "cid.json"
+CASES: list[dict[str, str]] = json.loads(VECTORS.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_a_hostile_cid_gets_what_the_vectors_say(case: dict[str, str]) -> None:
+    if case["expect"].startswith("accept"):
+        assert str(Cid.parse(case["cid"])) == case["cid"]
+    else:
+        with pytest.raises(InvalidInput):
+            Cid.parse(case["cid"])
+
+
+@given(st.binary(max_size=200))
+def test_the_cid_of_bytes_names_these_bytes_alone(data: bytes) -> None:
+    cid = Cid.of(data)
+    assert Cid.parse(str(cid)) == cid
+    assert cid.digest == hashlib.sha256(data).digest()
+    assert cid.matches(data)
+    assert not cid.matches(data + b"\0")
+    assert bytes(CID.decode(str(cid)).hash.digest) == cid.digest
+
+
+def test_a_raw_cid_takes_a_whole_digest() -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        Cid.raw(b"short")
+
+
+@given(st.text(max_size=80) | st.from_regex(r"(bafk|bafy|Qm|z|f01)[a-z0-9]{0,60}", fullmatch=True))
+def test_reading_a_cid_raises_nothing_but_invalid_input(text: str) -> None:
+    with contextlib.suppress(InvalidInput):
+        assert str(Cid.parse(text)) == text
+
+
+@given(st.integers(0, 58), st.sampled_from("abcdefghijklmnopqrstuvwxyz234567"))
+def test_no_second_spelling_of_a_cid_is_taken(index: int, character: str) -> None:
+    cid = Cid.of(b"package")
+    text = cid.text[:index] + character + cid.text[index + 1 :]
+    try:
+        other = Cid.parse(text)
+    except InvalidInput:
+        return
+    assert (other == cid) == (text == cid.text)
+    assert (other.digest == cid.digest and other.codec == cid.codec) == (other == cid)

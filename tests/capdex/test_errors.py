@@ -1,0 +1,89 @@
+"""One table of errors and one of reasons, complete and the same on every face (P16)."""
+
+import pickle
+
+import pytest
+
+from capdex.errors import (
+    KINDS,
+    CapdexError,
+    Code,
+    InvalidInput,
+    Refused,
+    Unavailable,
+    UsageError,
+    VerificationFailure,
+)
+from capdex.problems import REASONS, Problem, Reason
+
+FAMILIES = [InvalidInput, UsageError, VerificationFailure, Refused, Unavailable]
+CAP_CODES = {"NOT_FOUND", "INVALID_INPUT", "PERMISSION_DENIED", "EXECUTION_FAILED", "TIMEOUT"}
+
+
+def test_every_code_has_its_row() -> None:
+    assert set(KINDS) == set(Code)
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_row_speaks_the_words_of_each_face(code: Code) -> None:
+    kind = KINDS[code]
+    assert kind.cap in CAP_CODES
+    assert 400 <= kind.http < 600
+    assert kind.exit in (0, 1, 2, 3, 4, 70)
+    assert kind.when
+    assert kind.retryable == (kind.exit == 3)  # what may be tried again says so to a script too
+
+
+def test_the_rows_of_the_protocol_are_as_written_down() -> None:
+    written = {
+        "NOT_FOUND": (404, False), "YANKED": (404, False), "INVALID_INPUT": (400, False),
+        "UNVERIFIED": (422, False), "PENDING": (503, True), "UNAUTHENTICATED": (401, False),
+        "PERMISSION_DENIED": (403, False), "TOO_LARGE": (413, False), "RATE_LIMITED": (429, True),
+        "STALLED": (503, True), "TIMEOUT": (504, True),
+    }  # fmt: skip
+    assert {c: (KINDS[Code(c)].http, KINDS[Code(c)].retryable) for c in written} == written
+
+
+def test_every_reason_has_a_meaning_and_a_hint() -> None:
+    assert set(REASONS) == set(Reason)
+    assert all(text.meaning and text.hint for text in REASONS.values())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_error_crosses_a_process_border_whole(family: type[CapdexError]) -> None:
+    error = family("what", why="why", fix="fix", details={"reason": "BAD_CID"})
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert type(copy) is family
+    assert (copy.message, copy.code, copy.why, copy.fix, copy.details) == (
+        error.message,
+        error.code,
+        error.why,
+        error.fix,
+        error.details,
+    )
+    assert str(copy) == "what"
+
+
+def test_an_error_is_shown_with_its_code_and_whether_to_try_again() -> None:
+    error = Unavailable("the endpoint is down", Code.RPC_UNAVAILABLE, fix="start it")
+    assert error.to_json() == {
+        "code": "RPC_UNAVAILABLE",
+        "message": "the endpoint is down",
+        "retryable": True,
+        "details": {"fix": "start it"},
+    }
+
+
+def test_the_base_error_is_never_raised_itself() -> None:
+    with pytest.raises(TypeError):
+        CapdexError("what", Code.INTERNAL)
+
+
+def test_a_bad_call_is_an_invalid_input() -> None:
+    assert issubclass(UsageError, InvalidInput)
+    assert UsageError("what").kind.exit == 2
+
+
+def test_a_problem_without_a_hint_shows_the_one_of_its_reason() -> None:
+    problem = Problem(Reason.BAD_ID, "metadata.id", "what")
+    assert problem.to_json()["hint"] == REASONS[Reason.BAD_ID].hint

@@ -1,0 +1,171 @@
+"""Registry events against eth_abi, and the log head against its definition (P13)."""
+
+from dataclasses import replace
+
+import pytest
+from eth_abi.abi import encode
+from eth_hash.auto import keccak
+from eth_utils.address import to_checksum_address
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import InvalidInput
+from capdex.events import (
+    MAX_STRING_BYTES,
+    PUBLISHED,
+    UNYANKED,
+    YANKED,
+    Announcement,
+    LogHead,
+    LogPosition,
+    Published,
+    RawLog,
+    YankChanged,
+    checksum_address,
+    decode,
+)
+
+POSITION = LogPosition(7, bytes([1]) * 32, bytes([2]) * 32, 3)
+NAME_ID = keccak(b"note")
+ACCOUNT = bytes(range(1, 21))
+CHAIN_ID = 31337
+
+
+def raw_log(topic: bytes, data: bytes) -> RawLog:
+    return RawLog(bytes(20), (topic, NAME_ID, bytes(12) + ACCOUNT), data, POSITION)
+
+
+texts = st.text(max_size=70).filter(lambda text: text.isprintable())
+
+
+@given(st.integers(0, 2**64 - 1), texts, texts, texts, st.binary(min_size=32, max_size=32))
+def test_a_publication_is_decoded_as_the_abi_encodes_it(
+    sequence: int, cap_uri: str, semver: str, cid: str, sha256: bytes
+) -> None:
+    types = ["uint64", "string", "string", "string", "bytes32"]
+    data = encode(types, [sequence, cap_uri, semver, cid, sha256])
+    account = to_checksum_address(ACCOUNT)
+    assert decode(raw_log(PUBLISHED, data), CHAIN_ID) == Published(
+        sequence,
+        NAME_ID,
+        Announcement(CHAIN_ID, account, cap_uri, semver, cid, sha256),
+        POSITION,
+    )
+
+
+@given(st.integers(0, 2**64 - 1), texts, texts, texts)
+def test_a_yank_and_its_undoing_are_decoded_as_the_abi_encodes_them(
+    sequence: int, name: str, semver: str, reason: str
+) -> None:
+    account = to_checksum_address(ACCOUNT)
+    yanked = encode(["uint64", "string", "string", "string"], [sequence, name, semver, reason])
+    assert decode(raw_log(YANKED, yanked), CHAIN_ID) == YankChanged(
+        sequence, NAME_ID, account, name, semver, True, reason, POSITION
+    )
+    undone = encode(["uint64", "string", "string"], [sequence, name, semver])
+    assert decode(raw_log(UNYANKED, undone), CHAIN_ID) == YankChanged(
+        sequence, NAME_ID, account, name, semver, False, "", POSITION
+    )
+
+
+def published(cap_uri: str = "did:nuwa:cap:note@1.0.0") -> bytes:
+    types = ["uint64", "string", "string", "string", "bytes32"]
+    return encode(types, [1, cap_uri, "1.0.0", "bafk", bytes(32)])
+
+
+@given(st.integers(0, len(published()) - 1))
+def test_cut_off_data_is_refused_or_loses_padding_only(size: int) -> None:
+    try:
+        event = decode(raw_log(PUBLISHED, published()[:size]), CHAIN_ID)
+    except InvalidInput:
+        return
+    assert event == decode(raw_log(PUBLISHED, published()), CHAIN_ID)
+
+
+@given(
+    st.sampled_from([PUBLISHED, YANKED, UNYANKED, bytes(32)]),
+    st.binary(max_size=400),
+    st.integers(0, 400),
+)
+def test_hostile_data_raises_nothing_but_invalid_input(
+    topic: bytes, junk: bytes, index: int
+) -> None:
+    whole = published()
+    for data in (junk, whole[:index] + junk + whole[index:], whole[:index] + junk):
+        try:
+            decode(raw_log(topic, data), CHAIN_ID)
+        except InvalidInput:
+            continue
+
+
+@pytest.mark.parametrize("slot", [1, 2, 3])
+@pytest.mark.parametrize("offset", [2**256 - 1, 2**256 - 32, 2**64, 33, 10**6])
+def test_an_offset_outside_the_data_is_refused(slot: int, offset: int) -> None:
+    data = published()
+    hostile = data[: slot * 32] + offset.to_bytes(32, "big") + data[slot * 32 + 32 :]
+    with pytest.raises(InvalidInput):
+        decode(raw_log(PUBLISHED, hostile), CHAIN_ID)
+
+
+def test_a_string_over_the_limit_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        decode(raw_log(PUBLISHED, published("x" * (MAX_STRING_BYTES + 1))), CHAIN_ID)
+
+
+def test_a_string_that_is_not_utf8_is_refused() -> None:
+    data = published("\x00" * 4).replace(b"1.0.0", b"1.\xff.0")
+    with pytest.raises(InvalidInput):
+        decode(raw_log(PUBLISHED, data), CHAIN_ID)
+
+
+def test_a_sequence_number_over_64_bits_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        decode(raw_log(PUBLISHED, (2**64).to_bytes(32, "big") + published()[32:]), CHAIN_ID)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_a_log_with_another_number_of_topics_is_refused(count: int) -> None:
+    log = replace(raw_log(PUBLISHED, published()), topics=(PUBLISHED,) * count)
+    with pytest.raises(InvalidInput):
+        decode(log, CHAIN_ID)
+
+
+def test_another_topic_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        decode(raw_log(keccak(b"Other()"), published()), CHAIN_ID)
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_addresses_are_written_with_their_checksum(raw: bytes) -> None:
+    assert checksum_address(raw) == to_checksum_address(raw)
+
+
+@pytest.mark.parametrize("size", [0, 19, 21, 32])
+def test_an_address_has_twenty_bytes(size: int) -> None:
+    with pytest.raises(InvalidInput):
+        checksum_address(bytes(size))
+
+
+@pytest.mark.parametrize("index", [1, 2])
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_topic_that_is_not_a_word_is_refused(index: int, size: int) -> None:
+    topics = list(raw_log(PUBLISHED, published()).topics)
+    topics[index] = bytes(size)
+    with pytest.raises(InvalidInput):
+        decode(replace(raw_log(PUBLISHED, published()), topics=tuple(topics)), CHAIN_ID)
+
+
+def test_an_account_topic_with_anything_before_the_address_is_refused() -> None:
+    topics = (PUBLISHED, NAME_ID, b"\x01" + bytes(11) + ACCOUNT)
+    with pytest.raises(InvalidInput):
+        decode(replace(raw_log(PUBLISHED, published()), topics=topics), CHAIN_ID)
+
+
+def test_the_log_head_folds_topics_and_data_in_order() -> None:
+    first, second = raw_log(PUBLISHED, published()), raw_log(YANKED, b"reason")
+    one = LogHead().fold(first)
+    entry = keccak(b"".join(first.topics) + keccak(first.data))
+    assert one.head == keccak(bytes(32) + entry)[:24]
+    assert (one.count, len(one.word)) == (1, 32)
+    assert LogHead().fold(first).fold(second) != LogHead().fold(second).fold(first)
+    assert one.fold(second).count == 2
