@@ -82,7 +82,7 @@ def find(
     """
     if connection.dialect.name == "sqlite":
         source = "document JOIN listing ON listing.release_id = document.rowid"
-        condition, score = "document MATCH :any", "-bm25(document)"
+        condition, score = "document MATCH :any", "-document.rank"
         terms: dict[str, Any] = {"any": " OR ".join(map(_quote_fts5, tokens))}
     else:
         source = "document JOIN listing ON listing.release_id = document.release_id"

@@ -161,7 +161,11 @@ class Store:
             yanked = _scalars(connection, select(YANK.c.cap_uri).join(EVENT).where(gone))
             of_gone = select(RELEASE.c.name).join(EVENT).where(gone, RELEASE.c.name.is_not(None))
             names = set(_scalars(connection, of_gone))
-            listed = select(listing.LISTING.c.release_id).join(RELEASE).join(EVENT).where(gone)
+            listed = (
+                select(listing.LISTING.c.release_id)
+                .select_from(listing.LISTING.join(RELEASE).join(EVENT))
+                .where(gone)
+            )
             for release_id in _scalars(connection, listed):
                 listing.unlist(connection, release_id)
             connection.execute(delete(EVENT).where(gone))  # releases and yanks go with it
