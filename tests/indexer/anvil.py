@@ -1,0 +1,82 @@
+"""A real registry on a real Anvil: publications, reorganisations and mining, by plain JSON-RPC."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+from eth_abi import encode
+from eth_hash.auto import keccak
+
+from capdex.cid import Cid
+from capdex.events import RawLog
+from capdex.net.rpc import Rpc
+
+ARTIFACT = Path(__file__).resolve().parents[2] / "capdex/abi/CapabilityRegistry.json"
+PUBLISH = keccak(b"publish(string,string,string,bytes32)")[:4]
+
+
+class Registry:
+    """One deployed contract; `logs()` is what a plain `eth_getLogs` over everything gives."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._rpc, self._serial = Rpc([url]), itertools.count()
+
+    async def deploy(self) -> None:
+        bytecode = json.loads(ARTIFACT.read_text())["bytecode"]
+        self._account = (await self._rpc.call("eth_accounts"))[0]
+        receipt = await self._sent({"data": bytecode})
+        self.address = bytes.fromhex(receipt["contractAddress"][2:])
+        self.start_block = int(receipt["blockNumber"], 16)
+
+    async def publish(self, releases: int = 1) -> None:
+        """Publish that many releases of new names in one block."""
+        await self._rpc.call("evm_setAutomine", [False])
+        for _ in range(releases):
+            name = f"pkg-{next(self._serial)}"
+            sha256 = keccak(name.encode())
+            data = encode(
+                ["string", "string", "string", "bytes32"],
+                [name, "1.0.0", Cid.raw(sha256).text, sha256],
+            )
+            await self._send(
+                {"to": "0x" + self.address.hex(), "data": "0x" + (PUBLISH + data).hex()}
+            )
+        await self._rpc.call("evm_mine")
+        await self._rpc.call("evm_setAutomine", [True])
+
+    async def mine(self, blocks: int = 1) -> None:
+        await self._rpc.call("anvil_mine", [hex(blocks)])
+
+    async def call(self, method: str, *params: Any) -> Any:
+        return await self._rpc.call(method, params)
+
+    async def head(self) -> bytes:
+        block = await self._rpc.block("latest")
+        assert block is not None
+        return block.hash
+
+    async def logs(self) -> list[RawLog]:
+        block = await self._rpc.block("latest")
+        assert block is not None
+        return await self._rpc.logs(self.address, 0, block.number)
+
+    async def close(self) -> None:
+        await self._rpc.close()
+
+    async def _send(self, transaction: dict[str, str]) -> str:
+        sent: str = await self._rpc.call(
+            "eth_sendTransaction", [{"from": self._account, "gas": hex(5_000_000), **transaction}]
+        )
+        return sent
+
+    async def _sent(self, transaction: dict[str, str]) -> dict[str, Any]:
+        hash_ = await self._send(transaction)
+        while not (receipt := await self._rpc.call("eth_getTransactionReceipt", [hash_])):
+            await self._rpc.call("eth_blockNumber")
+        assert receipt["status"] == "0x1"
+        found: dict[str, Any] = receipt
+        return found
