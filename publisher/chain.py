@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from eth_abi.exceptions import DecodingError
 from eth_account.signers.local import LocalAccount
 from filelock import AsyncFileLock, Timeout
 from hexbytes import HexBytes
@@ -107,7 +108,7 @@ class Chain:
         try:
             chain = cls(endpoint, chain_id, state_dir)
             with chain.faults():
-                found = await chain.web3.eth.chain_id
+                found = int(await chain.web3.eth.chain_id)
             if found != chain_id:
                 raise Refused(
                     f"{endpoint.shown} speaks for chain {found}, not {chain_id}",
@@ -127,10 +128,13 @@ class Chain:
         except CapdexError:
             raise
         except ContractLogicError as error:
-            raise reverts.explain(error.data) from None
+            raise reverts.explain(error.data, _printable(error.message)) from None
         except Web3RPCError as error:
             raise self._refusal(_rpc_words(error)) from None
-        except (Web3Exception, ValueError, TypeError, KeyError, OverflowError) as error:
+        except (
+            *(Web3Exception, DecodingError, ArithmeticError),
+            *(AttributeError, LookupError, TypeError, ValueError),
+        ) as error:
             # The reply was JSON-RPC, but not what Ethereum's API says it should be.
             raise self._refusal(f"its reply makes no sense ({type(error).__name__})") from None
 
@@ -161,7 +165,7 @@ class Chain:
         if to is not None:
             call["to"] = _address(to)
         with self.faults():
-            estimate = int(await self.web3.eth.estimate_gas(call))
+            estimate = max(1, int(await self.web3.eth.estimate_gas(call)))
             history = await self.web3.eth.fee_history(1, "latest", [50.0])
             base = int(history["baseFeePerGas"][-1])  # that of the block to come
             tip = int(await self.web3.eth.max_priority_fee)
@@ -237,34 +241,38 @@ class Chain:
                 return False
 
     async def wait(self, tx_hash: str, *, timeout_s: float = RECEIPT_WAIT_S) -> Mined:
-        """Wait until a transaction is in a block; raises TIMEOUT, or why the contract refused."""
+        """Wait until a transaction is in a block; raises TIMEOUT, or why the contract refused.
+
+        An endpoint that fails in between is asked again: what was sent stays sent.
+        """
+        why = ["the chain is slow, or the fee is too low for now"]
         try:
             async with asyncio.timeout(timeout_s):
-                receipt = await self._receipt(tx_hash)
+                mined, succeeded = await self._receipt(tx_hash, why)
         except TimeoutError:
             raise Unavailable(
-                f"transaction {tx_hash} was sent, but is in no block after {timeout_s:g} s",
+                f"transaction {tx_hash} was sent, but in {timeout_s:g} s no block was seen to "
+                "hold it",
                 Code.TIMEOUT,
-                why="the chain is slow, or the fee is too low for now",
+                why=why[-1],
                 fix="run the same command again: it waits for this transaction, and pays nothing",
                 details={"tx_hash": tx_hash},
             ) from None
-        with self.faults():
-            mined = _mined(receipt)
-        if receipt["status"] != 1:
+        if not succeeded:
             raise await self._why_reverted(mined)
         return mined
 
-    async def _receipt(self, tx_hash: str) -> TxReceipt:
+    async def _receipt(self, tx_hash: str, why: list[str]) -> tuple[Mined, bool]:
+        """The mined transaction and whether it succeeded; what goes wrong meanwhile to `why`."""
         pause_s = 0.05
         while True:
-            with self.faults():
-                try:
+            try:
+                with self.faults(), suppress(TransactionNotFound, TransactionIndexingInProgress):
                     receipt = await self.web3.eth.get_transaction_receipt(HexBytes(tx_hash))
                     if receipt["blockHash"] is not None:
-                        return receipt
-                except (TransactionNotFound, TransactionIndexingInProgress):
-                    pass
+                        return _mined(receipt), receipt["status"] == 1
+            except Unavailable as error:
+                why.append(f"{error.message}: {error.why}")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, MAX_POLL_S)
 
@@ -370,7 +378,12 @@ def _is_stale_nonce(words: str) -> bool:
 def _rpc_words(error: Web3RPCError) -> str:
     reply: Any = error.rpc_response or {}
     said = reply.get("error", {}) if isinstance(reply, dict) else {}
-    return "".join(c if c.isprintable() else " " for c in str(said.get("message", ""))[:300])
+    return _printable(said.get("message") if isinstance(said, dict) else None)
+
+
+def _printable(words: object) -> str:
+    # An endpoint's own words end up on a terminal.
+    return "".join(c if c.isprintable() else " " for c in str(words or "")[:300])
 
 
 def _hex(value: bytes) -> str:

@@ -88,7 +88,11 @@ def store_account(
 def load_account(path: Path, passphrase: Secret) -> LocalAccount:
     """Open a keystore; raises UsageError UNREADABLE, Refused WRONG_PASSPHRASE or KEY_EXPOSED."""
     keystore = _read_json(path)
-    account: LocalAccount = Account.from_key(_decrypt(path, keystore, passphrase))
+    key = _decrypt(path, keystore, passphrase)
+    try:
+        account: LocalAccount = Account.from_key(key)
+    except Exception:  # noqa: BLE001 - the library's own message could show the key
+        raise _malformed(path, "what it holds is not the key of an account") from None
     named = keystore.get("address")
     if named is not None and _plain(named) != _plain(account.address):
         raise _malformed(path, "the key inside is not that of the address it names")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
 from capdex.cid import Cid
@@ -64,6 +64,29 @@ class Outcome:
     gas_used: int | None = None
     fee_wei: int | None = None
     served_after_s: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cap_uri: str,
+        cid: str,
+        sha256: bytes,
+        receipt: Receipt | None,
+        *,
+        already: bool,
+        served_after_s: float | None,
+    ) -> Outcome:
+        """The outcome of a release and the transaction that brought it about."""
+        outcome = cls(cap_uri, cid, sha256.hex(), already, served_after_s=served_after_s)
+        if receipt is None:
+            return outcome
+        return replace(
+            outcome,
+            tx_hash=receipt.tx_hash,
+            block_number=receipt.block_number,
+            gas_used=receipt.gas_used,
+            fee_wei=receipt.fee_wei,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as the command line prints it."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from eth_account.signers.local import LocalAccount
 
-from capdex import manifest, package
+from capdex import package
 from capdex.cid import Cid
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
+from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.events import Announcement
 from capdex.package import VerifiedPackage
 from publisher.chain import DEFAULT_FEE_CAP_WEI, RECEIPT_WAIT_S, Sent, Transaction
@@ -33,6 +33,7 @@ from publisher.outcome import (
 )
 from publisher.registry import Receipt, Registry, parse_address
 from publisher.reverts import name_taken, version_exists
+from publisher.source import read_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,7 @@ class Plan:
 
 def announce(data: bytes, *, chain_id: int, publisher: str) -> Announcement:
     """What the chain would say if these bytes were published; raises InvalidInput with problems."""
-    reading = manifest.read(data)
-    if reading.manifest is None:
-        raise with_problems("the package is not valid", reading)
-    uri, cid = reading.manifest.uri, Cid.of(data)
+    uri, cid = read_manifest(data).uri, Cid.of(data)
     return Announcement(
         chain_id=chain_id,
         publisher=publisher,
@@ -137,15 +135,12 @@ async def carry_out(
     on_step(Uploaded(announcement.cid, len(plan.package.data)))
     receipt, already = await _announce_on_chain(plan, registry, account, on_step, receipt_timeout_s)
     after_s = await wait_served(announcement.cap_uri, served, on_step, timeout_s=served_timeout_s)
-    return Outcome(
-        cap_uri=announcement.cap_uri,
-        cid=announcement.cid,
-        sha256=announcement.sha256.hex(),
+    return Outcome.of(
+        announcement.cap_uri,
+        announcement.cid,
+        announcement.sha256,
+        receipt,
         already=already,
-        tx_hash=receipt and receipt.tx_hash,
-        block_number=receipt and receipt.block_number,
-        gas_used=receipt and receipt.gas_used,
-        fee_wei=receipt and receipt.fee_wei,
         served_after_s=after_s,
     )
 
@@ -196,7 +191,7 @@ async def _is_published(registry: Registry, name: str, announcement: Announcemen
 async def _published_before(registry: Registry, plan: Plan) -> Receipt | None:
     Journal(registry, "publish", plan.name, plan.announcement.semver).forget()
     event = await registry.find_publication(plan.name, plan.announcement.semver)
-    return event and await registry.wait("0x" + event.position.tx_hash.hex())
+    return None if event is None else await registry.wait("0x" + event.position.tx_hash.hex())
 
 
 async def _upload(storage: Storage, data: bytes) -> None:
@@ -209,15 +204,3 @@ async def _upload(storage: Storage, data: bytes) -> None:
             why=f"it answers {stored} where {expected} was put",
             fix="check the IPFS endpoint (--ipfs); nothing was sent to the chain",
         )
-
-
-def with_problems(message: str, reading: manifest.Reading) -> CapdexError:
-    """An InvalidInput that carries every problem of a file."""
-    first = reading.problems[0]
-    place = f"{first.line}:{first.column}: " if first.line else ""
-    return InvalidInput(
-        message,
-        why=f"{place}{first.path + ': ' if first.path else ''}{first.message}",
-        fix="see all problems: capdex validate FILE",
-        details={"problems": [problem.to_json() for problem in reading.problems]},
-    )

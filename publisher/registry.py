@@ -169,7 +169,7 @@ class Registry:
                 span //= 4  # more blocks or logs than this endpoint gives at once
                 continue
             for log in logs:
-                event = decode(raw_log(log), self.chain_id)
+                event = self._decode(log)
                 if isinstance(event, Published) and event.announcement.semver == semver:
                     return event
             last = since - 1
@@ -255,17 +255,27 @@ class Registry:
     # --------------------------------------------------------------------------------- internals
 
     def _event(self, mined: Mined) -> Event:
+        for log in mined.logs:
+            event = self._decode(log)
+            if event is not None:
+                return event
+        raise Unavailable(
+            f"transaction {mined.tx_hash} left no event of the registry",
+            Code.RPC_UNAVAILABLE,
+            why="its receipt does not fit the contract",
+            fix="ask another endpoint (--rpc-url)",
+        )
+
+    def _decode(self, log: Any) -> Event | None:
+        """An event of this registry; None for another contract's, or one that makes no sense."""
         with self.chain.faults():
-            logs = [raw_log(log) for log in mined.logs]
-        ours = [log for log in logs if checksum_address(log.address) == self.address]
-        if not ours:
-            raise Unavailable(
-                f"transaction {mined.tx_hash} left no event of the registry",
-                Code.RPC_UNAVAILABLE,
-                why="its receipt does not fit the contract",
-                fix="ask another endpoint (--rpc-url)",
-            )
-        return decode(ours[0], self.chain_id)
+            raw = raw_log(log)
+        if raw.address != bytes.fromhex(self.address[2:]):
+            return None
+        try:
+            return decode(raw, self.chain_id)
+        except InvalidInput:
+            return None
 
     async def _read(self, function: str, *arguments: Any) -> Any:
         with self.chain.faults():

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 from eth_abi.abi import decode as decode_abi
 from eth_abi.exceptions import DecodingError
 from eth_hash.auto import keccak
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
+
+UNKNOWN: Final = "unknown error"
 
 
 @cache
@@ -22,8 +24,11 @@ def artifact() -> dict[str, Any]:
     return document
 
 
-def explain(data: object) -> CapdexError:
-    """The error that revert data (0x hex) stands for; anything unknown becomes REVERTED."""
+def explain(data: object, words: str = "") -> CapdexError:
+    """The error that revert data (0x hex) stands for; anything unknown becomes REVERTED.
+
+    `words` are the endpoint's, for refusals that are none of the registry's.
+    """
     name, values = decode(data)
     said = {key: _json(value) for key, value in values.items()}
     match name:
@@ -45,6 +50,8 @@ def explain(data: object) -> CapdexError:
                 f"{values['name']} {values['semver']} is {state}", Code.ALREADY_DONE
             )
     why = f"{name}({', '.join(f'{key}={value}' for key, value in said.items())})"
+    if name == UNKNOWN and words:
+        why = words
     return InvalidInput(
         "the registry refused the transaction",
         Code.REVERTED,
@@ -54,14 +61,14 @@ def explain(data: object) -> CapdexError:
 
 
 def decode(data: object) -> tuple[str, dict[str, Any]]:
-    """The name of a custom error and its values; ("unknown error", {}) for other data."""
+    """The name of a custom error and its values; (UNKNOWN, …) for other data."""
     text = data if isinstance(data, str) else ""
     try:
         raw = bytes.fromhex(text.removeprefix("0x"))
         name, inputs = _selectors()[raw[:4]]
         values = decode_abi([i["type"] for i in inputs], raw[4:])
     except (ValueError, KeyError, DecodingError, OverflowError):
-        return "unknown error", {"data": text[:74]} if text else {}
+        return UNKNOWN, {"data": text[:74]} if text else {}
     return name, {i["name"]: value for i, value in zip(inputs, values, strict=True)}
 
 

@@ -89,15 +89,12 @@ async def carry_out_yank(
         raise UsageError(f"the key is that of {account.address}, the plan for {plan.sender}")
     receipt = await _change(plan, registry, account, on_step, receipt_timeout_s)
     after_s = await wait_served(plan.release.cap_uri, served, on_step, timeout_s=served_timeout_s)
-    return Outcome(
-        cap_uri=plan.release.cap_uri,
-        cid=plan.release.cid,
-        sha256=plan.release.sha256.hex(),
+    return Outcome.of(
+        plan.release.cap_uri,
+        plan.release.cid,
+        plan.release.sha256,
+        receipt,
         already=receipt is None,
-        tx_hash=receipt and receipt.tx_hash,
-        block_number=receipt and receipt.block_number,
-        gas_used=receipt and receipt.gas_used,
-        fee_wei=receipt and receipt.fee_wei,
         served_after_s=after_s,
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,3 @@ def registry(chain: Chain, deployment: Deployment) -> Registry:
 @pytest.fixture
 def account(local_chain: LocalChain) -> LocalAccount:
     return local_chain.account()
-
-
-Publish = Callable[..., Awaitable[Any]]

@@ -1,0 +1,86 @@
+"""Signing a package file as its author: with a DID key, or with the publishing account itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from eth_account.signers.local import LocalAccount
+
+from capdex import did, signing
+from capdex.errors import InvalidInput, UsageError
+from publisher.files import write_atomically
+from publisher.keys import DidKey, check_account
+from publisher.registry import parse_address
+from publisher.source import read_manifest, read_source
+
+Signer = DidKey | LocalAccount
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A signed file; `changed` is false when it was signed so already."""
+
+    path: Path
+    cap_uri: str
+    author: str
+    publisher: str | None
+    changed: bool
+
+
+def sign(data: bytes, signer: Signer, *, chain_id: int, publisher: str | None = None) -> bytes:
+    """The package signed by `signer`, everything else byte for byte as it was (CRLF become LF).
+
+    A DID key names the account that will publish (`publisher`, an address on `chain_id`); an
+    account signs for itself as did:pkh. Signing is deterministic, so that signing again changes
+    nothing. Raises InvalidInput with all problems of a file that is not valid, UsageError without
+    an account to name, and Refused KEY_EXPOSED for a test account on a real chain.
+    """
+    text = data.replace(b"\r\n", b"\n")
+    author, account = _parties(signer, chain_id, publisher)
+    try:
+        prepared = signing.prepare(text, author=author, publisher=account)
+    except InvalidInput:
+        read_manifest(text)  # tells all problems; if there is none, the refusal stands
+        raise
+    manifest = read_manifest(prepared)
+    if isinstance(signer, DidKey) and manifest.publisher is None:
+        raise UsageError(
+            "the package does not name the account that will publish it",
+            why="nobody could tell who vouches for the author's key (P6)",
+            fix="name it with --publisher 0x…, or configure a keystore",
+        )
+    message = signing.signing_input(prepared, str(manifest.uri))
+    if isinstance(signer, DidKey):
+        signature = signing.sign_ed25519(signer.private, message)
+    else:
+        signature = signing.sign_eip191(signer, message)
+    return signing.attach(prepared, signature)
+
+
+def sign_file(path: Path, signer: Signer, *, chain_id: int, publisher: str | None = None) -> Signed:
+    """Sign a file in place, whole or not at all, its mode kept; raises like `sign`."""
+    data = read_source(path)
+    signed = sign(data, signer, chain_id=chain_id, publisher=publisher)
+    if signed != data:
+        write_atomically(path, signed)
+    manifest = read_manifest(signed)
+    return Signed(
+        path=path,
+        cap_uri=str(manifest.uri),
+        author=manifest.author or "",
+        publisher=manifest.publisher,
+        changed=signed != data,
+    )
+
+
+def _parties(signer: Signer, chain_id: int, publisher: str | None) -> tuple[str, str | None]:
+    """The author's DID URL, and the publishing account as CAIP-10 where it must be named."""
+    if isinstance(signer, LocalAccount):
+        check_account(signer.address, chain_id)
+        return did.did_url(did.pkh(chain_id, signer.address)), None
+    if publisher is None:
+        return did.did_url(signer.did), None
+    address = parse_address(publisher)
+    check_account(address, chain_id)
+    return did.did_url(signer.did), did.caip10(chain_id, address)
