@@ -12,6 +12,7 @@ from cli.output import Format, Output
 
 if TYPE_CHECKING:
     from cli.settings import Settings
+    from publisher.secret import Secret
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ class App:
     """One call of `capdex`."""
 
     options: Options = field(default_factory=Options)
+    secrets: dict[int, Secret] = field(default_factory=dict, repr=False)  # by file descriptor
 
     @cached_property
     def output(self) -> Output:

@@ -56,10 +56,8 @@ def github(name: str, problem: Problem) -> str:
 def counted(problems: Iterable[Problem]) -> str:
     """`1 error, 0 warnings, 2 notes`, only what there is; `no problems` for none."""
     found = [problem.severity for problem in problems]
-    parts = []
-    for severity in Severity:
-        if count := found.count(severity):
-            parts.append(f"{count} {severity}{'' if count == 1 else 's'}")
+    counts = [(severity, found.count(severity)) for severity in Severity]
+    parts = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts if count]
     return ", ".join(parts) or "no problems"
 
 

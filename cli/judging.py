@@ -1,4 +1,4 @@
-"""Judging a file before anything is published: the checks of every node, with places in the file."""
+"""Judging a file before it is published: the checks of every node, with places in the file."""
 
 from __future__ import annotations
 

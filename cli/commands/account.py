@@ -29,7 +29,7 @@ def new_command(
     from publisher.keys import create_account
 
     path = out or places().keys / "account.json"
-    secret = passphrase(app, passphrase_fd, passphrase_file, new=True)
+    secret = passphrase(app, path, passphrase_fd, passphrase_file, new=True)
     account = create_account(path, secret, light=light)
     _show(app, str(account.address), path)
 

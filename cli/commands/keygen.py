@@ -32,7 +32,7 @@ def keygen_command(
     from publisher.keys import create_did_key
 
     path = out or places().keys / "author.json"
-    secret = passphrase(app, passphrase_fd, passphrase_file, new=True)
+    secret = passphrase(app, path, passphrase_fd, passphrase_file, new=True)
     key = create_did_key(path, secret, light=light)
     app.output.result(
         "key",

@@ -29,4 +29,8 @@ def mcp_command(app: App, db: str, serve_signed: bool) -> None:
     from mcp_service.stdio import run
 
     serve = {Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED}
-    app.run(run(Index(db), serve=frozenset(serve)))
+    index = Index(db)
+    try:
+        app.run(run(index, serve=frozenset(serve)))
+    finally:
+        index.close()

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from capdex.errors import CapdexError, Code
 from capdex.uri import CapabilityURI
 from cli.app import App
 from cli.consent import account_options, confirm, keystore_path, open_account
 from cli.house import command
-from cli.places import places
+from cli.progress import Progress, open_registry, show_cost, until_flagged
 from cli.text import safe, short
-
-if TYPE_CHECKING:
-    from publisher.chain import Transaction
-    from publisher.registry import Registry
 
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and show the transaction; send none.")
 URI = click.argument("uri", metavar="NAME@VERSION")
@@ -66,58 +60,47 @@ async def _change(
     passphrase_fd: int | None,
     passphrase_file: Path | None,
 ) -> None:
-    from publisher.chain import ether
     from publisher.keys import read_address
-    from publisher.registry import Registry
+    from publisher.yank import carry_out_yank, plan_unyank, plan_yank
 
     parsed = CapabilityURI.loose(uri)
     verb, name, semver = "unyank" if reason is None else "yank", parsed.name, str(parsed.version)
     network = app.settings.need_network("rpc_url", "chain_id", "registry")
     sender = read_address(keystore_path(app, keystore))
-    value = {
-        "action": verb,
-        "cap_uri": str(parsed),
-        "reason": reason,
-        "dry_run": dry_run,
-        "chain_id": network.chain,
-        "registry": network.registry,
-        "transaction": None,
-        "tx_hash": None,
-        "block_number": None,
-    }
-    async with Registry.connect(
-        network.rpc_url, network.registry, network.chain, state_dir=places().state
-    ) as registry:
-        try:
-            priced = await _price(app, registry, sender, name, semver, reason)
-        except CapdexError as error:
-            if error.code is not Code.ALREADY_DONE:
-                raise
-            app.output.step("ok", verb, f"nothing to do: {safe(error.message)}")
-            app.output.result(verb, value, human=lambda: [str(parsed)], plain=[parsed])
-            return
-        app.output.say(f"  {verb} {parsed} on {safe(network.name)} ({network.chain}) as {sender}")
-        cap = ether(app.settings.fee_cap_wei)
-        app.output.step("plan", "cost", f"{ether(priced.expected_fee_wei)} (cap {cap})")
-        if dry_run:
-            value["transaction"] = priced.to_json()
-            app.output.step("plan", "dry run", f"would {verb}; nothing was sent")
-        else:
-            confirm(app, f"  {verb.capitalize()} {parsed}?")
-            account = open_account(app, keystore, passphrase_fd, passphrase_file)
-            sent = await registry.send(account, priced)
-            app.output.detail(f"  sent {sent.tx_hash}")
-            receipt = await registry.wait(sent.tx_hash)
-            value |= {"tx_hash": receipt.tx_hash, "block_number": receipt.block_number}
-            place = f"block {receipt.block_number}, tx {short(receipt.tx_hash)}"
-            app.output.step("ok", f"{verb}ed", place)
-    app.output.result(verb, value, human=lambda: [str(parsed)], plain=[parsed])
-
-
-async def _price(
-    app: App, registry: Registry, sender: str, name: str, semver: str, reason: str | None
-) -> Transaction:
     cap = app.settings.fee_cap_wei
-    if reason is None:
-        return await registry.price_unyank(sender, name, semver, fee_cap_wei=cap)
-    return await registry.price_yank(sender, name, semver, reason, fee_cap_wei=cap)
+    async with open_registry(app) as registry:
+        if reason is None:
+            plan = await plan_unyank(
+                name, semver, registry=registry, sender=sender, fee_cap_wei=cap
+            )
+        else:
+            plan = await plan_yank(
+                name, semver, reason, registry=registry, sender=sender, fee_cap_wei=cap
+            )
+        said = f"{verb} {parsed}"
+        app.output.say(f"  {said}   on {safe(network.name)} ({network.chain}) as {short(sender)}")
+        value = {"action": verb, "cap_uri": str(parsed), "already": plan.already}
+        if plan.transaction is not None:
+            show_cost(app, plan.transaction)
+        if plan.already:
+            app.output.step("ok", "unchanged", f"it is {'' if plan.yank else 'not '}yanked already")
+        if dry_run or plan.already:
+            if dry_run and not plan.already:
+                app.output.step("plan", "dry run", f"would {verb}; nothing was sent")
+            priced = None if plan.transaction is None else plan.transaction.to_json()
+            value |= {"dry_run": dry_run, "transaction": priced}
+        else:
+            if plan.transaction is not None:
+                confirm(app, f"  {verb.capitalize()} {parsed}?")
+            account = open_account(app, keystore, passphrase_fd, passphrase_file)
+            progress = Progress(app, f"{verb}ed")
+            async with progress.interruptible():
+                outcome = await carry_out_yank(
+                    plan,
+                    registry=registry,
+                    account=account,
+                    served=until_flagged(app, semver, yanked=plan.yank),
+                    on_step=progress,
+                )
+            value |= outcome.to_json() | {"dry_run": False, "transaction": None}
+    app.output.result(verb, value, human=lambda: [str(parsed)], plain=[parsed])
