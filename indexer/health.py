@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from capdex.errors import CapdexError
+
+
+DEPTHS: Final = {"1": 1, "2-12": 12, "13-64": 64, "65+": 1 << 62}  # buckets of reorg depth
 
 
 @dataclass(slots=True)
@@ -62,6 +66,3 @@ class Health:
         if self.block_number >= self.head and "chain" not in self.trouble:
             return 0.0
         return max(0.0, self.clock() - self.block_time)
-
-
-DEPTHS = {"1": 1, "2-12": 12, "13-64": 64, "65+": 1 << 62}

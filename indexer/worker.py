@@ -1,0 +1,74 @@
+"""The process that judges packages, bounded by the kernel: frames in on stdin, out on stdout.
+
+A frame is a 4-byte big-endian length and a pickle. The parent trusts it as it trusts itself: it is
+a bound on time and memory, not a sandbox.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import resource
+import struct
+import sys
+from typing import BinaryIO, Final
+
+from capdex.package import RejectedPackage, VerifiedPackage, judge
+
+CPU_S: Final = 1.0  # a package of full size takes 50 ms
+MEMORY_BYTES: Final = 256 * 1024 * 1024  # on top of what the warm process holds
+LENGTH: Final = struct.Struct(">I")
+
+
+def main() -> None:
+    """Judge what comes until stdin closes."""
+    frames, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not break a frame
+    _bound_memory()
+    _send(answers, None)  # warm: everything is imported
+    while (frame := _receive(frames)) is not None:
+        announcement, data = pickle.loads(frame)  # noqa: S301 - from our own parent
+        _bound_cpu()
+        answer: VerifiedPackage | RejectedPackage | str
+        try:
+            answer = judge(announcement, data)
+        except MemoryError:
+            answer = "judging it took more memory than it may"
+        _send(answers, answer)
+
+
+def _bound_memory() -> None:
+    if sys.platform != "linux":
+        return  # elsewhere the parent's clock alone bounds it
+    with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123 - not a path of ours
+        held = int(statm.read().split()[0]) * resource.getpagesize()
+    limit = held + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _bound_cpu() -> None:
+    # The limit counts the whole life of the process, in whole seconds; SIGXCPU then ends it.
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(used.ru_utime + used.ru_stime + CPU_S)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+
+
+def _receive(stream: BinaryIO) -> bytes | None:
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    body = stream.read(length)
+    return body if len(body) == length else None
+
+
+def _send(stream: BinaryIO, value: object) -> None:
+    body = pickle.dumps(value)
+    stream.write(LENGTH.pack(len(body)) + body)
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main()
