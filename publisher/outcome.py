@@ -6,9 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from capdex.cid import Cid
 from capdex.errors import Unavailable
 from publisher.chain import Sent
 from publisher.registry import Receipt
@@ -35,16 +34,6 @@ class Served:
 Step = Uploaded | Sent | Receipt | Served
 OnStep = Callable[[Step], None]
 IsServed = Callable[[str], Awaitable[bool]]
-
-
-class Storage(Protocol):
-    """Where packages are put for everybody to fetch (`capdex.net.ipfs`)."""
-
-    async def put(self, data: bytes) -> Cid:
-        """Store one block."""
-
-    async def get(self, cid: Cid) -> bytes:
-        """Read it back, verified against its CID."""
 
 
 @dataclass(frozen=True, slots=True)

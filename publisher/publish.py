@@ -18,6 +18,7 @@ from capdex import package
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.events import Announcement
+from capdex.net.ipfs import Storage
 from capdex.package import VerifiedPackage
 from publisher.chain import DEFAULT_FEE_CAP_WEI, RECEIPT_WAIT_S, Sent, Transaction
 from publisher.journal import Journal
@@ -26,7 +27,6 @@ from publisher.outcome import (
     IsServed,
     OnStep,
     Outcome,
-    Storage,
     Uploaded,
     ignore,
     wait_served,

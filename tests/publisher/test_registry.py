@@ -134,17 +134,18 @@ async def test_an_endpoint_that_is_down_is_named_without_its_credentials(tmp_pat
     assert "hunter2" not in repr(refusal.value) + str(refusal.value.to_json()) + caplog.text
 
 
-async def test_a_public_key_publishes_on_no_chain_but_the_development_one(
-    start_chain_with, tmp_path
-):
+async def test_a_public_key_publishes_on_no_chain_but_the_development_one(local_chain, tmp_path):
     public = Account.from_key(ANVIL_KEY)
-    async with (
-        start_chain_with(11155111) as other,
-        Chain.connect(other.url, 11155111, state_dir=tmp_path) as chain,
-    ):
+    local_chain.call("anvil_setChainId", 11155111)
+    async with Chain.connect(local_chain.url, 11155111, state_dir=tmp_path) as chain:
         with pytest.raises(Refused) as refusal:
             await chain.price(public.address, None, "0x00")
-    assert refusal.value.code is Code.KEY_EXPOSED
+        assert refusal.value.code is Code.KEY_EXPOSED
+        own = local_chain.account()
+        priced = await chain.price(own.address, own.address, "0x")
+        with pytest.raises(Refused):
+            await chain.send(public, priced)
+        assert await chain.wait((await chain.send(own, priced)).tx_hash)
 
 
 async def test_concurrent_publications_of_one_account_each_get_their_nonce(
