@@ -227,6 +227,14 @@ class Composer:
         if end - start > MAX_SCALAR_BYTES:
             message = f"this value has {end - start} bytes; at most {MAX_SCALAR_BYTES} are allowed"
             self._findings.error(Reason.TOO_LARGE, self._around(), message, at=at)
+        if (
+            style is Style.BLOCK
+            and event.end_mark.index == len(self._text)
+            and self._text[-1] != "\n"
+        ):
+            message = "the file ends inside this block; readers differ on its last line end"
+            hint = "end the file with a line feed"
+            self._findings.warn(Reason.YAML_SYNTAX, self._around(), message, hint=hint, at=at)
         value: Any = text
         if style is Style.PLAIN and event.tag is None:
             value = self._resolve(text, at)
@@ -275,6 +283,9 @@ class Composer:
             self._refuse(event, f"a key is text; {show(text)[1:-1] or 'an empty key'} is not")
         elif text == "<<":
             self._refuse(event, "the merge key << is not allowed")
+        elif event.start_mark.index and self._text[event.start_mark.index - 1] == "?":
+            # libyaml splits `?foo` off in a flow, YAML 1.2 readers do not
+            self._refuse(event, "a question mark stands right before this key")
         elif text in frame.keys:
             first = frame.keys[text]
             self._findings.error(

@@ -164,7 +164,7 @@ class _Manifest:
         if text is None:
             return None, None
         try:
-            schema = parse_json(text)
+            schema = parse_json(text.rstrip())  # so that an early end is told inside the text
         except BadJson as error:
             at = self._place_in_schema(text, error)
             self._findings.error(Reason.BAD_SCHEMA, ("schema",), str(error), at=at)

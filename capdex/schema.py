@@ -30,6 +30,7 @@ _SCHEMA_URI = re.compile(
     r"did:nuwa:state:[a-z][a-z0-9]*(?:-[a-z0-9]+)*#v?[0-9][0-9A-Za-z.-]{0,63}", re.ASCII
 )
 _MAX_SCHEMA_URI_CHARS = 192
+_INDEX = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 # A string or a bracket. A string's end is optional and its inside possessive: an open quote would
 # cost quadratic time otherwise.
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -222,13 +223,8 @@ def _resolve(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:
     for step in steps:
         if isinstance(document, dict) and step in document:
             document = document[step]
-        elif (
-            isinstance(document, list)
-            and step.isascii()
-            and step.isdecimal()
-            and int(step[:6]) < len(document)
-        ):
-            document = document[int(step[:6])]
+        elif isinstance(document, list) and _INDEX.fullmatch(step) and int(step) < len(document):
+            document = document[int(step)]
         else:
             return False, None
     return True, document
