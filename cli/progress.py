@@ -78,10 +78,8 @@ def show_cost(app: App, transaction: Transaction, note: str = "") -> None:
     """What a transaction will cost, at most, before anybody agrees to it."""
     from publisher.chain import ether
 
-    gwei = (transaction.expected_fee_wei / transaction.gas) / 10**9
-    cost = f"{transaction.gas:,}".replace(",", " ") + f" gas × {gwei:.3g} gwei at most"
-    cap = ether(app.settings.fee_cap_wei)
-    words = f"{cost}, about {ether(transaction.expected_fee_wei)} (cap {cap})"
+    about, most = ether(transaction.expected_fee_wei), ether(transaction.max_fee_wei)
+    words = f"about {about}, at most {most} (cap {ether(app.settings.fee_cap_wei)})"
     app.output.say(f"    {'cost'.ljust(11)} {words}{note}")
 
 

@@ -23,9 +23,8 @@ def mcp_command(app: App, db: str, serve_signed: bool) -> None:
 
     Reads the database of a node that runs, or ran, on this machine.
     """
-    from indexer.search import Index
-
     from capdex.problems import Verdict
+    from indexer.search import Index
     from mcp_service.stdio import run
 
     serve = {Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED}

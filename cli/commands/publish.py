@@ -108,7 +108,7 @@ async def _publish(
         plan = await make_plan(
             data, registry=registry, publisher=address, fee_cap_wei=app.settings.fee_cap_wei
         )
-        app.output.step("ok", "signed", safe(plan.package.signer))
+        app.output.step("ok", "signed", safe(plan.package.signer.partition("#")[0]))
         if plan.transaction is not None:
             claims = ", claims the name for you" if plan.claims_name else ""
             show_cost(app, plan.transaction, f"   permanent: yes{claims}")
