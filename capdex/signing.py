@@ -32,7 +32,7 @@ SIGNATURE_BYTES: Final = 64  # Ed25519, and r‖s of a curve signature
 RECOVERABLE_BYTES: Final = 65  # r‖s‖v
 
 # The orders of the curves' groups (SEC 2, 2.4.1; FIPS 186-4, D.1.2.3).
-_ORDERS: Final = {
+ORDERS: Final = {
     Algorithm.SECP256K1: 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141,
     Algorithm.P256: 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551,
 }
@@ -151,7 +151,7 @@ def _verify_ed25519(key: PublicKey, message: bytes, signature: bytes) -> bool:
 
 
 def _verify_curve(key: PublicKey, message: bytes, signature: bytes) -> bool:
-    r, s = _low_s(signature, _ORDERS[key.algorithm])
+    r, s = _low_s(signature, ORDERS[key.algorithm])
     try:
         curve_key(key).verify(encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
@@ -165,7 +165,7 @@ def _recover(message: bytes, signature: bytes) -> bytes | None:
     from eth_keys.exceptions import BadSignature
     from eth_utils import ValidationError
 
-    r, s = _low_s(signature, _ORDERS[Algorithm.SECP256K1])
+    r, s = _low_s(signature, ORDERS[Algorithm.SECP256K1])
     v = signature[64]
     if v not in (27, 28):
         raise _bad_encoding(f"its v is {v}, not 27 or 28")
