@@ -257,7 +257,7 @@ def _check_signature(judgement: _Judgement, manifest: Manifest, data: bytes) -> 
 
 def _check_binding(judgement: _Judgement, manifest: Manifest, signer: str) -> None:
     event = judgement.announcement
-    account = did.caip10(event.chain_id, event.publisher)
+    account = f"eip155:{event.chain_id}:{event.publisher}"  # nobody's, where it is malformed
     by_author = did.same_account(signer, account)
     held = by_author or (
         manifest.publisher is not None and did.same_account(manifest.publisher, account)

@@ -163,7 +163,7 @@ def _recover(message: bytes, signature: bytes) -> bytes | None:
     """The 20-byte address that signed by EIP-191, or None."""
     from eth_keys.datatypes import Signature
     from eth_keys.exceptions import BadSignature
-    from eth_utils import ValidationError
+    from eth_utils.exceptions import ValidationError
 
     r, s = _low_s(signature, ORDERS[Algorithm.SECP256K1])
     v = signature[64]

@@ -198,6 +198,15 @@ def test_a_package_bound_on_another_chain_is_not_verified_here(author: str) -> N
     assert verdict(data, announce(data, chain_id=1)) == (Verdict.SIGNED, Reason.NOT_BOUND)
 
 
+@pytest.mark.parametrize(
+    "changes", [{"chain_id": 0}, {"publisher": "junk"}, {"publisher": "0x" + "zz" * 20}]
+)
+def test_an_announcement_by_no_account_binds_nothing_and_raises_nothing(
+    changes: dict[str, Any],
+) -> None:
+    assert verdict(SIGNED, announce(SIGNED, **changes)) == (Verdict.SIGNED, Reason.NOT_BOUND)
+
+
 def swap(old: str, new: str) -> bytes:
     assert old.encode() in SIGNED
     return SIGNED.replace(old.encode(), new.encode())
