@@ -104,7 +104,7 @@ async def ours(url: str, registry: bytes, first: int, count: int) -> None:
         def report(progress: Progress) -> None:
             if progress.trouble:
                 raise progress.trouble
-            if progress.events == count:
+            if progress.log.count == count:
                 done.set()
 
         async with Rpc([url]) as rpc:

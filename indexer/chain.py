@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Collection, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,7 +60,8 @@ class ChainReader:
 
     `registry` is a 20-byte address, `ring` the newest stored blocks in ascending order. A step
     counts as taken once the next one is asked for: whoever leaves the stream and opens it again is
-    given the same step anew.
+    given the same step anew. `on_idle` is told the head and the finalised block at each look that
+    finds nothing left to read.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ChainReader:
         ring: Sequence[BlockRef],
     ) -> None:
         self.rpc = rpc
+        self.on_idle: Callable[[int, int], None] = lambda head, finalized: None
         self._registry = registry
         self._is_dev = chain_id == DEV_CHAIN_ID
         self._start_block = start_block
@@ -109,6 +111,7 @@ class ChainReader:
                         yield Reorg(fork)
                         self._cut(fork)
                     elif self._next > head.number:
+                        self.on_idle(head.number, self._finalized)
                         await self._wait()
                     elif self._next <= self._finalized:
                         async with aclosing(self._backfill(head)) as pieces:

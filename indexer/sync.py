@@ -10,14 +10,14 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.events import LogHead, RawLog, decode
 from indexer.chain import ChainReader, sequence_of
 from indexer.rows import Decoded
-from indexer.steps import Blocks, Reorg
+from indexer.steps import BlockRef, Blocks, Reorg
 from indexer.store import Store
 
 PAUSE_BASE_S = 0.25
@@ -33,16 +33,17 @@ class Gap(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the walk is: the newest stored block, the chain's, and all events so far.
+    """Where the walk is: the newest stored block, the chain's own, and all events so far.
 
-    `trouble` is what keeps it from going on, `forked_at` the fork block of a reorg just undone.
+    `undone` counts the blocks that a reorg has just taken away; `trouble` is what keeps the walk
+    from going on, None once it does.
     """
 
-    block: int
-    head: int
-    finalized: int
-    events: int
-    forked_at: int | None = None
+    block: BlockRef | None = None
+    head: int = 0
+    finalized: int = 0
+    log: LogHead = field(default_factory=LogHead)
+    undone: int = 0
     trouble: Unavailable | None = None
 
 
@@ -59,22 +60,23 @@ async def index(
     Nothing that may pass ends it: an endpoint that is down, a stalled chain, a busy database are
     reported as trouble and tried again. Cancelling it never leaves a transaction half done.
     """
-    failures = 0
-    at = Progress(0, 0, 0, 0)
+
+    def idle(head: int, finalized: int) -> None:
+        report(replace(at, head=head, finalized=finalized, undone=0, trouble=None))
+
+    reader.on_idle, failures, at = idle, 0, Progress()
     while True:
         try:
-            cursor = await asyncio.to_thread(store.cursor)
-            log = cursor.log if cursor else LogHead()
+            at = await asyncio.to_thread(_resume, store, at)
             async with aclosing(reader.steps()) as steps:
                 async for step in steps:
-                    log, at = await _whole(_apply, store, step, log, chain_id, at)
+                    at = await _whole(_apply, store, step, at, chain_id)
                     failures = 0
                     committed.set()
                     report(at)
         except Unavailable as error:
             failures += 1
-            at = Progress(at.block, at.head, at.finalized, at.events, trouble=error)
-            report(at)
+            report(replace(at, undone=0, trouble=error))
             if isinstance(error, Gap):
                 reader.rpc.blame(error.message)
                 if failures % MAX_REREADS == 0:
@@ -83,20 +85,21 @@ async def index(
             await asyncio.sleep(random.uniform(0, ceiling_s))  # noqa: S311 - jitter
 
 
-def _apply(
-    store: Store, step: Blocks | Reorg, log: LogHead, chain_id: int, at: Progress
-) -> tuple[LogHead, Progress]:
+def _resume(store: Store, at: Progress) -> Progress:
+    cursor = store.cursor()
+    block, log = (cursor.block, cursor.log) if cursor else (None, LogHead())
+    return Progress(block, at.head, at.finalized, log)
+
+
+def _apply(store: Store, step: Blocks | Reorg, at: Progress, chain_id: int) -> Progress:
     """Check and store one step, in a worker thread; raises Gap before anything is written."""
     if isinstance(step, Reorg):
         store.rollback(step.fork)
-        cursor = store.cursor()
-        log = cursor.log if cursor else LogHead()
-        number = step.fork.number
-        return log, Progress(number, at.head, at.finalized, log.count, forked_at=number)
-    decoded = [_decode(raw, chain_id) for raw in step.logs]
-    log = follow(step, log)
-    store.append(step, decoded)
-    return log, Progress(step.upto.number, step.head, step.finalized, log.count)
+        undone = at.block.number - step.fork.number if at.block else 0
+        return replace(_resume(store, at), undone=undone)
+    log = follow(step, at.log)
+    store.append(step, [_decode(raw, chain_id) for raw in step.logs])
+    return Progress(step.upto, step.head, step.finalized, log)
 
 
 def _decode(raw: RawLog, chain_id: int) -> Decoded:

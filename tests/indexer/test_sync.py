@@ -139,7 +139,7 @@ async def test_a_reorg_takes_its_events_away(simulate, following, depth):
         sim.reorg(depth, events=4)
         await it.reach(sim.head.hash)
         assert it.logs == sim.logs
-        assert any(progress.forked_at is not None for progress in it.reports)
+        assert any(progress.undone for progress in it.reports)
 
 
 async def test_a_reorg_to_a_shorter_chain_is_one_too(simulate, following):
@@ -161,14 +161,12 @@ async def test_an_endpoint_that_falls_behind_undoes_nothing(simulate, following)
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
         sim.visible = 6
-        asked = len(sim.calls)
-        while len(sim.calls) < asked + 20:
-            await it.rpc.call("eth_chainId")
+        await it.until(lambda: it.reports[-1].head == 6)
         sim.visible = None
         sim.publish()
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
-    assert all(progress.forked_at is None for progress in it.reports)
+    assert not any(progress.undone for progress in it.reports)
 
 
 async def test_a_reorg_below_finality_stalls_and_undoes_nothing(simulate, following):
@@ -240,4 +238,38 @@ async def test_a_chain_that_is_down_is_waited_for(simulate, following, garbage):
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
     assert it.troubles[0].code == Code.RPC_UNAVAILABLE
+    assert it.logs == sim.logs
+
+
+async def test_trouble_is_over_when_the_chain_answers_again(simulate, following, garbage):
+    sim = await simulate()
+    sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        sim.respond_once(garbage(b"", 503), times=20)
+        await it.until(lambda: it.troubles)
+        await it.until(lambda: it.reports[-1].trouble is None)
+    assert it.reports[-1].block.hash == sim.head.hash
+
+
+async def test_a_walk_that_has_nothing_to_do_says_so(simulate, following):
+    sim = await simulate()
+    sim.publish()
+    for _ in range(2):
+        async with following([sim.url], registry=sim.registry) as it:
+            await it.until(lambda: it.reports and it.reports[-1].block)
+            await it.until(lambda: it.reports[-1].block.number == it.reports[-1].head == 1)
+
+
+async def test_a_cancelled_walk_leaves_whole_transactions(simulate, following):
+    sim = await simulate()
+    for _ in range(60):
+        sim.publish(3)
+    for _ in range(12):
+        async with following([sim.url], registry=sim.registry) as it:
+            await it.until(lambda: it.reports)
+            cursor = it.store.cursor()
+        assert cursor is None or len(it.logs) >= cursor.log.count
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
     assert it.logs == sim.logs

@@ -1,0 +1,122 @@
+"""Any history of a chain, with crashes in it, gives the rows of its canonical chain alone."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from aiohttp.test_utils import TestServer
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+FINALITY = 6
+
+
+def load(name: str) -> Any:
+    full = f"indexer_tests_{name}"
+    if full not in sys.modules:
+        spec = importlib.util.spec_from_file_location(full, Path(__file__).parent / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[full])
+    return sys.modules[full]
+
+
+class ChainMachine(RuleBasedStateMachine):
+    """Rules: extend, fork, let the walk advance a little, crash and restart, misbehave."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.runner = asyncio.Runner()
+        self.directory = tempfile.TemporaryDirectory()
+        self.sim = load("simulator").SimulatedChain()
+        self.settled = 0  # what the walk may call final: never forked below
+        self.runner.run(self._serve())
+        self.runner.run(self._start())
+
+    async def _serve(self) -> None:
+        self.server = TestServer(self.sim.app())
+        await self.server.start_server()
+
+    async def _start(self) -> None:
+        self.it = load("following").Following(
+            [str(self.server.make_url("/"))],
+            registry=self.sim.registry,
+            path=Path(self.directory.name) / "index.db",
+            finality_depth=FINALITY,
+            poll_interval_s=0.001,
+        )
+        await self.it.__aenter__()
+
+    @rule(events=st.lists(st.integers(0, 3), min_size=1, max_size=12))
+    def extend(self, events: list[int]) -> None:
+        for count in events:
+            self.sim.publish(count)
+
+    @rule(depth=st.integers(1, FINALITY), events=st.integers(0, 3), longer=st.integers(-1, 3))
+    def fork(self, depth: int, events: int, longer: int) -> None:
+        top = len(self.sim.blocks) - 1
+        depth = min(depth, top - max(self.settled, top - FINALITY))
+        if depth > 0:
+            self.sim.reorg(depth, events)
+            self.sim.mine(max(longer, 0))
+
+    def _seen(self) -> None:
+        self.settled = max(self.settled, len(self.sim.blocks) - 1 - FINALITY)
+
+    @rule(reports=st.integers(1, 3))
+    def advance(self, reports: int) -> None:
+        self._seen()
+        enough = len(self.it.reports) + reports
+        self.runner.run(self.it.until(lambda: len(self.it.reports) >= enough))
+
+    @rule()
+    def crash(self) -> None:
+        self._seen()
+        self.runner.run(self.it.__aexit__())
+        self.runner.run(self._start())
+
+    @rule(what=st.sampled_from(["dropped", "doubled", "reversed", "empty", "orphaned"]))
+    def misbehave(self, what: str) -> None:
+        if what == "orphaned":
+            self.sim.refuse_once("eth_getLogs", -32000, "unknown block")
+        else:
+            bends: dict[str, Any] = {
+                "dropped": lambda logs: logs[1:],
+                "doubled": lambda logs: logs * 2,
+                "reversed": lambda logs: logs[::-1],
+                "empty": lambda logs: [],
+            }
+            self.sim.once("eth_getLogs", bends[what])
+
+    @rule()
+    def settle(self) -> None:
+        """The invariant: whatever happened, the rows are those of the canonical chain alone."""
+        self.runner.run(self.it.reach(self.sim.head.hash))
+        self._seen()
+        assert self.it.logs == self.sim.logs
+        assert self.it.store.cursor().log == self.sim.head.slot
+
+    def teardown(self) -> None:
+        if not hasattr(self, "it"):
+            return
+        self.settle()
+        self.runner.run(self.it.__aexit__())
+        self.runner.run(self.server.close())
+        self.runner.close()
+        self.directory.cleanup()
+
+
+TestChain = ChainMachine.TestCase
+TestChain.settings = settings(
+    max_examples=25,
+    stateful_step_count=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
