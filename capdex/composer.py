@@ -134,14 +134,11 @@ class Composer:
     def _events(self) -> Iterator[Any]:
         try:
             yield from pyyaml.parse(self._text, Loader=pyyaml.CSafeLoader)
-        except pyyaml.MarkedYAMLError as error:
+        except pyyaml.MarkedYAMLError as error:  # libyaml has no other for clean text
             mark = error.problem_mark or error.context_mark
             at = self._mark_place(mark) if mark is not None else (1, 1)
             what = ": ".join(x for x in (error.context, error.problem) if x)
             self._findings.error(Reason.YAML_SYNTAX, self._path() or (), what, at=at)
-            raise Stop from None
-        except pyyaml.YAMLError as error:  # libyaml's reader: a character it cannot take
-            self._findings.error(Reason.YAML_SYNTAX, (), show(str(error)))
             raise Stop from None
 
     def _mark_place(self, mark: Any) -> Place:

@@ -169,6 +169,7 @@ def test_what_is_optional_may_be_absent() -> None:
         ),
         (package("summary: " + "a" * 121), Reason.TOO_LARGE, "metadata.summary"),
         (package(f"tags: {list(range(11))}"), Reason.TOO_MANY, "metadata.tags"),
+        (package("tags: ['']"), Reason.BAD_VALUE, "metadata.tags[0]"),
         (package("tags: [[]]"), Reason.WRONG_TYPE, "metadata.tags[0]"),
         (package("languages: [en, english!]"), Reason.BAD_VALUE, "metadata.languages[1]"),
         (package('homepage: "javascript:alert(1)"'), Reason.BAD_VALUE, "metadata.homepage"),
