@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from capdex.findings import MAX_PROBLEMS, MAX_SUGGESTIONS, Findings, Path, show, show_path
 from capdex.problems import Reason, Severity
 
