@@ -1,0 +1,237 @@
+"""The image and the compose file keep their promises; no engine is needed to see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from capdex import __version__
+from cli.main import program
+
+ROOT = Path(__file__).parents[1]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+ENV_EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
+IGNORED = (ROOT / ".dockerignore").read_text("utf-8").split("\n")
+
+LASTING = sorted(set(SERVICES) - {"deploy"})
+each_service = pytest.mark.parametrize("name", sorted(SERVICES))
+each_lasting_service = pytest.mark.parametrize("name", LASTING)
+
+
+def _instructions(word: str) -> list[str]:
+    """The arguments of each `word` of the last stage of the Dockerfile."""
+    stage = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[-1]
+    joined = re.sub(r"\s*\\\n\s*", " ", stage)
+    return re.findall(rf"^{word} (.+)$", joined, re.MULTILINE)
+
+
+def _words(command: str | list[str]) -> list[str]:
+    return shlex.split(command) if isinstance(command, str) else command
+
+
+def _environment(*names: str) -> dict[str, str]:
+    """The environment of `capdex` in the image, and with it that of compose, filled in."""
+    values = dict(re.findall(r"(\w+)=(\S+)", " ".join(_instructions("ENV"))))
+    for name in names:
+        values |= {key: str(value) for key, value in SERVICES[name]["environment"].items()}
+    example = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE, re.MULTILINE))
+
+    def fill(match: re.Match[str]) -> str:
+        return example.get(match[1]) or match[2] or "filled"
+
+    return {key: re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", fill, v) for key, v in values.items()}
+
+
+# the compose file -----------------------------------------------------------------------------
+
+
+def test_every_image_is_pinned_to_one_version() -> None:
+    images = [service["image"] for service in SERVICES.values()]
+    images += re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert [x for x in images if not re.search(r":v?\d+\.\d+(\.\d+)?(-[a-z-]+)?$", x)] == []
+
+
+def test_our_image_carries_the_version_of_the_package() -> None:
+    assert SERVICES["node"]["image"] == f"capdex:{__version__}"
+
+
+@each_lasting_service
+def test_a_lasting_service_is_watched_restarted_and_reaped(name: str) -> None:
+    service = SERVICES[name]
+    assert service["healthcheck"]["test"][0] == "CMD"
+    assert {"interval", "timeout", "start_period", "retries"} <= set(service["healthcheck"])
+    assert (service["restart"], service["init"]) == ("unless-stopped", True)
+
+
+@each_service
+def test_a_service_runs_without_root_or_privileges_in_bounded_memory(name: str) -> None:
+    service = SERVICES[name]
+    assert int(service["user"].split(":")[0]) >= 100
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+
+
+@each_service
+def test_ports_are_bound_to_this_machine(name: str) -> None:
+    for port in SERVICES[name].get("ports", []):
+        assert re.match(r"127\.0\.0\.1:|\$\{KUBO_SWARM_BIND:-127\.0\.0\.1\}:", port), port
+
+
+@each_lasting_service
+def test_data_lives_in_a_named_volume(name: str) -> None:
+    volumes = [volume.split(":")[0] for volume in SERVICES[name]["volumes"]]
+    assert volumes == [name]
+    assert name in COMPOSE["volumes"]
+
+
+def test_the_volume_of_postgres_holds_its_versioned_directory() -> None:
+    # From 18 on the image keeps its data below a directory of the major version.
+    assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+
+
+def test_the_node_waits_for_what_it_needs_and_for_the_registry_where_there_is_one() -> None:
+    awaited = SERVICES["node"]["depends_on"]
+    assert awaited["postgres"] == awaited["kubo"] == {"condition": "service_healthy"}
+    optional = {"condition": "service_completed_successfully", "required": False}
+    assert awaited["deploy"] == optional
+    assert SERVICES["deploy"]["depends_on"] == {"anvil": {"condition": "service_healthy"}}
+
+
+def test_the_development_chain_starts_in_its_profile_only() -> None:
+    assert {name for name, service in SERVICES.items() if service.get("profiles") == ["dev"]} == {
+        "anvil",
+        "deploy",
+    }
+    assert "COMPOSE_PROFILES=dev\n" in ENV_EXAMPLE
+
+
+def test_the_development_registry_is_the_one_that_is_deployed() -> None:
+    artifact = (ROOT / "capdex/abi/CapabilityRegistry.json").read_text("utf-8")
+    found = re.search(r'^ *"bytecode": "(0x[0-9a-f]*)".*', artifact, re.MULTILINE)  # as its sed
+    assert found is not None
+    assert found[1] == json.loads(artifact)["bytecode"]
+    assert "./capdex/abi:/abi:ro" in SERVICES["deploy"]["volumes"]
+
+
+def test_no_password_stands_in_the_files_and_none_has_a_default() -> None:
+    for service in SERVICES.values():
+        for key, value in service.get("environment", {}).items():
+            if re.search("PASS|SECRET|KEY|TOKEN", key):
+                assert re.fullmatch(r"\$\{POSTGRES_PASSWORD:\?[^}]+\}", str(value)), key
+    assert re.search(r"^POSTGRES_PASSWORD=$", ENV_EXAMPLE, re.MULTILINE)
+    assert not re.search(r"postgres(ql)?://[^@\s]*:[^@\s]*@", str(COMPOSE))
+
+
+def test_every_variable_asked_for_is_explained_in_the_example() -> None:
+    asked = set(re.findall(r"(?<!\$)\$\{(\w+)", str(COMPOSE)))
+    assert [
+        name for name in sorted(asked) if not re.search(rf"^#?{name}=", ENV_EXAMPLE, re.M)
+    ] == []
+
+
+def test_the_settings_file_may_be_missing() -> None:
+    assert SERVICES["node"]["env_file"] == [{"path": ".env", "required": False}]
+
+
+# the image ------------------------------------------------------------------------------------
+
+
+def test_the_image_runs_as_a_fixed_user_on_a_volume() -> None:
+    assert _instructions("USER") == ["10001:10001"] == [SERVICES["node"]["user"]]
+    assert _instructions("VOLUME") == ["/data"]
+    assert SERVICES["node"]["read_only"] is True
+    assert SERVICES["node"]["volumes"] == ["node:/data"]
+
+
+def test_the_image_installs_what_is_locked_with_hashes() -> None:
+    lines = [x for x in re.sub(r"\\\n", "", DOCKERFILE).split("\n") if re.search(r"pip .*-r", x)]
+    assert lines
+    assert all("--require-hashes" in line for line in lines)
+    assert "requirements/run.lock" in DOCKERFILE
+
+
+def test_everything_copied_into_the_image_is_let_through() -> None:
+    sources = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
+    for path in " ".join(sources).split():
+        assert (ROOT / path).exists(), path
+        assert f"!{path.split('/')[0]}" in IGNORED, path
+    assert IGNORED[1] == "*"
+
+
+def test_every_package_of_the_distribution_is_in_the_image() -> None:
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    packages = re.search(r"^packages = \[(.+)\]$", project, re.MULTILINE)
+    assert packages is not None
+    for name in json.loads(f"[{packages[1]}]"):
+        assert f"COPY {name} {name}\n" in DOCKERFILE
+
+
+# command lines --------------------------------------------------------------------------------
+
+
+def _parse(arguments: list[str], environment: dict[str, str]) -> click.Context:
+    """The context of the command that these arguments name; raises as `capdex` itself would."""
+    with pytest.MonkeyPatch.context() as patch:
+        for key in [key for key in os.environ if key.startswith("CAPDEX_")]:
+            patch.delenv(key)
+        for key, value in environment.items():
+            patch.setenv(key, value)
+        outer = program.make_context("capdex", list(arguments))
+        with outer:
+            name, *rest = arguments
+            command = program.get_command(outer, name)
+            assert command is not None
+            return command.make_context(name, rest, parent=outer)
+
+
+def test_the_command_of_the_image_is_one_of_ours() -> None:
+    assert json.loads(_instructions("ENTRYPOINT")[0]) == ["capdex"]
+    context = _parse(json.loads(_instructions("CMD")[0]), _environment())
+    assert context.command.name == "node"
+    assert context.params["db"] == "sqlite:////data/index.db"
+    assert context.params["host"] == "127.0.0.1"
+    assert context.params["log_format"] == "json"
+
+
+def test_the_command_of_the_compose_file_is_one_of_ours() -> None:
+    context = _parse(_words(SERVICES["node"]["command"]), _environment("node"))
+    assert context.command.name == "node"
+    assert context.params["db"] == "postgresql://capdex@postgres/capdex"
+    assert context.params["host"] == "0.0.0.0"  # noqa: S104 - beside the hosts it may be called by
+    assert {"localhost", "127.0.0.1", "node"} == set(context.params["allowed_host"])
+
+
+def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_path: Path) -> None:
+    from cli.config import load
+
+    settings = load(environ=_environment("node") | {"CAPDEX_HOME": str(tmp_path)}, cwd=tmp_path)
+    network = settings.need_network("rpc_url", "chain_id", "registry", "ipfs")
+    assert (network.rpc_url, network.chain_id) == ("http://anvil:8545", 31_337)
+    assert (network.start_block, network.ipfs) == (0, "http://kubo:5001")
+
+
+def test_only_variables_that_something_reads_are_set() -> None:
+    from cli.config import stray
+
+    assert stray(_environment("node")) == []
+
+
+def test_health_is_asked_where_the_node_listens() -> None:
+    check = SERVICES["node"]["healthcheck"]["test"]
+    port = _parse(_words(SERVICES["node"]["command"]), _environment("node")).params["port"]
+    compile(check[-1], "healthcheck", "exec")
+    assert f"http://127.0.0.1:{port}/health" in check[-1]
+    asked = json.loads(_instructions("HEALTHCHECK")[0].partition("CMD ")[2])
+    compile(asked[-1], "healthcheck", "exec")
+    assert "'/health'" in asked[-1]

@@ -1,0 +1,247 @@
+"""The documents say what the code does: tables are compared, examples are computed again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import eth_abi
+import pytest
+from click import Option
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from eth_account import Account
+
+from capdex import composer, manifest, metadata, schema, signing, tools, triggers, yaml
+from capdex.cid import Cid
+from capdex.errors import KINDS
+from capdex.events import PUBLISHED, UNYANKED, YANKED, Announcement, LogHead, LogPosition, RawLog
+from capdex.package import VerifiedPackage, judge
+from capdex.problems import REASONS, Availability, Reason, Verdict
+from capdex.uri import name_id
+from cli.commands.node import node_command
+from indexer.filters import FILTER_NAMES
+from mcp_service import answers
+
+ROOT = Path(__file__).parents[1]
+PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
+OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+SECRET = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"  # noqa: S105 - RFC 8032's
+DEV_SECRET = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # noqa: S105 - Anvil's
+
+
+def reason_rows() -> list[str]:
+    return [f"| `{code}` | {text.meaning} | {text.hint} |" for code, text in REASONS.items()]
+
+
+def kind_rows() -> list[str]:
+    return [
+        f"| `{code}` | {kind.cap} | {kind.http} | {kind.exit} | {'yes' if kind.retryable else 'no'}"
+        f" | {kind.when} |"
+        for code, kind in KINDS.items()
+    ]
+
+
+def limit_rows() -> list[str]:
+    limits = {
+        "the file": _bytes(yaml.MAX_PACKAGE_BYTES),
+        "nesting in YAML and in the schema": f"{composer.MAX_DEPTH} levels",
+        "keys, values and collections": f"{composer.MAX_NODES}",
+        "one scalar": _bytes(composer.MAX_SCALAR_BYTES),
+        "`prompt`": _bytes(manifest.MAX_PROMPT_BYTES),
+        "`schema`": f"{_bytes(schema.MAX_SCHEMA_BYTES)}, {schema.MAX_SUBSCHEMAS} subschemas",
+        "`metadata.name`": f"{metadata.MAX_TITLE_CHARS} characters",
+        "`metadata.description`": _bytes(metadata.MAX_DESCRIPTION_BYTES),
+        "`metadata.summary`": f"{metadata.MAX_SUMMARY_CHARS} characters",
+        "`tags`, `languages`, `examples`": f"{metadata.MAX_TAGS}, {metadata.MAX_LANGUAGES}, "
+        f"{metadata.MAX_EXAMPLES}",
+        "triggers": f"{triggers.MAX_TRIGGERS}; a pattern {triggers.MAX_PATTERN_BYTES} bytes",
+        "tools, bindings": f"{tools.MAX_TOOLS} each; a tool's description "
+        f"{_bytes(tools.MAX_TOOL_DESCRIPTION_BYTES)}",
+    }
+    return [f"| {what} | {limit} |" for what, limit in limits.items()]
+
+
+def _bytes(count: int) -> str:
+    return f"{count // 1024} KiB"
+
+
+def _table(page: str, header: str) -> list[str]:
+    """The rows of the table whose header is this line."""
+    lines = page.split("\n")
+    start = lines.index(header) + 2
+    end = next(i for i in range(start, len(lines)) if not lines[i].startswith("|"))
+    return lines[start:end]
+
+
+def _block(language: str, page: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+
+
+# tables ---------------------------------------------------------------------------------------
+
+
+def test_every_reason_code_stands_in_the_protocol_with_its_meaning_and_hint() -> None:
+    assert set(REASONS) == set(Reason)
+    assert _table(PROTOCOL, "| code | means | what to do |") == reason_rows()
+
+
+def test_the_error_table_of_the_protocol_is_the_one_of_the_code() -> None:
+    header = "| code | CAP | HTTP | exit | retryable | when |"
+    assert _table(PROTOCOL, header) == kind_rows()
+
+
+def test_the_limits_of_a_package_are_those_of_the_code() -> None:
+    assert _table(PROTOCOL, "| of a package | at most |") == limit_rows()
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [("| verdict | means |", Verdict), ("| availability | means |", Availability)],
+)
+def test_verdicts_and_availabilities_are_explained_in_order(
+    header: str, words: type[Verdict] | type[Availability]
+) -> None:
+    said = [row.split("`")[1] for row in _table(PROTOCOL, header)]
+    assert said == [str(word) for word in words]
+
+
+def test_the_topics_of_events_are_those_of_the_code() -> None:
+    topics = {"Published": PUBLISHED, "Yanked": YANKED, "Unyanked": UNYANKED}
+    rows = [f"| `{name}` | `0x{topic.hex()}` |" for name, topic in topics.items()]
+    assert _table(PROTOCOL, "| event | topic |") == rows
+
+
+def test_domains_filters_and_metadata_fields_are_complete() -> None:
+    listed = [*metadata.DOMAINS, *FILTER_NAMES, *metadata.KNOWN]
+    assert [word for word in listed if not re.search(rf"`{word}[`.]", PROTOCOL)] == []
+
+
+# the worked example ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def example() -> bytes:
+    """The signed file of P5."""
+    return next(x for x in _block("yaml", PROTOCOL) if "signature: z" in x).encode()
+
+
+@pytest.fixture(scope="module")
+def announcement(example: bytes) -> Announcement:
+    digest = hashlib.sha256(example).digest()
+    cid = str(Cid.of(example))
+    return Announcement(1, PUBLISHER, "did:nuwa:cap:hello@1.0.0", "1.0.0", cid, digest)
+
+
+def test_the_signing_example_is_signed_as_the_protocol_says(example: bytes) -> None:
+    private = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(SECRET))
+    public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    message = signing.signing_input(example, "did:nuwa:cap:hello@1.0.0")
+    signature = signing.sign_ed25519(private, message)
+    value = signing.encode_signature(signature)
+    without = example.replace(value.encode(), b"")
+    said = {
+        "secret": SECRET,
+        "bytes left": f"file without the value: bytes | {len(without)} |",
+        "digest left": hashlib.sha256(without).hexdigest(),
+        "input": message.hex(),
+        "input as text": f"```text\n{message.decode()}\n```",
+        "key": public.hex(),
+        "signature": signature.hex(),
+        "value": f"signature: {value}\n",
+        "size": f"signed file: bytes | {len(example)} |",
+        "sha256": hashlib.sha256(example).hexdigest(),
+        "cid": str(Cid.of(example)),
+        "EIP-191": signing.sign_eip191(Account.from_key(DEV_SECRET), message).hex(),
+    }
+    assert [what for what, text in said.items() if text not in PROTOCOL] == []
+
+
+def test_the_signing_example_is_verified(example: bytes, announcement: Announcement) -> None:
+    judged = judge(announcement, example)
+    assert isinstance(judged, VerifiedPackage)
+    assert judged.problems == ()
+
+
+def test_the_example_of_the_log_head_folds_to_the_word_said(announcement: Announcement) -> None:
+    values = [1, announcement.cap_uri, announcement.semver, announcement.cid, announcement.sha256]
+    data = eth_abi.encode(["uint64", "string", "string", "string", "bytes32"], values)
+    account = bytes(12) + bytes.fromhex(PUBLISHER[2:])
+    position = LogPosition(1, bytes(32), bytes(32), 0)
+    log = RawLog(bytes(20), (PUBLISHED, name_id("hello"), account), data, position)
+    assert f"`0x{name_id('hello').hex()}`" in PROTOCOL
+    assert f"`0x{LogHead().fold(log).word.hex()}`" in PROTOCOL
+
+
+def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:
+    resolution, results = (json.loads(text) for text in _block("json", PROTOCOL))
+    _same_fields(resolution, answers.RESOLUTION_SCHEMA)
+    _same_fields(results, answers.RESULTS_SCHEMA | {"properties": {}})
+    assert set(results) == set(answers.RESULTS_SCHEMA["properties"])
+
+
+def _same_fields(value: object, described: dict[str, object]) -> None:
+    properties = described.get("properties")
+    if isinstance(value, dict) and isinstance(properties, dict) and properties:
+        assert set(value) == set(properties)
+        for key, inner in properties.items():
+            _same_fields(value[key], inner)
+
+
+# operations, and all pages --------------------------------------------------------------------
+
+
+def test_every_metric_is_documented_and_every_documented_metric_exists() -> None:
+    source = (ROOT / "indexer/metrics.py").read_text("utf-8")
+    exported = set(re.findall(r'"(capdex_[a-z_]+)"', source))
+    rows = _table(OPERATIONS, "| metric | says |")
+    documented = {row.split("`")[1].partition("{")[0].removesuffix("_total") for row in rows}
+    assert documented == {name.removesuffix("_total") for name in exported}
+
+
+def test_every_option_of_the_node_is_documented() -> None:
+    options = [x for x in node_command.params if isinstance(x, Option)]
+    own = [x for x in options if x.help and f"--{x.name}".replace("_", "-") in OPERATIONS]
+    asked = {"rpc_url", "chain_id", "registry", "start_block", "db", "ipfs", "blocks", "host"}
+    asked |= {"port", "serve_signed", "finality_depth", "poll_interval", "allowed_host"}
+    assert asked | {"log_format"} <= {str(x.name) for x in own}
+
+
+def test_the_newest_entry_of_the_changelog_is_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    entries = re.findall(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert entries[0] == project["version"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        target, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = page.parent / target if target else page
+        known = file.exists() and (not anchor or anchor in _anchors(file))
+        broken += [] if known else [link]
+    assert broken == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors that a forge gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {word.replace(" ", "-") for word in words}
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/adr/*.md")), ids=lambda page: page.stem)
+def test_a_decision_has_its_number_and_its_parts(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert text.startswith(f"# {int(page.name[:4])}. ")
+    assert {"## Question", "## Decision", "## Consequences"} <= set(text.split("\n"))
