@@ -90,7 +90,7 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
             stdout=sink,
             stderr=sink,
             start_new_session=True,  # Ctrl-C reaches us alone; we then stop it in order
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
     url = f"http://127.0.0.1:{port}"
     try:
@@ -130,9 +130,7 @@ async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Pat
                     return
                 break
             await asyncio.sleep(0.05)
-    raise Unavailable(
-        f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}"
-    )
+    raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
 
 
 async def _answers(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""Whether the node is well: what each of its loops last said."""
+"""Whether the node is well: what its walk along the chain last said."""
 
 from __future__ import annotations
 
@@ -7,62 +7,53 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from capdex.errors import CapdexError
-
+from indexer.sync import Progress
 
 DEPTHS: Final = {"1": 1, "2-12": 12, "13-64": 64, "65+": 1 << 62}  # buckets of reorg depth
 
 
 @dataclass(slots=True)
 class Health:
-    """The node's state of mind, written by its loops and read by `/ready` and `/status`.
-
-    `clock` gives seconds since the epoch.
-    """
+    """What `/ready`, `/status` and `/metrics` say of the node; `clock` gives epoch seconds."""
 
     clock: Callable[[], float] = time.time
+    at: Progress = field(default_factory=Progress)
     following: bool = False
-    block_number: int | None = None
-    head: int | None = None
-    block_time: int | None = None
     reorgs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEPTHS, 0))
-    trouble: dict[str, CapdexError] = field(default_factory=dict)
 
-    def progressed(self, block_number: int, block_time: int, head: int) -> None:
-        """The index committed up to this block, while the chain's head was at `head`."""
-        self.block_number, self.block_time, self.head = block_number, block_time, head
-        self.following = self.following or block_number >= head
-        self.trouble.pop("chain", None)
-
-    def reorganised(self, depth: int) -> None:
-        """A reorg of `depth` blocks was undone."""
-        bucket = next(key for key, limit in DEPTHS.items() if depth <= limit)
-        self.reorgs[bucket] += 1
-
-    def troubled(self, loop: str, error: CapdexError) -> None:
-        """A loop waits because of `error`; it clears when the loop next succeeds."""
-        self.trouble[loop] = error
+    def report(self, progress: Progress) -> None:
+        """Take in one report of `indexer.sync.index`."""
+        self.at = progress
+        if progress.undone:
+            self.reorgs[next(k for k, limit in DEPTHS.items() if progress.undone <= limit)] += 1
+        if self._at_head:
+            self.following = True
 
     def faults(self) -> list[dict[str, str]]:
         """Why the node is not ready; empty when it is."""
-        faults = [
-            {"loop": loop, "code": str(error.code), "message": error.message}
-            for loop, error in self.trouble.items()
-        ]
-        if not self.following and not faults:
-            faults.append({"loop": "chain", "code": "BACKFILL", "message": self.position()})
-        return faults
+        trouble = self.at.trouble
+        if trouble is not None:
+            why = f"{trouble.message}: {trouble.why}".removesuffix(": ")
+            return [{"code": str(trouble.code), "message": why}]
+        if not self.following:
+            return [{"code": "BACKFILL", "message": self.position()}]
+        return []
 
     def position(self) -> str:
-        """Where the backfill stands, for people."""
-        if self.block_number is None:
-            return "starting"
-        return f"at block {self.block_number} of {self.head}"
+        """Where the walk is, for people."""
+        if self.at.block is None:
+            return "before the first block"
+        return f"at block {self.at.block.number} of {self.at.head}"
 
     def lag_s(self) -> float | None:
-        """Seconds the index is behind the chain: 0 at the head, None before the first block."""
-        if self.block_number is None or self.head is None or self.block_time is None:
+        """Seconds the index is behind the chain: 0 at its head, None before the first block."""
+        if self.at.block is None:
             return None
-        if self.block_number >= self.head and "chain" not in self.trouble:
+        if self._at_head:
             return 0.0
-        return max(0.0, self.clock() - self.block_time)
+        return max(0.0, self.clock() - self.at.block.timestamp)
+
+    @property
+    def _at_head(self) -> bool:
+        at = self.at
+        return at.trouble is None and at.block is not None and at.block.number >= at.head

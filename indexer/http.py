@@ -106,8 +106,11 @@ def describe(state: State) -> dict[str, Any]:
             "by_verdict": dict(state.by_verdict),
             "by_availability": dict(state.by_availability),
             "rejected_by_reason": dict(state.rejected_by_reason),
+            "total": state.releases,
+            "listed": state.listed,
             "oldest_pending_seconds": state.oldest_pending_s,
         },
+        "undecodable_logs": state.undecodable,
         "rejections": list(state.rejections),
     }
 
@@ -145,5 +148,3 @@ def _block(surface: Surface, request: Request) -> Response:
 def _json(body: Any, *, status: int = 200) -> Response:
     headers = {"Cache-Control": "no-store"}
     return Response(orjson.dumps(body), status, headers, media_type="application/json")
-
-

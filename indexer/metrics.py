@@ -31,7 +31,7 @@ class _Scrape(Collector):
     def collect(self) -> Iterable[Metric]:
         state, health = self.state, self.health
         yield _gauge("capdex_indexed_block", "Last block in the index.", state.block_number)
-        yield _gauge("capdex_chain_head_block", "Head the endpoint last reported.", health.head)
+        yield _gauge("capdex_chain_head_block", "Head the endpoint last reported.", health.at.head)
         yield _gauge("capdex_finalized_block", "Last block held to be final.", state.finalized)
         yield _gauge("capdex_lag_seconds", "Age of the index behind the head.", health.lag_s())
         yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
@@ -41,9 +41,7 @@ class _Scrape(Collector):
             "Age of the oldest package still awaited.",
             state.oldest_pending_s or 0,
         )
-        releases = GaugeMetricFamily(
-            "capdex_releases", "Releases by verdict.", labels=["verdict"]
-        )
+        releases = GaugeMetricFamily("capdex_releases", "Releases by verdict.", labels=["verdict"])
         for verdict in Verdict:
             releases.add_metric([verdict], state.by_verdict.get(str(verdict), 0))
         yield releases
