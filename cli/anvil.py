@@ -80,7 +80,7 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
     """
     command = [
         str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
-        "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors",
+        "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors", "--silent",
         "--state", str(state), "--state-interval", "1", "--preserve-historical-states",
     ]  # fmt: skip
     with log.open("ab") as sink:

@@ -22,7 +22,7 @@ def set_up(form: str, *, stream: TextIO | None = None) -> None:
     if form == "json":
         processors += [structlog.processors.JSONRenderer()]
     else:
-        order = ["timestamp", "level", "logger", "event"]
+        order = ["timestamp", "level", "part", "event"]
         render = structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True)
         processors += [_escape, render]
     structlog.configure(

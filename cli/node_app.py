@@ -17,7 +17,7 @@ from cli.serving import hosts, listen, serve
 from cli.settings import NodeSettings
 from indexer.node import Node, NodeOptions
 
-log = structlog.get_logger(logger="node")
+log = structlog.get_logger(part="node")
 
 
 def run_node(settings: NodeSettings) -> int:

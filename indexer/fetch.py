@@ -23,7 +23,7 @@ from capdex.problems import Reason
 from indexer.store import Job, Store
 from indexer.verifier import Parked, Verifier
 
-log = structlog.get_logger(logger="fetch")
+log = structlog.get_logger(part="fetch")
 
 WORKERS: Final = 16
 AHEAD: Final = 256  # jobs taken from the store at once

@@ -25,7 +25,7 @@ from indexer.store import Deployment, Store
 from indexer.sync import Progress, index
 from indexer.verifier import Verifier
 
-log = structlog.get_logger(logger="node")
+log = structlog.get_logger(part="node")
 
 SAY_BLOCKS = 10_000  # a backfill says where it is this often
 

@@ -30,7 +30,7 @@ DEFAULT_PAGE: Final = 10
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
 CALL_LIMIT_S: Final = 10.0
 
-log = structlog.get_logger(logger="mcp")
+log = structlog.get_logger(part="mcp")
 
 INSTRUCTIONS: Final = (
     "capdex is a registry of agent capabilities (.acp.yaml packages). Find one with "
