@@ -15,7 +15,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_account import Account
 
-from capdex import composer, manifest, metadata, schema, signing, tools, triggers, yaml
+from capdex import (
+    bindings,
+    composer,
+    manifest,
+    metadata,
+    schema,
+    signing,
+    tools,
+    triggers,
+    urls,
+    yaml,
+)
 from capdex.cid import Cid
 from capdex.errors import KINDS
 from capdex.events import PUBLISHED, UNYANKED, YANKED, Announcement, LogHead, LogPosition, RawLog
@@ -60,7 +71,12 @@ def limit_rows() -> list[str]:
         "`metadata.description`": _bytes(metadata.MAX_DESCRIPTION_BYTES),
         "`metadata.summary`": f"{metadata.MAX_SUMMARY_CHARS} characters",
         "`tags`, `languages`, `examples`": f"{metadata.MAX_TAGS}, {metadata.MAX_LANGUAGES}, "
-        f"{metadata.MAX_EXAMPLES}",
+        f"{metadata.MAX_EXAMPLES}; what an example says {_bytes(metadata.MAX_EXAMPLE_BYTES)}",
+        "permissions, models, features": f"{metadata.MAX_NAMES} each",
+        "a tag, permission, model, feature, license, `memory_scope`": f"{metadata.MAX_WORD_CHARS} "
+        "characters on one line",
+        "`author`, `publisher`": f"{metadata.MAX_DID_CHARS} characters",
+        "a URL, a binding's field": f"{urls.MAX_URL_CHARS}, {bindings.MAX_FIELD_CHARS} characters",
         "triggers": f"{triggers.MAX_TRIGGERS}; a pattern {triggers.MAX_PATTERN_BYTES} bytes",
         "tools, bindings": f"{tools.MAX_TOOLS} each; a tool's description "
         f"{_bytes(tools.MAX_TOOL_DESCRIPTION_BYTES)}",
