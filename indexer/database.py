@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
     InterfaceError,
     OperationalError,
@@ -118,6 +119,12 @@ def faults(engine: Engine) -> Iterator[None]:
     except PoolTimeout:
         raise Unavailable(
             f"every connection to {where} is busy", Code.DATABASE_UNAVAILABLE, fix="try again"
+        ) from None
+    except (OverflowError, DataError):
+        raise Unavailable(
+            "a value of the chain does not fit the index",
+            Code.STALLED,
+            fix="read it again, from another endpoint",
         ) from None
     except (OperationalError, InterfaceError, ProgrammingError) as error:
         raise _classify(error, where) from error

@@ -157,6 +157,7 @@ class Store:
             before = _cursor(connection)
             if before is None or before.block == fork:
                 return
+            _check_fork(connection, before, fork)
             gone = EVENT.c.block_number > fork.number
             yanked = _scalars(connection, select(YANK.c.cap_uri).join(EVENT).where(gone))
             of_gone = select(RELEASE.c.name).join(EVENT).where(gone, RELEASE.c.name.is_not(None))
@@ -433,12 +434,23 @@ def _check_step(before: Cursor | None, step: Blocks, decoded: Sequence[Decoded])
     elif any(hashes.get(x.position.block_number) != x.position.block_hash for x in step.logs):
         why = "a log stands in a block that the step does not have"
     if why:
-        raise Unavailable(
-            "a step of the chain does not follow the index",
-            Code.STALLED,
-            why,
-            "read again from the cursor",
-        )
+        raise _astray(why)
+
+
+def _check_fork(connection: Connection, before: Cursor, fork: BlockRef) -> None:
+    """Refuse a fork that is not a block of the chain applied here."""
+    kept = connection.execute(select(BLOCK.c.hash).where(BLOCK.c.number == fork.number)).scalar()
+    if fork.number >= before.block.number or (kept is not None and kept != fork.hash):
+        raise _astray(f"block {fork.number} was not applied with this hash")
+
+
+def _astray(why: str) -> Unavailable:
+    return Unavailable(
+        "a step of the chain does not follow the index",
+        Code.STALLED,
+        why,
+        "read again from the cursor",
+    )
 
 
 def _parent(step: Blocks, number: int) -> bytes:

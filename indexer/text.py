@@ -32,6 +32,7 @@ _RUNS: Final = re.compile(
     rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[^\W_]|[{_MARKS}])*)"
 )
 _ACCENTS: Final = re.compile("[\u0300-\u036f]")
+_LATIN: Final = re.compile(r"[A-Za-z0-9]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 _SAYING_NOTHING: Final = """
@@ -58,7 +59,7 @@ def fold(text: str) -> str:
 def document_tokens(text: str) -> list[str]:
     """The tokens of a text to be found, in order, repeated as often as they occur."""
     tokens: list[str] = []
-    for unspaced, word in _RUNS.findall(fold(_CAMEL.sub(" ", text))):
+    for unspaced, word in _runs(text):
         if unspaced:
             tokens += _pairs(unspaced)
             if len(unspaced) > 1:
@@ -70,7 +71,7 @@ def document_tokens(text: str) -> list[str]:
 
 def query_tokens(text: str) -> list[str]:
     """The distinct tokens of a query, without stopwords unless there is nothing else in it."""
-    found = _RUNS.findall(fold(_CAMEL.sub(" ", text)))
+    found = _runs(text)
     telling = [run for run in found if run[1] not in STOPWORDS] or found
     tokens: dict[str, None] = {}
     for unspaced, word in telling:
@@ -83,6 +84,18 @@ def stem(word: str) -> str:
     """The English stem of a folded word; other words pass unharmed or are cut alike everywhere."""
     with _stemming:
         return str(_stemmer.stemWord(word))
+
+
+def _runs(text: str) -> list[tuple[str, str]]:
+    """The runs of unspaced script and of letters, one of each pair empty."""
+    return _RUNS.findall(fold(_LATIN.sub(_spell_out, text)))
+
+
+def _spell_out(word: re.Match[str]) -> str:
+    """getWeather as it stands and as get Weather; other words as they stand."""
+    whole = word[0]
+    parts = _CAMEL.sub(" ", whole)
+    return whole if parts == whole else f"{whole} {parts}"
 
 
 def _pairs(run: str) -> list[str]:

