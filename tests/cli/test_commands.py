@@ -1,0 +1,328 @@
+"""What the other commands print: their key sets are golden, their texts escaped."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOSTILE = "Tells\x1b[2J the \u202eweather\r of a city."
+PASSPHRASE = "correct horse battery staple"  # noqa: S105 - of keys made in this test
+
+
+def with_error(code: str, message: str = "no") -> dict[str, Any]:
+    return {"code": code, "message": message, "retryable": False, "details": {"fix": "mend it"}}
+
+
+@pytest.fixture
+def passphrase_file(folder: Path) -> Path:
+    path = folder / "pass"
+    path.write_text(PASSPHRASE + "\n", encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+# cid, explain, version ----------------------------------------------------------------------
+
+
+def test_cid_of_a_file_and_of_its_text_agree(capdex: Any, folder: Path) -> None:
+    (folder / "empty").write_bytes(b"")
+    text = capdex("cid", "empty", "--plain").stdout.strip()
+    assert text == "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
+    document = capdex.json("cid", text)
+    assert set(document) == {"schema", "cid", "version", "codec", "hash", "digest"}
+    assert capdex.json("cid", "-", stdin=b"") == document
+
+
+@pytest.mark.parametrize("text", ["nonsense", "QmWrong", "bafkreiX"])
+def test_what_is_no_cid_exits_with_1(capdex: Any, text: str) -> None:
+    assert capdex("cid", text).exit_code == 1
+
+
+def test_every_error_and_reason_code_is_explained(capdex: Any) -> None:
+    rows = capdex.json("explain")["results"]
+    assert len(rows) > 50
+    for row in rows:
+        one = capdex.json("explain", row["code"])
+        assert set(one) <= {"schema", "code", "error", "reason"}
+        assert len(one) >= 3
+
+
+# keys ---------------------------------------------------------------------------------------
+
+
+def test_keygen_writes_a_private_file_and_never_overwrites(
+    capdex: Any, folder: Path, passphrase_file: Path
+) -> None:
+    args = ("keygen", "--light", "--passphrase-file", "pass")
+    document = capdex.json(*args)
+    assert set(document) == {"schema", "did", "file"}
+    assert document["did"].startswith("did:key:z6Mk")
+    path = Path(document["file"])
+    assert path == folder / "home/data/keys/author.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    again = capdex(*args)
+    assert again.exit_code == 2
+    assert "exists already" in again.stderr
+
+
+def test_an_account_is_made_and_shown(capdex: Any, passphrase_file: Path) -> None:
+    made = capdex.json("account", "new", "--light", "--passphrase-file", "pass")
+    assert set(made) == {"schema", "address", "file"}
+    assert capdex.json("account", "show") == made
+    assert capdex("account", "show", "--plain").stdout.strip() == made["address"]
+
+
+def test_a_passphrase_comes_from_a_descriptor(capdex: Any) -> None:
+    read, write = os.pipe()
+    os.write(write, PASSPHRASE.encode())
+    os.close(write)
+    try:
+        assert capdex("keygen", "--light", "--passphrase-fd", str(read)).exit_code == 0
+    finally:
+        os.close(read)
+
+
+def test_a_passphrase_in_the_environment_is_taken_with_a_warning(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPDEX_PASSPHRASE", PASSPHRASE)
+    result = capdex("keygen", "--light")
+    assert result.exit_code == 0
+    assert "warning: CAPDEX_PASSPHRASE can be read" in result.stderr
+    assert PASSPHRASE not in result.output
+
+
+def test_without_a_terminal_the_options_that_would_have_answered_are_named(capdex: Any) -> None:
+    result = capdex("keygen", "--light")
+    assert result.exit_code == 4
+    assert "--passphrase-file" in result.stderr
+    assert capdex("init").exit_code == 4
+
+
+def test_a_passphrase_file_that_others_can_read_is_refused(
+    capdex: Any, passphrase_file: Path
+) -> None:
+    passphrase_file.chmod(0o644)
+    result = capdex("keygen", "--light", "--passphrase-file", "pass")
+    assert result.exit_code == 4
+    assert "KEY_EXPOSED" in result.stderr
+
+
+def test_no_command_takes_a_passphrase_as_an_argument(commands: dict[str, Any]) -> None:
+    names = {name for command in commands.values() for p in command.params for name in p.opts}
+    assert {name for name in names if "passphrase" in name} == {
+        "--passphrase-fd",
+        "--passphrase-file",
+    }
+
+
+def test_no_secret_is_ever_in_the_output(
+    capdex: Any, folder: Path, passphrase_file: Path, package: Path
+) -> None:
+    (folder / "note.acp.yaml").write_bytes(package.read_bytes())
+    secret = ("--passphrase-file", "pass", "-vv", "--debug")
+    chain = ("--config", "chain-id=31337")
+    said = [
+        capdex("keygen", "--light", *secret),
+        capdex("account", "new", "--light", *secret),
+        capdex("sign", "note.acp.yaml", *secret, *chain),
+        capdex("config"),
+    ]
+    assert [result.exit_code for result in said] == [0, 0, 0, 0]
+    passphrase_file.write_text("wrong " + PASSPHRASE, encoding="utf-8")
+    (folder / "note.acp.yaml").write_bytes(package.read_bytes())
+    said.append(capdex("sign", "note.acp.yaml", *secret, *chain))
+    assert said[-1].exit_code == 4
+    text = "".join(result.output for result in said)
+    assert PASSPHRASE not in text
+    for key in (folder / "home/data/keys").iterdir():
+        assert json.loads(key.read_text())["crypto"]["ciphertext"] not in text
+
+
+# sign, init ---------------------------------------------------------------------------------
+
+
+def test_init_writes_a_package_that_validates_and_never_overwrites(capdex: Any) -> None:
+    document = capdex.json("init", "weather", "--description", "Tells the weather.")
+    assert document == {
+        "schema": "capdex.package/1",
+        "file": "weather.acp.yaml",
+        "name": "weather",
+    }
+    assert capdex.json("validate", "weather.acp.yaml")["valid"] is True
+    assert capdex("init", "weather").exit_code == 2
+    assert capdex("init", "No Name").exit_code == 1
+
+
+def test_sign_changes_the_file_once_and_a_dry_run_never(
+    capdex: Any, folder: Path, passphrase_file: Path, package: Path
+) -> None:
+    path = folder / "note.acp.yaml"
+    path.write_bytes(package.read_bytes())
+    options = ("--passphrase-file", "pass", "--config", "chain-id=31337")
+    capdex("account", "new", "--light", *options)
+    dry = capdex.json("sign", path.name, "--dry-run", *options)["results"][0]
+    assert (dry["changed"], path.read_bytes()) == (True, package.read_bytes())
+    first = capdex.json("sign", path.name, *options)["results"][0]
+    assert set(first) == {"path", "cap_uri", "author", "publisher", "changed", "dry_run"}
+    signed = path.read_bytes()
+    assert signed != package.read_bytes()
+    assert capdex.json("sign", path.name, *options)["results"][0]["changed"] is False
+    piped = capdex("sign", "-", *options, stdin=package.read_bytes())
+    assert piped.stdout_bytes == signed
+
+
+@pytest.mark.parametrize("args", [("publish", "x.yaml"), ("yank", "ab@1.0.0"), ("deploy",)])
+def test_what_costs_money_needs_a_network_first(capdex: Any, args: tuple[str, ...]) -> None:
+    result = capdex(*args)
+    assert result.exit_code == 2
+    assert "error[CONFIG]: no network is chosen" in result.stderr
+
+
+# asking a node ------------------------------------------------------------------------------
+
+
+def test_resolve_prints_the_nodes_answer_whole(
+    capdex: Any, node: Any, release: dict[str, Any]
+) -> None:
+    node.answer("resolve_capability", release)
+    assert capdex.json("resolve", "weather@^1") == {"schema": "capdex.resolution/1", **release}
+    assert node.calls[-1] == ("resolve_capability", {"cap_uri": "did:nuwa:cap:weather@^1"})
+    assert capdex("resolve", "weather", "--plain").stdout.strip() == release["ipfs_cid"]
+
+
+def test_resolve_names_what_where_verdict_and_freshness(
+    capdex: Any, node: Any, release: dict[str, Any]
+) -> None:
+    node.answer("resolve_capability", release | {"warnings": ["yanked soon"]})
+    lines = capdex("resolve", "weather", "--format", "human").stdout.splitlines()
+    found = dict(line.split(None, 1) for line in lines if not line.startswith(" "))
+    assert found["what"] == "did:nuwa:cap:weather@1.2.0"
+    assert found["where"] == release["ipfs_cid"]
+    assert found["verdict"] == "✓ verified"
+    assert "block 7, 2 behind the head, release is head" in lines[-2]
+    assert found["warning"] == "yanked soon"
+
+
+def test_search_sends_words_and_filters_and_prints_hits(
+    capdex: Any, node: Any, release: dict[str, Any]
+) -> None:
+    hit = release | {"score": 1.5, "matched": ["summary"]}
+    as_of = hit.pop("as_of")
+    content = {"list_of_results": [hit], "total": 1, "next_cursor": None, "as_of": as_of}
+    node.answer("search_capabilities", content)
+    document = capdex.json("search", "rain", "today", "--tag", "weather", "--limit", "3")
+    assert set(document) == {"schema", "results", "total", "next_cursor", "as_of"}
+    assert document["results"] == [hit]
+    assert node.calls[-1][1] == {
+        "query_string": "rain today",
+        "filters": {"tag": "weather"},
+        "limit": 3,
+    }
+    assert json.loads(capdex("search", "rain").stdout) == {"schema": "capdex.search/1", **hit}
+    human = capdex("search", "rain", "--format", "human")
+    assert human.stdout == "weather  1.2.0  ✓ verified  Tells the weather of a city.  summary\n"
+    assert human.stderr == "1 of 1 · block 7, 2 behind the head\n"
+    assert capdex("search", "rain", "--plain").stdout.strip() == hit["cap_uri"]
+
+
+def test_show_lists_all_releases_with_the_reason_of_the_rejected(
+    capdex: Any, node: Any, release: dict[str, Any]
+) -> None:
+    good = release | {"latest": True, "availability": "available", "reason": None, "message": ""}
+    bad = good | {
+        "cap_uri": "did:nuwa:cap:weather@1.1.0",
+        "semver": "1.1.0",
+        "latest": False,
+        "reason": "NOT_BOUND",
+        "message": "published by another",
+        "verification": {"verdict": "signed", "signer": None, "checks": []},
+    }
+    node.page("weather", {"name": "weather", "releases": [good, bad], "as_of": release["as_of"]})
+    document = capdex.json("show", "weather")
+    assert set(document) == {"schema", "results", "name", "as_of"}
+    lines = capdex("show", "weather", "--format", "human").stdout.splitlines()
+    assert lines == [
+        "1.2.0  ✓ verified  available  latest",
+        "1.1.0  ! signed    available          NOT_BOUND: published by another",
+    ]
+    one = capdex("show", "weather@1.2.0", "--format", "human").stdout
+    assert "✓ sha256" in one
+    assert capdex("show", "weather@^1", "--plain").stdout.count("\n") == 2
+    assert capdex("show", "weather@3.0.0").exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["resolve", "search", "show"])
+def test_what_a_stranger_wrote_is_never_printed_raw(
+    capdex: Any, node: Any, release: dict[str, Any], command: str
+) -> None:
+    evil = release | {
+        "acp_metadata": {"summary": HOSTILE},
+        "warnings": [HOSTILE],
+        "matched": [HOSTILE],
+        "semver": HOSTILE,
+        "ipfs_cid": HOSTILE,
+        "cap_uri": HOSTILE,
+        "reason": HOSTILE,
+        "message": HOSTILE,
+        "verification": {"verdict": HOSTILE, "signer": HOSTILE, "checks": HOSTILE},
+        "chain": HOSTILE,
+        "as_of": HOSTILE,
+        "status": HOSTILE,
+    }
+    node.answer("resolve_capability", evil)
+    node.answer("search_capabilities", {"list_of_results": [evil], "next_cursor": HOSTILE})
+    node.page("weather", {"releases": [evil, 3], "as_of": HOSTILE})
+    for form in ("human", "json", "jsonl", "plain"):
+        result = capdex(command, "weather", "--format", form)
+        assert result.exit_code == 0, result.stderr
+        for char in ("\x1b", "\u202e", "\r"):
+            assert char not in result.output
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [("NOT_FOUND", 1), ("UNVERIFIED", 1), ("PENDING", 3), ("STALLED", 3), ("NEW_CODE", 3)],
+)
+def test_a_nodes_error_keeps_its_code(capdex: Any, node: Any, code: str, exit_code: int) -> None:
+    node.answer("resolve_capability", with_error(code), failed=True)
+    result = capdex("resolve", "weather", "--json")
+    assert result.exit_code == exit_code
+    error = json.loads(result.stderr)
+    assert error["code"] == (code if code != "NEW_CODE" else "NODE_UNAVAILABLE")
+    node.page("weather", with_error(code), status=404)
+    assert capdex("show", "weather").exit_code == exit_code
+
+
+@pytest.mark.parametrize("command", ["resolve", "search", "show"])
+def test_where_no_node_runs_the_fix_is_to_start_one(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("CAPDEX_MCP_URL", "http://127.0.0.1:1/mcp")
+    monkeypatch.setenv("CAPDEX_NODE_URL", "http://127.0.0.1:1")
+    result = capdex(command, "weather")
+    assert result.exit_code == 3
+    assert "error[NODE_UNAVAILABLE]" in result.stderr
+    assert "start one: capdex up" in result.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"null", b'{"releases": 3}', b"\xff", b"[" * 9999])
+def test_a_page_that_is_no_answer_is_the_nodes_fault(
+    capdex: Any, node: Any, content: bytes
+) -> None:
+    node.pages["weather"] = (200, content)
+    assert capdex("show", "weather").exit_code == 3
+
+
+def test_get_does_not_believe_a_node_that_answers_another_capability(
+    capdex: Any, node: Any, release: dict[str, Any]
+) -> None:
+    node.answer("resolve_capability", release | {"cap_uri": "did:nuwa:cap:other@1.2.0"})
+    result = capdex("get", "weather")
+    assert result.exit_code == 3
+    assert "answered did:nuwa:cap:other@1.2.0 when asked for did:nuwa:cap:weather" in result.stderr

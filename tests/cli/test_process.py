@@ -1,0 +1,200 @@
+"""The command as a process: what it imports, its exit codes, signals, pipes and a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CAPDEX = [sys.executable, "-m", "capdex"]
+HEAVY = {
+    "aiohttp",
+    "alembic",
+    "asyncio",
+    "cryptography",
+    "eth_account",
+    "filelock",
+    "jinja2",
+    "mcp",
+    "orjson",
+    "platformdirs",
+    "pydantic",
+    "rich",
+    "sqlalchemy",
+    "sqlmodel",
+    "stamina",
+    "starlette",
+    "structlog",
+    "tomllib",
+    "uvicorn",
+    "web3",
+}
+
+
+def imported(*args: str) -> set[str]:
+    """The top-level names of every module that a call imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "capdex", *args],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = re.findall(r"^import time:[^|]*\|[^|]*\| *(\S+)$", done.stderr, re.MULTILINE)
+    assert "cli.app" in names  # what importlib imports by name is not listed itself
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("--help",), ("--version",), ("completion", "bash"), ("publish", "--help"), ("node", "-h")],
+)
+def test_help_version_and_completion_import_nothing_slow(args: tuple[str, ...]) -> None:
+    assert imported(*args) & HEAVY == set()
+
+
+def test_validate_imports_no_chain_no_server_and_no_database(package: Path) -> None:
+    allowed = {"cryptography", "orjson"}  # a signed file is verified
+    assert imported("validate", str(package)) & (HEAVY - allowed) == set()
+
+
+def run(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*CAPDEX, *args], capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("explain", "NOT_FOUND"), 0),
+        (("cid", "nonsense"), 1),
+        (("validate", "missing"), 2),
+        (("nonsense",), 2),
+        (("resolve", "a1", "--config", "mcp-url=http://127.0.0.1:1/mcp"), 3),
+        (("keygen",), 4),
+    ],
+)
+def test_a_process_ends_with_the_code_of_the_table(args: tuple[str, ...], code: int) -> None:
+    done = run(*args, stdin=subprocess.DEVNULL)
+    assert done.returncode == code
+    assert (done.stdout == "") is (code != 0)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    with subprocess.Popen(
+        [*CAPDEX, "explain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (141, b"")
+
+
+def test_ctrl_c_ends_quietly_with_130() -> None:
+    with subprocess.Popen(
+        [*CAPDEX, "validate", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONVERBOSE": "1"},
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:  # until it is inside the command, reading stdin
+            if b"import 'capdex.yaml'" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert b"interrupted\n" in said
+    assert b"Traceback" not in said
+
+
+# on a terminal ------------------------------------------------------------------------------
+
+
+def spawn(*args: str, **env: str) -> pexpect.spawn[str]:
+    kept = {key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR")}
+    return pexpect.spawn(
+        sys.executable,
+        ["-m", "capdex", *args],
+        env={**kept, "TERM": "xterm", "LC_ALL": "C.UTF-8", **env},
+        encoding="utf-8",
+        timeout=30,
+        dimensions=(40, 120),
+    )
+
+
+def finish(process: pexpect.spawn[str]) -> tuple[str, int | None]:
+    process.expect(pexpect.EOF)
+    process.close()
+    return process.before or "", process.exitstatus
+
+
+def test_a_terminal_gets_colours_and_words_for_people() -> None:
+    said, code = finish(spawn("validate", str(ROOT / "examples" / "note.acp.yaml")))
+    assert code == 0
+    assert "\x1b[1m" in said
+    assert "✓" in said
+    assert "capdex.validation" not in said
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_without_colours_gets_none(env: dict[str, str]) -> None:
+    said, _ = finish(spawn("validate", str(ROOT / "examples" / "note.acp.yaml"), **env))
+    assert "\x1b[" not in said
+
+
+def test_a_terminal_without_utf8_gets_ascii_marks() -> None:
+    env = {
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONIOENCODING": "ascii",
+    }
+    said, code = finish(spawn("validate", str(ROOT / "examples" / "note.acp.yaml"), **env))
+    assert code == 0
+    assert said.isascii()
+    assert "ok" in said
+
+
+def test_init_asks_on_a_terminal_and_keygen_asks_twice_without_echo(folder: Path) -> None:
+    process = spawn("init")
+    process.expect("Name")
+    process.sendline("weather")
+    process.expect("Title")
+    process.sendline("")
+    process.expect("Description")
+    process.sendline("Tells the weather.")
+    said, code = finish(process)
+    assert code == 0, said
+    assert (folder / "weather.acp.yaml").exists()
+    process = spawn("keygen", "--light")
+    process.expect("New passphrase of .*:")
+    process.sendline("correct horse")
+    process.expect(":")
+    process.sendline("correct horse")
+    said, code = finish(process)
+    assert code == 0, said
+    assert "correct horse" not in said
+
+
+def test_ctrl_c_at_a_question_ends_with_130() -> None:
+    process = spawn("keygen", "--light")
+    process.expect("New passphrase")
+    process.sendintr()
+    said, code = finish(process)
+    assert code == 130
+    assert "Traceback" not in said
+
+
+def test_with_no_input_nothing_is_asked_on_a_terminal_either() -> None:
+    said, code = finish(spawn("keygen", "--no-input"))
+    assert code == 4
+    assert "--passphrase-file" in said
