@@ -84,6 +84,7 @@ class SimulatedNode:
     port: int = 0
     answers: dict[str, tuple[dict[str, Any], bool]] = field(default_factory=dict)
     pages: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    blocks: dict[str, bytes] = field(default_factory=dict)  # by CID: a gateway, too
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
@@ -125,13 +126,22 @@ def node_server() -> Iterator[SimulatedNode]:
         status, body = state.pages.get(request.path_params["name"], (404, b"nothing here"))
         return Response(body, status)
 
+    async def block(request: Request) -> Response:
+        body = state.blocks.get(request.path_params["cid"])
+        headers = {"Content-Type": "application/vnd.ipld.raw"}
+        return Response(body or b"", 404 if body is None else 200, headers)
+
     manager = StreamableHTTPSessionManager(
         Server("simulated", on_list_tools=list_tools, on_call_tool=call_tool),
         json_response=True,
         stateless=True,
     )
     app = Starlette(
-        routes=[Route("/c/{name}.json", page), Route("/mcp", manager.asgi_app)],
+        routes=[
+            Route("/c/{name}.json", page),
+            Route("/ipfs/{cid}", block),
+            Route("/mcp", manager.asgi_app),
+        ],
         lifespan=lambda _: manager.run(),
     )
     sock = socket.create_server(("127.0.0.1", 0))
@@ -151,8 +161,10 @@ def node(node_server: SimulatedNode, monkeypatch: pytest.MonkeyPatch) -> Simulat
     node_server.answers.clear()
     node_server.pages.clear()
     node_server.calls.clear()
+    node_server.blocks.clear()
     monkeypatch.setenv("CAPDEX_MCP_URL", f"{node_server.url}/mcp")
     monkeypatch.setenv("CAPDEX_NODE_URL", node_server.url)
+    monkeypatch.setenv("CAPDEX_GATEWAY_URL", node_server.url)
     return node_server
 
 
