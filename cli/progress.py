@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from cli.app import App
@@ -88,6 +90,8 @@ def until_served(app: App, sha256: str) -> Callable[[str], Awaitable[bool]] | No
     network = app.settings.network
     if network is None or not network.mcp_url:
         return None
+    # The MCP client takes half a second to import: let that pass while the block is awaited.
+    Thread(target=import_module, args=["mcp"], daemon=True).start()
 
     async def served(cap_uri: str) -> bool:
         from capdex.net.node import serves
