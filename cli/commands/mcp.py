@@ -30,6 +30,7 @@ def mcp_command(app: App, db: str, serve_signed: bool) -> None:
     serve = {Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED}
     index = Index(db)
     try:
+        index.state()  # a wrong database is told now, not by every call of the host
         app.run(run(index, serve=frozenset(serve)))
     finally:
         index.close()
