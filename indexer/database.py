@@ -22,7 +22,6 @@ from sqlalchemy.exc import (
     DBAPIError,
     InterfaceError,
     OperationalError,
-    ProgrammingError,
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -126,12 +125,7 @@ def faults(engine: Engine) -> Iterator[None]:
             Code.STALLED,
             fix="read it again, from another endpoint",
         ) from None
-    except (OperationalError, InterfaceError, ProgrammingError) as error:
-        raise _classify(error, where) from error
     except DBAPIError as error:
-        # sqlite3 says "file is not a database" as a plain DatabaseError
-        if not _says(error, "not a database", "malformed"):
-            raise
         raise _classify(error, where) from error
 
 
@@ -197,6 +191,13 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
     why = " ".join(str(error.orig).split())[:300]
     if _says(error, "database is locked", "database table is locked"):
         return _locked(where)
+    if _says(error, "already exists"):
+        return UsageError(
+            f"{where} belongs to another program",
+            Code.FOREIGN_DATABASE,
+            why,
+            "give the index a database of its own",
+        )
     if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
         error, "database", "role"
     ):
@@ -210,7 +211,7 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
             why,
             "name a file this account may read and write, or start the node on it first",
         )
-    if isinstance(error, ProgrammingError):
+    if not isinstance(error, OperationalError | InterfaceError):
         return Unavailable(
             f"the database refused a statement of ours ({where})", Code.INTERNAL, why
         )

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, text
 
 from capdex.errors import InvalidInput
 from capdex.problems import Verdict
-from capdex.uri import PREFIX, CapabilityURI
+from capdex.uri import PREFIX, CapabilityURI, check_name
 from indexer import found as releases
 from indexer import fulltext, resolution
 from indexer.database import open_reader, transaction
@@ -130,6 +130,8 @@ class Index:
 
     def releases(self, name: str) -> list[Found]:
         """Every release of a name whatever its verdict, highest version first; [] for no name."""
+        if not _name(name):
+            return []
         with self._read() as connection:
             return releases.read_name(connection, name)
 
@@ -189,5 +191,8 @@ def _bare(query: str) -> str:
 
 
 def _name(query: str) -> str:
-    """The name that a query would be if it were one."""
-    return "-".join(fold(_bare(query)).replace("\0", " ").split())
+    """The name that a query would be if it were one, else nothing."""
+    try:
+        return check_name("-".join(fold(_bare(query)).split()))
+    except InvalidInput:
+        return ""

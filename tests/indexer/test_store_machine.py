@@ -1,0 +1,151 @@
+"""Whatever the chain does and whenever the process dies, the index is that of the chain."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from indexer.search import Index
+from indexer.store import Store
+
+NAMES = ("note", "memo")
+VERSIONS = ("1.0.0", "1.1.0", "2.0.0-rc.1")
+
+
+def _making() -> Any:
+    full = "indexer_tests_making"
+    if full not in sys.modules:
+        path = Path(__file__).with_name("making.py")
+        spec = importlib.util.spec_from_file_location(full, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[full])
+    return sys.modules[full]
+
+
+making = _making()
+
+
+def picture(index: Index) -> Any:
+    """All that an index answers, without what only its own past explains (ids, attempts)."""
+    found = [index.releases(name) for name in NAMES]
+    listed = index.search("")
+    searches = [
+        [(hit.found.cap_uri, hit.matched) for hit in index.search(words).hits]
+        for words in ("note", "memo", "keeps", "edition")
+    ]
+    state = index.state()
+    kept = ("block_number", "block_hash", "log_count", "log_head", "releases", "listed")
+    kept += ("by_verdict", "by_availability", "rejected_by_reason", "undecodable", "rejections")
+    return found, listed.hits, searches, {x: getattr(state, x) for x in kept}
+
+
+class Indexing(RuleBasedStateMachine):
+    """Extend, fork, crash and record in any order; then compare with an index built at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp(prefix="capdex-machine-"))
+        self.url = f"sqlite:///{self.home / 'index.db'}"
+        self.chain = making.Chain()
+        self.canonical = True  # False while the chain has forked below the cursor
+
+    @initialize()
+    def open(self) -> None:
+        self.store = Store.open(self.url, making.DEPLOYMENT)
+        making.append(self.store, self.chain)
+
+    @rule(
+        kinds=st.lists(st.sampled_from(["publish", "lie", "yank", "unyank", "noise"]), max_size=3),
+        name=st.sampled_from(NAMES),
+        version=st.sampled_from(VERSIONS),
+        edition=st.integers(0, 1),
+        bound=st.booleans(),
+    )
+    def extend(self, kinds: list[str], name: str, version: str, edition: int, bound: bool) -> None:
+        make = {
+            "publish": lambda: self.chain.release(
+                name, version, bound=bound, summary=f"keeps edition {edition}"
+            ),
+            "lie": lambda: making.published(name, version, cid="nonsense"),
+            "yank": lambda: making.yanked(name, version),
+            "unyank": lambda: making.unyanked(name, version),
+            "noise": lambda: (*making.yanked(name, version)[:3], b"\0" * 31),
+        }
+        self.chain.mine(*(make[kind]() for kind in kinds))
+        making.append(self.store, self.chain)
+
+    @rule(depth=st.integers(1, 5))
+    def fork(self, depth: int) -> None:
+        if depth < len(self.chain.blocks):
+            self.store.rollback(self.chain.fork(depth))
+
+    @rule(count=st.integers(1, 3))
+    def record(self, count: int) -> None:
+        making.fetch(self.store, self.chain, limit=count)
+
+    @rule(depth=st.integers(1, 3))
+    def record_too_late(self, depth: int) -> None:
+        """A worker judges, the chain forks, the worker hands in."""
+        jobs = [x for x in self.store.due(1e12, 2) if x.announcement.sha256 in self.chain.packages]
+        judged = [(job.release_id, making.judge(self.chain, job)) for job in jobs]
+        if depth < len(self.chain.blocks):
+            self.store.rollback(self.chain.fork(depth))
+        self.store.record_many(judged)
+
+    @rule()
+    def crash_and_reopen(self) -> None:
+        self.store.close()
+        self.store = Store.open(self.url, making.DEPLOYMENT)
+        cursor = self.store.cursor()
+        assert cursor is not None
+        assert cursor.block == self.chain.head
+
+    @rule()
+    def repeat(self) -> None:
+        """The process died after the commit: the reader hands over the same step again."""
+        step = self.chain.step(self.chain.blocks[-2].ref) if len(self.chain.blocks) > 1 else None
+        if step is not None:
+            self.store.append(step, making.decoded(step))
+
+    @invariant()
+    def the_log_slot_is_that_of_the_chain(self) -> None:
+        cursor = self.store.cursor()
+        assert cursor is not None
+        assert (cursor.block, cursor.log.count) == (self.chain.head, len(self.chain.logs))
+        assert self.store.ring() == [block.ref for block in self.chain.blocks]
+
+    def teardown(self) -> None:
+        making.fetch(self.store, self.chain)
+        url = f"sqlite:///{self.home / 'rebuilt.db'}"
+        rebuilt = Store.open(url, making.DEPLOYMENT)
+        making.follow(rebuilt, self.chain)
+        grown, fresh = Index(self.url), Index(url)
+        try:
+            assert picture(grown) == picture(fresh)
+        finally:
+            grown.close()
+            fresh.close()
+            rebuilt.close()
+            self.store.close()
+            shutil.rmtree(self.home)
+
+
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.NonInteractiveExampleWarning")
+class TestIndexing(Indexing.TestCase):  # type: ignore[name-defined,misc]
+    settings = settings(
+        max_examples=25,
+        stateful_step_count=20,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
