@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -20,12 +21,14 @@ from capdex.net.blocks import BlockDirectory
 from capdex.net.ipfs import Source, fetch
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason
+from indexer.line import Line
 from indexer.store import Job, Store
 from indexer.verifier import Parked, Verifier
 
-log = structlog.get_logger(part="fetch")
+log = structlog.get_logger("fetch")
 
-WORKERS: Final = 16
+WORKERS: Final = 32  # a local gateway is as fast with 4; one 50 ms away needs them
+PER_PUBLISHER: Final = 16  # of the workers: whoever announces dead CIDs leaves the others half
 AHEAD: Final = 256  # jobs taken from the store at once
 LOOK_S: Final = 1.0  # how often the queue is looked at for retries that fell due
 MAX_TRIES: Final = 20
@@ -34,9 +37,11 @@ FIRST_DELAYS_S: Final = (1.0, 5.0, 15.0)
 DELAY_S: Final = 60.0
 MAX_DELAY_S: Final = 24 * 3600.0
 
+Judged = VerifiedPackage | RejectedPackage
+
 
 def delay_s(attempts: int) -> float:
-    """How long to wait after that many failed tries, before jitter."""
+    """How long to wait after that many failed tries and one more, before jitter."""
     if attempts < len(FIRST_DELAYS_S):
         return FIRST_DELAYS_S[attempts]
     return float(min(DELAY_S * 2 ** (attempts - len(FIRST_DELAYS_S)), MAX_DELAY_S))
@@ -61,72 +66,74 @@ class Fetcher:
         self._store, self._verifier, self._blocks = store, verifier, blocks
         self._sources = [blocks, *sources]
         self._committed, self._clock = committed, clock
-        self._places = asyncio.Semaphore(WORKERS)
-        self._taken: set[int] = set()  # releases in work, or judged and not yet stored
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._line = Line(places=PER_PUBLISHER, depth=AHEAD)
         self._fetches: dict[str, asyncio.Task[bytes]] = {}
-        self._judged: list[tuple[int, VerifiedPackage | RejectedPackage]] = []
-        self._recordable = asyncio.Event()
+        self._judged: asyncio.Queue[tuple[int, Judged, asyncio.Future[bool]]] = asyncio.Queue()
 
     async def run(self) -> None:
         """Work the queue for ever."""
-        recorder = asyncio.create_task(self._record())
         try:
-            while True:
-                if not await self._start_some():
-                    await self._wait()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._fill())
+                tasks.create_task(self._record())
+                for _ in range(WORKERS):
+                    tasks.create_task(self._work())
         finally:
-            tasks = [recorder, *self._tasks, *self._fetches.values()]
-            for task in tasks:
+            running = list(self._fetches.values())
+            for task in running:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*running, return_exceptions=True)
 
-    async def _start_some(self) -> bool:
-        """Take what is due and work it off; False when nothing was due."""
-        self._committed.clear()
-        limit = AHEAD + len(self._taken)
-        try:
-            due = await asyncio.to_thread(self._store.due, self._clock(), limit)
-        except Unavailable as error:
-            log.warning("queue unreadable", why=error.message)
-            return False
-        jobs = [job for job in due if job.release_id not in self._taken]
-        for job in jobs:
-            await self._places.acquire()
-            self._taken.add(job.release_id)
-            task = asyncio.create_task(self._work(job))
-            self._tasks.add(task)
-            task.add_done_callback(self._leave)
-        return bool(jobs)
+    async def _fill(self) -> None:
+        """Keep the line full of what is due."""
+        while True:
+            self._committed.clear()
+            new = 0
+            try:
+                limit = AHEAD + len(self._line)
+                due = await asyncio.to_thread(self._store.due, self._clock(), limit)
+                new = await self._line.add(due)
+            except Unavailable as error:
+                log.warning("queue unreadable", why=error.message)
+            if not new:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await self._committed.wait()
+            await self._line.hungry.wait()
 
-    def _leave(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._places.release()
+    async def _work(self) -> None:
+        while True:
+            job = await self._line.take()
+            try:
+                await self._settle(job)
+            finally:
+                await self._line.done(job)
 
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_S):
-                await self._committed.wait()
-        except TimeoutError:
-            pass
-
-    async def _work(self, job: Job) -> None:
+    async def _settle(self, job: Job) -> None:
+        """Fetch, judge and store one release; whatever goes wrong, its row says so."""
+        uri = job.announcement.cap_uri
         try:
             data = await self._bytes(Cid.parse(job.announcement.cid))
             judged = await self._verifier.judge(job.announcement, data)
+            if isinstance(judged, Parked):
+                await self._park(job, judged.reason, judged.message)
+                return
             if isinstance(judged, VerifiedPackage):
                 await self._blocks.put(data)
-            if not isinstance(judged, Parked):
-                self._judged.append((job.release_id, judged))
-                self._recordable.set()
-                return  # taken until it is stored
-            await self._park(job, judged.reason, judged.message)
+            stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._judged.put_nowait((job.release_id, judged, stored))
+            if not await stored:
+                return  # its block was undone meanwhile
+            if isinstance(judged, RejectedPackage):
+                reason = str(judged.reason)
+                log.warning("rejected", cap_uri=uri, reason=reason, why=judged.message)
+            else:
+                log.info("verified", cap_uri=uri)
         except CapdexError as error:
             await self._try_later(job, f"{error.message}: {error.why}".removesuffix(": "))
         except Exception as error:  # a fault of ours costs one package a try, not the queue
-            log.exception("not judged", cap_uri=job.announcement.cap_uri)
+            log.exception("not judged", cap_uri=uri)
             await self._try_later(job, f"a fault of this node: {type(error).__name__}")
-        self._taken.discard(job.release_id)
 
     async def _bytes(self, cid: Cid) -> bytes:
         """The block of a CID; equal ones are fetched once."""
@@ -136,6 +143,35 @@ class Fetcher:
             running.add_done_callback(lambda _: self._fetches.pop(cid.text, None))
             self._fetches[cid.text] = running
         return await asyncio.shield(running)
+
+    async def _record(self) -> None:
+        """Store verdicts, as many in one transaction as have come meanwhile."""
+        while True:
+            batch = [await self._judged.get()]
+            while not self._judged.empty():
+                batch.append(self._judged.get_nowait())
+            try:
+                stored = await self._write(batch)
+            except Exception:  # noqa: BLE001 - which of them it was shows one by one
+                stored = []
+                for one in batch:
+                    try:
+                        stored += await self._write([one])
+                    except Exception as error:  # noqa: BLE001 - handed to whoever waits for it
+                        stored.append(error)
+            for (_, _, waiting), outcome in zip(batch, stored, strict=True):
+                if waiting.cancelled():
+                    continue
+                if isinstance(outcome, Exception):
+                    waiting.set_exception(outcome)
+                else:
+                    waiting.set_result(outcome)
+
+    async def _write(
+        self, batch: Sequence[tuple[int, Judged, asyncio.Future[bool]]]
+    ) -> list[bool | Exception]:
+        rows = [(release_id, judged) for release_id, judged, _ in batch]
+        return [*await asyncio.to_thread(self._store.record_many, rows)]
 
     async def _try_later(self, job: Job, why: str) -> None:
         if job.attempts + 1 >= MAX_TRIES:
@@ -156,31 +192,3 @@ class Fetcher:
         except Unavailable as error:
             log.warning("queue not written", why=error.message)  # it is due again at once
             await asyncio.sleep(LOOK_S)
-
-    async def _record(self) -> None:
-        """Store verdicts, as many in one transaction as have come meanwhile."""
-        while True:
-            await self._recordable.wait()
-            self._recordable.clear()
-            batch, self._judged = self._judged, []
-            if not batch:
-                continue
-            try:
-                await asyncio.to_thread(self._store.record_many, batch)
-            except Unavailable as error:
-                # Still queued in the store: they are judged again.
-                log.warning("verdicts not stored", why=error.message)
-                await asyncio.sleep(LOOK_S)
-                self._taken.difference_update(release_id for release_id, _ in batch)
-                continue
-            for release_id, judged in batch:
-                if isinstance(judged, RejectedPackage):
-                    log.warning(
-                        "rejected",
-                        cap_uri=judged.announcement.cap_uri,
-                        reason=str(judged.reason),
-                        why=judged.message,
-                    )
-                else:
-                    log.info("verified", cap_uri=judged.announcement.cap_uri)
-                self._taken.discard(release_id)

@@ -43,16 +43,20 @@ def _bound_memory() -> None:
         return  # elsewhere the parent's clock alone bounds it
     with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123 - not a path of ours
         held = int(statm.read().split()[0]) * resource.getpagesize()
-    limit = held + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_AS, held + MEMORY_BYTES)
+    _lower(resource.RLIMIT_CORE, 0)
 
 
 def _bound_cpu() -> None:
     # The limit counts the whole life of the process, in whole seconds; SIGXCPU then ends it.
     used = resource.getrusage(resource.RUSAGE_SELF)
-    limit = math.ceil(used.ru_utime + used.ru_stime + CPU_S)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+    _lower(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + CPU_S))
+
+
+def _lower(what: int, limit: int) -> None:
+    """Set a soft limit, within the hard one that the operator may have set."""
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
 
 
 def _receive(stream: BinaryIO) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ LIMITS: Final = Limits()
 _CHUNK_BYTES: Final = 64 * 1024
 
 
-class Http:
+class Http(ABC):
     """Blocks by one HTTP request each, bounded in size, time and rate; the hash decides.
 
     `request` gives the method and URL for a CID. Redirects are not followed: no request ever goes
@@ -86,9 +87,9 @@ class Http:
             fix="check that it runs, or name another source with --ipfs",
         )
 
+    @abstractmethod
     def request(self, cid: Cid) -> tuple[str, str]:
         """Method and URL that ask for one raw block."""
-        raise NotImplementedError
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -100,7 +101,9 @@ class Http:
                 sock_connect=limits.connect_s,
                 sock_read=limits.first_byte_s,
             )
-            self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
+            self._session = aiohttp.ClientSession(
+                timeout=timeout, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+            )
         return self._session
 
     async def _read(self, cid: Cid) -> bytes:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from asyncio import FIRST_COMPLETED
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from capdex.cid import Cid
-from capdex.errors import Code, Unavailable, UsageError
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
 from capdex.net.kubo import Kubo
@@ -22,6 +24,8 @@ __all__ = [
     "open_ipfs",
     "open_storage",
 ]
+
+HEDGE_S: Final = 1.0  # a source that has a package has given it by then
 
 
 class Source(Protocol):
@@ -47,13 +51,31 @@ class Storage(Source, Protocol):
 
 
 async def fetch(cid: Cid, sources: Sequence[Source]) -> bytes:
-    """The block from the first source that has it; raises Unavailable naming what each said."""
+    """The block from whoever gives it first; raises Unavailable naming what each source said.
+
+    Sources are asked in their order: the next one when one fails, or after `HEDGE_S` as well.
+    """
     said: list[str] = []
-    for source in sources:
-        try:
-            return await source.get(cid)
-        except Unavailable as error:
-            said.append(f"{error.message} ({error.why})" if error.why else error.message)
+    waiting, asked = list(reversed(sources)), set[asyncio.Task[bytes]]()
+    try:
+        running: set[asyncio.Task[bytes]] = set()
+        while waiting or running:
+            if waiting:
+                task = asyncio.create_task(waiting.pop().get(cid))
+                asked.add(task)
+                running.add(task)
+            done, running = await asyncio.wait(
+                running, timeout=HEDGE_S if waiting else None, return_when=FIRST_COMPLETED
+            )
+            for task in done:
+                try:
+                    return task.result()
+                except CapdexError as error:
+                    said.append(f"{error.message}: {error.why}".removesuffix(": "))
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
     raise Unavailable(
         f"no source gave {cid}",
         Code.IPFS_UNAVAILABLE,

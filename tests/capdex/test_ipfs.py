@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.net import ipfs
 from capdex.net.blocks import MAX_BLOCK_BYTES, BlockDirectory
 from capdex.net.gateway import Gateway, Limits
 from capdex.net.ipfs import fetch, open_ipfs, open_storage
@@ -216,6 +217,33 @@ async def test_the_second_source_is_asked_when_the_first_lies(
     finally:
         await lying.close()
         await honest.close()
+
+
+async def test_a_slow_source_is_not_waited_for_when_another_has_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ipfs, "HEDGE_S", 0.01)
+    left = asyncio.Event()
+
+    async def stall(_: web.Request) -> web.Response:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+        return web.Response()
+
+    async with Gateway(await serve(stall)) as slow, Gateway(await serve(body(PACKAGE))) as quick:
+        assert await fetch(CID, [slow, quick]) == PACKAGE
+    await left.wait()  # its connection was let go
+
+
+async def test_a_directory_that_cannot_be_read_leaves_the_other_sources(
+    serve: Serve, tmp_path: Path
+) -> None:
+    place = tmp_path / "a file"
+    place.write_text("not a directory")
+    async with Gateway(await serve(body(PACKAGE))) as gateway:
+        assert await fetch(CID, [BlockDirectory(place), gateway]) == PACKAGE
 
 
 async def test_when_nobody_has_it_every_source_is_named(
