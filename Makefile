@@ -15,7 +15,6 @@ export NODE_NO_WARNINGS := 1
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
 NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
 SOURCES := capdex indexer publisher mcp_service cli contracts/build.py tests benchmarks
-FORGE := node_modules/.bin/forge
 # Two workers by default, since each drives servers of its own; WORKERS=0 runs in one process.
 WORKERS ?= 2
 PYTEST_ARGS ?=
@@ -98,7 +97,7 @@ artifacts: dev ## the checked-in ABI and bytecode are what the sources compile t
 	$(BIN)/python contracts/build.py --check
 
 contracts: node_modules/.dev ## forge: unit tests, fuzzing, invariants, gas
-	$(FORGE) test --root contracts
+	cd contracts && ../node_modules/.bin/forge test
 
 pytest: dev
 	$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS)
@@ -114,10 +113,11 @@ format: .venv/.dev ## let ruff mend what it can
 	$(BIN)/ruff format $(SOURCES)
 
 bench: dev ## the numbers of docs/benchmarks.md
-	$(BIN)/python -m benchmarks
+	@for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
 
-soak: dev ## a node against a misbehaving chain, for ten minutes
-	$(BIN)/python -m benchmarks.soak
+soak: dev ## every property of Python and of the contract, with many more examples
+	cd contracts && FOUNDRY_FUZZ_RUNS=10000 FOUNDRY_INVARIANT_RUNS=512 ../node_modules/.bin/forge test
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not real" $(PYTEST_ARGS)
 
 # --- upkeep ----------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from capdex.net.blocks import BlockDirectory
@@ -30,6 +31,11 @@ ENVIRONMENT = dict(os.environ)  # as it was, for the parts: tests see a cleaned 
 START_S = 60.0  # far more than any part takes; a loaded machine is slow, not broken
 STOP_S = 10.0
 REAL = {"anvil", "kubo", "postgres_server", "postgres_url"}
+
+# No test fails for being slow; `make soak` looks at far more examples of every property.
+settings.register_profile("capdex", deadline=None, derandomize="CI" in ENVIRONMENT)
+settings.register_profile("soak", deadline=None, max_examples=5000)
+settings.load_profile(ENVIRONMENT.get("HYPOTHESIS_PROFILE", "capdex"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
