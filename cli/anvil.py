@@ -118,11 +118,11 @@ async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Pat
     async with Rpc([url]) as rpc:
         for _ in range(int(START_S / 0.05)):
             if process.returncode is not None:
-                words = log.read_text("utf-8", "replace")[-500:].strip().splitlines()
+                words = _last_words(log)
                 raise Unavailable(
                     f"Anvil ended at once with code {process.returncode}",
                     Code.RPC_UNAVAILABLE,
-                    why=words[-1] if words else "",
+                    why=words,
                     fix=f"see {log}; `capdex up --fresh` begins anew",
                 )
             if await _answers(url):
@@ -131,6 +131,11 @@ async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Pat
                 break
             await asyncio.sleep(0.05)
     raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace")[-500:].strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 async def _answers(url: str) -> bool:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
 from capdex import __version__
-from capdex.errors import CapdexError
 from capdex.problems import Verdict
 from cli import logs
 from cli.serving import hosts, listen, serve
 from cli.settings import NodeSettings
+from cli.stopping import run_until_stopped
 from indexer.node import Node, NodeOptions
 
 log = structlog.get_logger(part="node")
@@ -23,7 +21,9 @@ log = structlog.get_logger(part="node")
 def run_node(settings: NodeSettings) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start."""
     logs.set_up(settings.log_format)
-    return asyncio.run(_run(settings))
+    code = run_until_stopped(_run(settings))
+    log.info("stopped")
+    return code
 
 
 def verdicts(serve_signed: bool) -> frozenset[Verdict]:
@@ -31,17 +31,7 @@ def verdicts(serve_signed: bool) -> frozenset[Verdict]:
     return frozenset({Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED})
 
 
-async def _run(settings: NodeSettings) -> int:
-    stopped, code = asyncio.Event(), 0
-
-    def stop(number: int) -> None:
-        nonlocal code
-        code = 128 + number
-        stopped.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+async def _run(settings: NodeSettings) -> None:
     allowed = hosts(settings.host, settings.allowed_hosts)
     served = verdicts(settings.serve_signed)
     make_room(settings.db, settings.blocks)
@@ -65,13 +55,7 @@ async def _run(settings: NodeSettings) -> int:
         ):
             host, port = listener.getsockname()[:2]
             log.info("listening", url=f"http://{host}:{port}", version=__version__)
-            waiting = asyncio.create_task(stopped.wait())
-            await asyncio.wait({waiting, running}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if running.done() and not running.cancelled():
-                raise _cause(running.exception())
-    log.info("stopped")
-    return code
+            await running
 
 
 def make_room(db: str, blocks: Path) -> None:
@@ -80,11 +64,3 @@ def make_room(db: str, blocks: Path) -> None:
         blocks.mkdir(parents=True, exist_ok=True)
         if db.startswith("sqlite:///"):
             Path(db.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-
-
-def _cause(error: BaseException | None) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if isinstance(error, CapdexError):
-        return error
-    return RuntimeError("the node's loops ended") if error is None else error

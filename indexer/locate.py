@@ -8,11 +8,16 @@ from capdex.errors import Code, Refused, UsageError
 from capdex.events import checksum_address
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
+from indexer.chain import DEV_CHAIN_ID
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a registry stands: the chain's genesis hash and the first block worth reading."""
+    """Where a registry stands: the chain's genesis hash and the first block worth reading.
+
+    A development chain has no lasting genesis (Anvil makes a new one whenever it starts after a
+    SIGKILL, whatever its state file holds), so there it is all zeros.
+    """
 
     genesis: bytes
     start_block: int
@@ -45,7 +50,7 @@ async def locate(
         raise rpc.blame("it knows no genesis block")
     if start_block is None:
         start_block = await _deployed_at(rpc, registry)
-    return Place(genesis.hash, start_block)
+    return Place(bytes(32) if chain_id == DEV_CHAIN_ID else genesis.hash, start_block)
 
 
 async def _deployed_at(rpc: Rpc, registry: bytes) -> int:

@@ -100,18 +100,20 @@ class Node:
             yield cls(surface, options.chain_id, store, chain, fetcher, committed)
 
     async def run(self) -> None:
-        """Index, fetch and judge until cancelled; a fault of ours ends it."""
-        async with asyncio.TaskGroup() as loops:
-            loops.create_task(self.fetcher.run())
-            loops.create_task(
-                index(
-                    self.reader,
-                    self.store,
-                    chain_id=self.chain_id,
-                    committed=self.committed,
-                    report=self._report,
-                )
-            )
+        """Index, fetch and judge until cancelled; what ends either loop is raised."""
+        walk = index(
+            self.reader,
+            self.store,
+            chain_id=self.chain_id,
+            committed=self.committed,
+            report=self._report,
+        )
+        try:
+            async with asyncio.TaskGroup() as loops:
+                loops.create_task(self.fetcher.run())
+                loops.create_task(walk)
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from group
 
     def _report(self, now: Progress) -> None:
         health = self.surface.health

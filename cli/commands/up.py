@@ -50,4 +50,4 @@ def up_command(
     """
     from cli.up import run_up
 
-    return run_up(UpSettings(fresh, port, rpc_port, folder, examples, ipfs))
+    return run_up(UpSettings(fresh, port, rpc_port, folder, examples, ipfs), app.output)
