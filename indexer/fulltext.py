@@ -16,7 +16,12 @@ from sqlalchemy import Connection, text
 from indexer.text import document_tokens
 
 FIELDS: Final = ("name", "title", "description", "summary", "tags", "triggers", "tools")
-MAX_FIELD_TOKENS: Final = 2048  # a package's words are far fewer; bounds rows and tsvectors
+MAX_FIELD_TOKENS: Final = 2048  # of 32 characters: a tsvector, 1 MB at most, holds two such fields
+
+SATURATION: Final = 2.0  # BM25's k1; a word said again counts for more than by its usual 1.2
+BY_LENGTH: Final = 0.75  # BM25's b, which FTS5 has fixed
+# FTS5 has fixed k1 at 1.2 too, but multiplies each field's counts by a weight: the same thing.
+_FTS5_RANK: Final = f"bm25({', '.join([str(1.2 / SATURATION)] * len(FIELDS))})"
 
 _COLUMNS: Final = ", ".join(FIELDS)
 _VALUES: Final = ", ".join(f":{field}" for field in FIELDS)
@@ -82,8 +87,9 @@ def find(
     """
     if connection.dialect.name == "sqlite":
         source = "document JOIN listing ON listing.release_id = document.rowid"
-        condition, score = "document MATCH :any", "-document.rank"
-        terms: dict[str, Any] = {"any": " OR ".join(map(_quote_fts5, tokens))}
+        condition = "document MATCH :any AND document.rank MATCH :rank"
+        score = "-document.rank"
+        terms: dict[str, Any] = {"any": " OR ".join(map(_quote_fts5, tokens)), "rank": _FTS5_RANK}
     else:
         source = "document JOIN listing ON listing.release_id = document.release_id"
         condition = "document.tokens @@ CAST(:any AS tsquery)"
@@ -102,29 +108,35 @@ def find(
 
 
 def _rank(connection: Connection, tokens: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """BM25 in PostgreSQL's words: ts_rank of one word grows and levels off with its count."""
-    counts = ", ".join(
-        f"count(*) FILTER (WHERE tokens @@ CAST(:term{i} AS tsquery)) AS n{i}"
-        for i in range(len(tokens))
-    )
+    """BM25 as a PostgreSQL expression, and its parameters.
+
+    For a word that stands n times ts_rank is the sum of 1/i² up to n over its limit π²/6, which
+    1 - 6/π² / (n + 0.5) follows within 2 %: so n need not be counted, which would unpack the
+    vector of every document.
+    """
     terms: dict[str, Any] = {f"term{i}": _quote_lexeme(x) for i, x in enumerate(tokens)}
+    queries = [f"CAST(:{term} AS tsquery)" for term in terms]
+    holding = ", ".join(f"count(*) FILTER (WHERE tokens @@ {query})" for query in queries)
     found = connection.execute(
         text(
-            f"SELECT (SELECT count(*) FROM document) AS documents, "  # noqa: S608
-            f"(SELECT avg(length) FROM document) AS length, {counts} "
-            "FROM document WHERE tokens @@ CAST(:any AS tsquery)"
+            "SELECT (SELECT count(*) FROM document), (SELECT avg(length) FROM document), "  # noqa: S608
+            f"{holding} FROM document WHERE tokens @@ CAST(:any AS tsquery)"
         ),
-        terms | {"any": " | ".join(map(_quote_lexeme, tokens))},
+        terms | {"any": " | ".join(terms.values())},
     ).one()
-    parts = []
-    for i in range(len(tokens)):
-        count = int(found[2 + i])
-        terms[f"idf{i}"] = math.log(1 + (found.documents - count + 0.5) / (count + 0.5))
-        parts.append(
-            f":idf{i} * ts_rank('{{1,1,1,1}}', document.tokens, CAST(:term{i} AS tsquery))"
-        )
-    terms["average"] = float(found.length or 1)
-    return f"({' + '.join(parts)}) / (0.6 + 0.4 * document.length / :average)", terms
+    documents, average, *counts = found
+    for i, count in enumerate(counts):
+        terms[f"idf{i}"] = math.log(1 + (documents - count + 0.5) / (count + 0.5))
+    terms["average"] = float(average or 1)
+    rows = ", ".join(f"(CAST(:idf{i} AS float8), {query})" for i, query in enumerate(queries))
+    k = f"({SATURATION} * (1 - {BY_LENGTH} + {BY_LENGTH} * document.length / :average))"
+    share = f"1 - {k} * (1 - r) / ({6 / math.pi**2} + ({k} - 0.5) * (1 - r))"
+    rank = "SELECT ts_rank('{1,1,1,1}', document.tokens, term.query) AS r OFFSET 0"
+    return (
+        f"(SELECT sum(term.idf * ({share})) FROM (VALUES {rows}) AS term (idf, query), "  # noqa: S608
+        f"LATERAL ({rank}) AS ranked WHERE r > 0)",
+        terms,
+    )
 
 
 def _quote_fts5(token: str) -> str:

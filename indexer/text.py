@@ -14,7 +14,8 @@ from typing import Final
 
 import snowballstemmer
 
-MAX_TOKEN_CHARS: Final = 64  # PostgreSQL refuses lexemes over 2 KB; no word is this long
+MAX_TOKEN_CHARS: Final = 32  # longer words share their beginning; bounds PostgreSQL's vectors
+MAX_QUERY_TOKENS: Final = 64  # more than a sentence has; bounds the work of one search
 TEXT_VERSION: Final = 1  # raised whenever the same text gives other tokens: listings are rebuilt
 
 # Han, kana, Hangul, and Thai, Lao, Burmese and Khmer: words are not told apart by spaces.
@@ -76,7 +77,7 @@ def query_tokens(text: str) -> list[str]:
     tokens: dict[str, None] = {}
     for unspaced, word in telling:
         tokens.update(dict.fromkeys(_pairs(unspaced) or [stem(word[:MAX_TOKEN_CHARS])]))
-    return list(tokens)
+    return list(tokens)[:MAX_QUERY_TOKENS]
 
 
 @lru_cache(maxsize=65_536)

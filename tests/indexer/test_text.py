@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.text import MAX_TOKEN_CHARS, document_tokens, query_tokens
+from indexer.text import MAX_QUERY_TOKENS, MAX_TOKEN_CHARS, document_tokens, query_tokens
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,7 @@ def test_tokens_are_whole_words_for_every_database(text: str) -> None:
 @given(st.text(st.characters(codec="utf-8"), max_size=100))
 def test_a_text_is_found_by_itself(text: str) -> None:
     assert set(query_tokens(text)) <= set(document_tokens(text))
+
+
+def test_a_query_has_a_bounded_number_of_tokens() -> None:
+    assert len(query_tokens("".join(map(chr, range(0x4E00, 0x5000))))) == MAX_QUERY_TOKENS
