@@ -1,3 +1,3 @@
-"""The capdex protocol: bytes and values in, values out (no sockets, clock, environment, database)."""
+"""The capdex protocol, pure: bytes and values in, values out."""
 
 __version__ = "0.1.0"

@@ -75,7 +75,7 @@ KINDS: dict[Code, Kind] = {
         "INVALID_INPUT", 400, 1, False, "a bad URI, range, filter, cursor, schema or package"
     ),
     Code.UNVERIFIED: Kind(
-        "EXECUTION_FAILED", 422, 1, False, "the package exists and was rejected; the reason says why"
+        "EXECUTION_FAILED", 422, 1, False, "the package exists and was rejected; see its reason"
     ),
     Code.PENDING: Kind(
         "EXECUTION_FAILED", 503, 3, True, "announced on chain, its bytes not had yet"

@@ -7,11 +7,11 @@ cost the range it came in, and a backfill decodes tens of thousands a second (do
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from eth_hash.auto import keccak
-
 from capdex.errors import InvalidInput
+from capdex.keccak import keccak
 
 MAX_STRING_BYTES = 4096  # far over every P1–P3 limit; a longer one is hostile
 
@@ -126,6 +126,7 @@ def decode(log: RawLog, chain_id: int) -> Event:
     raise InvalidInput(f"0x{kind.hex()} is not a topic of the registry")
 
 
+@lru_cache(maxsize=4096)  # publishers recur
 def checksum_address(raw: bytes) -> str:
     """A 20-byte address as EIP-55 text."""
     if len(raw) != 20:

@@ -175,9 +175,7 @@ def _check_announcement(judgement: _Judgement) -> None:
     try:
         uri = CapabilityURI.exact(event.cap_uri)
     except InvalidInput as error:
-        raise judgement.refuse(
-            "event", Verdict.MISMATCH, Reason.BAD_EVENT, error.message
-        ) from None
+        raise judgement.refuse("event", Verdict.MISMATCH, Reason.BAD_EVENT, error.message) from None
     version = str(uri.version)
     judgement.hold(
         "event",

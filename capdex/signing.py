@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-from eth_hash.auto import keccak
 
 from capdex.base58 import decode_multibase, encode_multibase
 from capdex.did import Algorithm, PublicKey, curve_key, resolve_key
 from capdex.errors import InvalidInput, VerificationFailure
+from capdex.keccak import keccak
 from capdex.problems import Reason, Severity
 from capdex.yaml import Scalar, Style, YamlReading, read_yaml
 

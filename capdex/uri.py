@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from eth_hash.auto import keccak
+from functools import lru_cache
 
 from capdex.errors import InvalidInput
+from capdex.keccak import keccak
 from capdex.version import Version, VersionRange, parse_selector
 
 PREFIX = "did:nuwa:cap:"
@@ -35,6 +35,7 @@ def skeleton(name: str) -> str:
     return name.translate(_SKELETON)
 
 
+@lru_cache(maxsize=4096)  # a name has many releases
 def name_id(name: str) -> bytes:
     """The 32-byte id of a name on chain: keccak256 of its text."""
     return keccak(name.encode("ascii"))

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from eth_hash.auto import keccak
-
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead, RawLog
+from capdex.keccak import keccak
 from capdex.net.faults import Fault, RpcError
 from capdex.net.heads import ring_on_heads
 from capdex.net.rpc import Rpc

@@ -25,7 +25,7 @@ from indexer.line import Line
 from indexer.store import Job, Store
 from indexer.verifier import Parked, Verifier
 
-log = structlog.get_logger("fetch")
+log = structlog.get_logger(part="fetch")
 
 WORKERS: Final = 32  # a local gateway is as fast with 4; one 50 ms away needs them
 PER_PUBLISHER: Final = 16  # of the workers: whoever announces dead CIDs leaves the others half

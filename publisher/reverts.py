@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from eth_abi.abi import decode as decode_abi
 from eth_abi.exceptions import DecodingError
-from eth_hash.auto import keccak
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
+from capdex.keccak import keccak
 
 UNKNOWN: Final = "unknown error"
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eth_hash.auto import keccak
-
 from capdex.events import LogPosition, RawLog
+from capdex.keccak import keccak
 
 
 @dataclass(frozen=True, slots=True)
