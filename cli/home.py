@@ -39,6 +39,7 @@ class Home:
             raise UsageError(
                 f"another `capdex up` runs in {self.path}",
                 Code.CONFIG,
+                why="a directory holds one chain, and one node's index of it",
                 fix="use that one, stop it, or name another directory with --dir",
             ) from None
         try:
