@@ -16,12 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import orjson
+
 from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.rpc import Rpc
+from publisher.files import write_atomically
 
 DEV_CHAIN_ID: Final = 31337
 START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
 STOP_S: Final = 5.0
+KEEP_S: Final = 0.25  # a fraction of the second between two drafts
 _SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -76,12 +80,16 @@ def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
 async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil]:
     """Run Anvil on loopback with its state in `state`; stopped, and its state kept, on leaving.
 
-    The state is written every second, so that it survives a SIGKILL of everything.
+    Anvil writes its state every second, in place: a SIGKILL meanwhile leaves half of it. It writes
+    to a draft therefore, and `state` is always the newest draft that was whole.
     """
+    draft = state.with_suffix(".draft")
+    _keep(draft, state)  # what a run that was killed wrote last
     command = [
         str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
         "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors", "--silent",
-        "--state", str(state), "--state-interval", "1", "--preserve-historical-states",
+        "--dump-state", str(draft), "--state-interval", "1", "--preserve-historical-states",
+        *_load(state),
     ]  # fmt: skip
     with log.open("ab") as sink:
         process = await asyncio.create_subprocess_exec(
@@ -93,11 +101,14 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
     url = f"http://127.0.0.1:{port}"
+    keeping = asyncio.create_task(_keep_on(draft, state))
     try:
         await _wait_until_up(process, url, log)
         yield Anvil(url, process.pid)
     finally:
+        keeping.cancel()
         await stop(process)
+        _keep(draft, state)
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
@@ -112,6 +123,32 @@ async def stop(process: asyncio.subprocess.Process) -> None:
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+def _load(state: Path) -> list[str]:
+    return ["--load-state", str(state)] if state.exists() else []
+
+
+async def _keep_on(draft: Path, state: Path) -> None:
+    """Keep each new draft, for ever."""
+    kept = 0.0
+    while True:
+        await asyncio.sleep(KEEP_S)
+        with suppress(UsageError):  # the disk is full, say: what was kept before stays
+            kept = await asyncio.to_thread(_keep, draft, state, kept)
+
+
+def _keep(draft: Path, state: Path, kept: float = 0.0) -> float:
+    """Replace `state` by the draft if that is whole, and not the one written at `kept`."""
+    try:
+        written = draft.stat().st_mtime
+        if written != kept:
+            data = draft.read_bytes()
+            orjson.loads(data)
+            write_atomically(state, data)
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return kept
+    return written
 
 
 async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Path) -> None:
