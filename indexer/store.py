@@ -178,6 +178,9 @@ class Store:
             row = connection.execute(last.limit(1)).first()
             log = LogHead(row.log_head, row.sequence) if row else LogHead()
             _set_cursor(connection, fork, log)
+            # what the chain takes back was never final, whatever an endpoint had said
+            over = CURSOR.c.finalized > fork.number
+            connection.execute(update(CURSOR).where(over).values(finalized=fork.number))
 
     def due(self, now: float, limit: int) -> list[Job]:
         """The releases to fetch now, one publisher after another so that none waits for a flood."""

@@ -126,6 +126,8 @@ class Indexing(RuleBasedStateMachine):
         assert self.store.ring() == [block.ref for block in self.chain.blocks]
 
     def teardown(self) -> None:
+        self.chain.mine()  # what is final is said again with every step
+        making.append(self.store, self.chain)
         making.fetch(self.store, self.chain)
         url = f"sqlite:///{self.home / 'rebuilt.db'}"
         rebuilt = Store.open(url, making.DEPLOYMENT)
