@@ -309,3 +309,9 @@ def begin(anvil: Any, rpc: Callable[..., Any]) -> Callable[..., Author]:
         return Author(shell, address, did, deployment["registry"], anvil.url, ipfs)
 
     return go
+
+
+@pytest.fixture(scope="session")
+def chains() -> Any:
+    """`chains.Registry.deploy(url)`: a registry to be filled fast (tests/e2e/chain.py)."""
+    return load("e2e/chain")
