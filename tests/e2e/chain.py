@@ -60,16 +60,14 @@ class Registry:
         types = (STRING, STRING, "uint256", STRING)
         self.send([call_data("yank", types, (name, semver, index, reason))])
 
-    def announce(
-        self, name: str, semver: str, data: bytes, *, publisher: bytes | None = None, **claims: Any
-    ) -> None:
+    def announce(self, name: str, version: str, data: bytes, **claims: Any) -> None:
         """Let a lax registry announce these bytes; `claims` replace what is true of them."""
-        _, _, cid, sha256 = self._release(name, semver, data)
+        _, _, cid, sha256 = self._release(name, version, data)
         said = {
             "name_id": keccak(name.encode()),
-            "publisher": publisher or self.publisher,
-            "cap_uri": f"did:nuwa:cap:{name}@{semver}",
-            "semver": semver,
+            "publisher": self.publisher,
+            "cap_uri": f"did:nuwa:cap:{name}@{version}",
+            "semver": version,
             "cid": cid,
             "sha256": sha256,
             **claims,
