@@ -51,6 +51,13 @@ class Registry:
         """The account's address."""
         return bytes.fromhex(self.account[2:])
 
+    def publish_now(self, name: str, version: str, data: bytes) -> None:
+        """Publish one package in a block of its own; returns as soon as there is a receipt."""
+        types = (STRING, STRING, STRING, BYTES32)
+        call = call_data("publish", types, self._release(name, version, data))
+        sent = self.call("eth_sendTransaction", {"to": self.address, "data": call, **self._payer()})
+        assert self.receipt(sent)["status"] == "0x1"
+
     def publish(self, packages: Sequence[tuple[str, str, bytes]]) -> None:
         """Publish (name, version, bytes) in as few blocks as may be."""
         types = (STRING, STRING, STRING, BYTES32)

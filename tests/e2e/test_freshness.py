@@ -1,0 +1,42 @@
+"""How soon a published package is resolvable: within a second of its receipt, acceptance says."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mcp import Client
+
+from capdex.net.blocks import BlockDirectory
+
+WITHIN_S = 1.0
+PUBLICATIONS = 5
+
+
+async def test_a_published_package_is_resolvable_within_a_second_of_its_receipt(
+    shell: Any, chains: Any, making: Any, record_property: Callable[[str, object], None]
+) -> None:
+    (shell / "none").mkdir()
+    up = shell.start("up", "--ipfs", "dir", "--examples", "none", "--port", "0", "--rpc-port", "0")
+    info = json.loads(up.wait_for(lambda: up.stdout.endswith("}\n") and up.stdout, "ready"))
+    registry = chains.Registry(info["rpc_url"], info["registry"])
+    registry.account = registry.call("eth_accounts")[0]
+    blocks = BlockDirectory(shell / ".capdex" / "blocks")
+
+    delays_ms = []
+    async with Client(info["mcp_url"]) as client:
+        for number in range(PUBLICATIONS):
+            name = f"fresh-{number}"
+            data = making.package_bytes(name, publisher=registry.publisher)
+            blocks.write(data)
+            registry.publish_now(name, "1.0.0", data)
+            mined = time.monotonic()
+            arguments = {"cap_uri": f"did:nuwa:cap:{name}"}
+            while (await client.call_tool("resolve_capability", arguments)).is_error:
+                assert time.monotonic() < mined + 30, f"{name} is never served"
+            delays_ms.append(round((time.monotonic() - mined) * 1000))
+    said = f"resolvable {delays_ms} ms after their receipts"
+    assert max(delays_ms) <= WITHIN_S * 1000, said
+    record_property("freshness", said)
