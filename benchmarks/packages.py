@@ -1,0 +1,181 @@
+"""packages.py [COUNT] [ROUNDS]: from queued to verified, beside a bare fetch loop.
+
+COUNT signed packages lie behind a gateway on loopback, in a process of its own. In turns within one
+run: a bare loop that fetches each block and compares its sha256, with as many requests in flight as
+a node has; and a node's queue, which fetches, judges in worker processes and stores in SQLite.
+Prints packages a second and their ratio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import multiprocessing
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import aiohttp
+import structlog
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from eth_abi import encode
+
+from capdex import did
+from capdex.cid import Cid
+from capdex.events import PUBLISHED, LogPosition, RawLog, checksum_address, decode
+from capdex.net.blocks import BlockDirectory
+from capdex.net.gateway import Gateway
+from capdex.uri import name_id
+from indexer.fetch import WORKERS, Fetcher
+from indexer.rows import Decoded
+from indexer.search import Index
+from indexer.steps import BlockRef, Blocks
+from indexer.store import Deployment, Store
+from indexer.verifier import Verifier
+from publisher.keys import DidKey
+from publisher.scaffold import scaffold
+from publisher.sign import sign
+
+CHAIN_ID = 31337
+ACCOUNT = bytes(19) + b"\x01"
+VERSIONS = 10  # releases a name
+
+
+def make(count: int) -> list[tuple[str, str, bytes]]:
+    """Name, version and bytes of `count` signed packages."""
+    private = Ed25519PrivateKey.generate()
+    author = DidKey(did.did_key(private.public_key().public_bytes_raw()), private)
+    made = []
+    for number in range(count):
+        name, version = f"package-{number // VERSIONS}", f"1.{number % VERSIONS}.0"
+        text = scaffold(
+            name,
+            version=version,
+            title=f"Package {number}",
+            description="Says how the weather is, and how it will be.",
+            keywords=["weather", "forecast"],
+        )
+        account = checksum_address(ACCOUNT)
+        signed = sign(text.encode("utf-8"), author, chain_id=CHAIN_ID, publisher=account)
+        made.append((name, version, signed))
+    return made
+
+
+def serve(blocks: dict[str, bytes], ready: Connection) -> None:
+    """A trustless gateway over `blocks`, for ever; its port goes to `ready`."""
+
+    async def block(request: web.Request) -> web.Response:
+        body = blocks[request.match_info["cid"]]
+        return web.Response(body=body, content_type="application/vnd.ipld.raw")
+
+    async def run() -> None:
+        app = web.Application()
+        app.router.add_get("/ipfs/{cid}", block)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        ready.send(runner.addresses[0][1])
+        await asyncio.Event().wait()
+
+    asyncio.run(run())
+
+
+async def bare(url: str, cids: list[Cid]) -> float:
+    """Packages a second, fetched and hashed, nothing else."""
+    left = iter(cids)
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for cid in left:
+            async with session.get(f"{url}/ipfs/{cid}?format=raw") as response:
+                data = await response.read()
+            assert hashlib.sha256(data).digest() == cid.digest
+
+    started = time.perf_counter()
+    async with aiohttp.ClientSession() as session:
+        await asyncio.gather(*(work(session) for _ in range(WORKERS)))
+    return len(cids) / (time.perf_counter() - started)
+
+
+async def ours(url: str, step: Blocks, verifier: Verifier, folder: Path) -> float:
+    """Packages a second, from queued to verified rows and kept blocks."""
+    registry = checksum_address(bytes(20))
+    deployment, db = Deployment(CHAIN_ID, registry, 1, bytes(32)), f"sqlite:///{folder}/index.db"
+    store, gateway, index = Store.open(db, deployment), Gateway(url), Index(db)
+    store.append(step, [Decoded(log, decode(log, CHAIN_ID)) for log in step.logs])
+    fetcher = Fetcher(
+        store,
+        [gateway],
+        verifier,
+        BlockDirectory(folder / "blocks"),
+        committed=asyncio.Event(),
+    )
+    started = time.perf_counter()
+    running = asyncio.create_task(fetcher.run())
+    verified = 0
+    while verified < len(step.logs):
+        await asyncio.sleep(0.1)
+        verified = (await asyncio.to_thread(index.state)).by_verdict.get("verified", 0)
+    seconds = time.perf_counter() - started
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await gateway.close()
+    index.close()
+    store.close()
+    return len(step.logs) / seconds
+
+
+def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
+    """One block that publishes them all."""
+    block = BlockRef(1, b"\x01" * 32, bytes(32), int(time.time()))
+    logs = []
+    for number, (name, version, data) in enumerate(packages):
+        cid = Cid.of(data)
+        uri = f"did:nuwa:cap:{name}@{version}"
+        types = ["uint64", "string", "string", "string", "bytes32"]
+        body = encode(types, [number + 1, uri, version, cid.text, cid.digest])
+        position = LogPosition(1, block.hash, number.to_bytes(32, "big"), number)
+        topics = (PUBLISHED, name_id(name), bytes(12) + ACCOUNT)
+        logs.append(RawLog(bytes(20), topics, body, position))
+    return Blocks(tuple(logs), (block,), block, 1, 1)
+
+
+async def main(count: int, rounds: int) -> None:
+    """Take turns, and print the medians."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    packages = make(count)
+    cids, step = [Cid.of(data) for _, _, data in packages], announce(packages)
+    here, there = multiprocessing.Pipe()
+    held = {cid.text: data for cid, (_, _, data) in zip(cids, packages, strict=True)}
+    gateway = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(held, there), daemon=True
+    )
+    gateway.start()
+    url = f"http://127.0.0.1:{here.recv()}"
+    figures: dict[str, list[float]] = {"bare fetch loop": [], "fetched, judged, stored": []}
+    async with Verifier() as verifier:
+        for _ in range(rounds):
+            figures["bare fetch loop"].append(await bare(url, cids))
+            with tempfile.TemporaryDirectory() as folder:
+                rate = await ours(url, step, verifier, Path(folder))
+            figures["fetched, judged, stored"].append(rate)
+    gateway.terminate()
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{count} packages of {len(packages[0][2])} bytes, {rounds} rounds, {machine}")
+    base = statistics.median(figures["bare fetch loop"])
+    for name, rates in figures.items():
+        middle = statistics.median(rates)
+        spread = f"{min(rates):,.0f}–{max(rates):,.0f}"
+        print(f"{name:24s} {middle:8,.0f}/s ({spread})  ratio {middle / base:.2f}")
+
+
+if __name__ == "__main__":
+    numbers = [int(text) for text in sys.argv[1:]]
+    asyncio.run(main(*(numbers + [1000, 3][len(numbers) :])))
