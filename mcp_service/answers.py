@@ -66,7 +66,7 @@ def releases(name: str, found: list[Found], state: State) -> Json:
             release(x)
             | {
                 "latest": x.latest,
-                "availability": str(x.availability),
+                "availability": None if x.availability is None else str(x.availability),
                 "reason": None if x.reason is None else str(x.reason),
                 "message": x.message,
                 "problems": list(x.problems),
