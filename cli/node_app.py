@@ -10,10 +10,11 @@ import structlog
 from capdex import __version__
 from capdex.problems import Verdict
 from cli import logs
-from cli.serving import hosts, listen, serve
+from cli.serving import listen, serve
 from cli.settings import NodeSettings
 from cli.stopping import run_until_stopped
 from indexer.node import Node, NodeOptions
+from mcp_service.hosts import known_hosts
 
 log = structlog.get_logger(part="node")
 
@@ -32,7 +33,7 @@ def verdicts(serve_signed: bool) -> frozenset[Verdict]:
 
 
 async def _run(settings: NodeSettings) -> None:
-    allowed = hosts(settings.host, settings.allowed_hosts)
+    allowed = known_hosts(settings.host, settings.allowed_hosts)
     served = verdicts(settings.serve_signed)
     make_room(settings.db, settings.blocks)
     listener = listen(settings.host, settings.port)

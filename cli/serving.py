@@ -6,59 +6,23 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from ipaddress import ip_address
 from typing import Final
 
 import uvicorn
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from capdex.errors import Code, UsageError
 from capdex.problems import Verdict
 from indexer.http import build_routes
 from indexer.node import Node
-from mcp_service.http import MAX_BODY_BYTES, Face, build_face
+from mcp_service.hosts import HostCheck
+from mcp_service.http import MAX_BODY_BYTES, Face, build_face, failed, refused
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 STOP_S: Final = 5  # open requests have this long to end
-
-
-class HostCheck:
-    """Answers requests for hosts that are ours alone: a name rebound to 127.0.0.1 is refused.
-
-    A browser's `Origin` must be one of these hosts, too; requests without one are no browser's.
-    """
-
-    def __init__(self, app: ASGIApp, *, allowed: Sequence[str]) -> None:
-        self.app = app
-        self.allowed = frozenset(host.lower() for host in allowed)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 421 (Host) or 403 (Origin)."""
-        if scope["type"] == "http":
-            headers = dict(scope["headers"])
-            host = headers.get(b"host", b"").decode("latin-1")
-            origin = headers.get(b"origin")
-            status = 0
-            if not self._ours(host):
-                status, words = 421, f"this node does not answer for {host[:100]!r}\n"
-            elif origin is not None and not self._ours_by_url(origin.decode("latin-1")):
-                status, words = 403, "requests from other sites are refused\n"
-            if status:
-                await _plain(send, status, words)
-                return
-        await self.app(scope, receive, send)
-
-    def _ours(self, host: str) -> bool:
-        name, colon, port = host.rpartition(":")
-        bare = name if colon and port.isdigit() else host
-        return bare.lower() in self.allowed
-
-    def _ours_by_url(self, origin: str) -> bool:
-        scheme, separator, host = origin.partition("://")
-        return bool(separator) and scheme in ("http", "https") and self._ours(host)
 
 
 def build_app(node: Node, face: Face, *, allowed: Sequence[str]) -> ASGIApp:
@@ -75,6 +39,7 @@ def build_app(node: Node, face: Face, *, allowed: Sequence[str]) -> ASGIApp:
             Middleware(HostCheck, allowed=allowed),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
         ],
+        exception_handlers={HTTPException: refused, Exception: failed},
         lifespan=lifespan,
     )
 
@@ -82,7 +47,9 @@ def build_app(node: Node, face: Face, *, allowed: Sequence[str]) -> ASGIApp:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, open before anything is announced; raises UsageError when taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named, since event loops set TCP_NODELAY only where they see that it is TCP:
+    # without it each answer waits 40 ms for the client's delayed acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
@@ -99,30 +66,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def hosts(host: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    """The Host headers answered: loopback's names where bound there, else only what was named."""
-    try:
-        loopback = ip_address(host).is_loopback
-        unspecified = ip_address(host).is_unspecified
-    except ValueError:
-        loopback, unspecified = host == "localhost", False
-    if not loopback and not allowed:
-        raise UsageError(
-            f"a node on {host} must know by which names it is called",
-            Code.CONFIG,
-            why="whoever can make a browser resolve a name to it could speak through that browser",
-            fix="add --allowed-host NAME for each name or address clients use",
-        )
-    own = () if unspecified else ((f"[{host}]",) if ":" in host else (host,))
-    return (*LOOPBACK, *own, *allowed)
-
-
 @asynccontextmanager
 async def serve(
     node: Node, listener: socket.socket, *, verdicts: frozenset[Verdict], allowed: Sequence[str]
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node's faces and run its loops; yields the task that ends only if they fail."""
-    face = build_face(node.surface.index, serve=verdicts, allowed_hosts=None)
+    face = build_face(node.surface.index, serve=verdicts)
     config = uvicorn.Config(
         build_app(node, face, allowed=allowed),
         http="httptools",
@@ -158,10 +107,3 @@ async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
     if not server.should_exit:
         await server.main_loop()
     await server.shutdown(sockets=[listener])
-
-
-async def _plain(send: Send, status: int, words: str) -> None:
-    body = words.encode("utf-8")
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

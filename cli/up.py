@@ -24,10 +24,11 @@ from cli.examples import Local, publish_examples
 from cli.home import Home
 from cli.node_app import verdicts
 from cli.output import Output
-from cli.serving import hosts, listen, serve
+from cli.serving import listen, serve
 from cli.settings import UpSettings
 from cli.stopping import run_until_stopped
 from indexer.node import Node, NodeOptions
+from mcp_service.hosts import known_hosts
 from publisher.chain import Chain
 from publisher.deploy import deploy
 from publisher.files import write_atomically
@@ -102,7 +103,7 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
             home.drop_index()  # everything in it can be read again
             node = await parts.enter_async_context(Node.open(options))
         running = await parts.enter_async_context(
-            serve(node, listener, verdicts=served, allowed=hosts(HOST, ()))
+            serve(node, listener, verdicts=served, allowed=known_hosts(HOST, ()))
         )
         output.step("ok", "node", f"{url}   log in {_short(home.path / 'node.log')}")
         info = {

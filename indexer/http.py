@@ -122,9 +122,9 @@ def _metrics(surface: Surface, _: Request) -> Response:
 
 def _block(surface: Surface, request: Request) -> Response:
     """One verified block by its CID, as the trustless gateway specification says (raw only)."""
-    asked = request.query_params.get("format", "raw")
-    if asked != "raw":
-        return PlainTextResponse("only format=raw is served here\n", status_code=406)
+    if not _wants_raw(request):
+        words = f"ask for ?format=raw or Accept: {RAW_TYPE}\n"
+        return PlainTextResponse(words, status_code=406)
     try:
         cid = Cid.parse(request.path_params["cid"])
     except InvalidInput as error:
@@ -140,9 +140,23 @@ def _block(surface: Surface, request: Request) -> Response:
         "X-Ipfs-Path": f"/ipfs/{cid}",
         "X-Ipfs-Roots": str(cid),
     }
-    if request.headers.get("if-none-match") == headers["ETag"]:
+    if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(block, headers=headers)
+
+
+def _wants_raw(request: Request) -> bool:
+    """Raw blocks are all that is served: as a page in a browser they would be a stranger's."""
+    asked = request.query_params.get("format")
+    if asked is not None:
+        return asked == "raw"
+    types = request.headers.get("accept", "").split(",")
+    return any(x.partition(";")[0].strip().lower() == RAW_TYPE for x in types)
+
+
+def _matches(condition: str, tag: str) -> bool:
+    tags = [x.strip().removeprefix("W/") for x in condition.split(",")]
+    return tag in tags or "*" in tags
 
 
 def _json(body: Any, *, status: int = 200) -> Response:

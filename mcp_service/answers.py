@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.search import Found, Hit, Page, State
+from indexer.search import Found, Hit, Page, Position
 
 Json = dict[str, Any]
 
@@ -43,22 +43,22 @@ def release(found: Found) -> Json:
     }
 
 
-def resolution(found: Found, state: State) -> Json:
+def resolution(found: Found, position: Position) -> Json:
     """The answer of `resolve_capability`."""
-    return release(found) | {"as_of": as_of(state)}
+    return release(found) | {"as_of": as_of(position)}
 
 
-def results(page: Page, state: State) -> Json:
+def results(page: Page, position: Position) -> Json:
     """The answer of `search_capabilities`, best hit first."""
     return {
         "list_of_results": [_hit(hit) for hit in page.hits],
         "total": page.total,
         "next_cursor": page.next_cursor,
-        "as_of": as_of(state),
+        "as_of": as_of(position),
     }
 
 
-def releases(name: str, found: list[Found], state: State) -> Json:
+def releases(name: str, found: list[Found], position: Position) -> Json:
     """Every release of a name with its verdict, availability and reason: the rejected ones too."""
     return {
         "name": name,
@@ -73,17 +73,17 @@ def releases(name: str, found: list[Found], state: State) -> Json:
             }
             for x in found
         ],
-        "as_of": as_of(state),
+        "as_of": as_of(position),
     }
 
 
-def as_of(state: State) -> Json:
+def as_of(position: Position) -> Json:
     """Which block the answer speaks for, and how far the chain is ahead of it."""
     return {
-        "block_number": state.block_number,
-        "block_hash": state.block_hash,
-        "head_number": state.head,
-        "finalized_number": state.finalized,
+        "block_number": position.block_number,
+        "block_hash": position.block_hash,
+        "head_number": position.head,
+        "finalized_number": position.finalized,
     }
 
 

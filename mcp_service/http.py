@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import orjson
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.uri import check_name
 from indexer.search import Index
@@ -33,24 +33,16 @@ class Face:
     lifespan: AbstractAsyncContextManager[None]
 
 
-def build_face(
-    index: Index, *, serve: frozenset[Verdict], allowed_hosts: Sequence[str] | None
-) -> Face:
-    """The readers' routes; `allowed_hosts` None leaves Host and Origin to the caller's own check.
+def build_face(index: Index, *, serve: frozenset[Verdict]) -> Face:
+    """The readers' routes; Host and Origin are checked in front of all routes (`HostCheck`).
 
     Sessions are stateless and replies plain JSON: a reader keeps nothing between calls, so both
-    protocol eras are answered alike and any node behind a balancer can answer the next call.
+    protocol eras are answered alike, and any node behind a balancer can answer the next call.
     """
-    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    if allowed_hosts is not None:
-        hosts = [spelling for host in allowed_hosts for spelling in (host, f"{host}:*")]
-        origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
-        security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
     manager = StreamableHTTPSessionManager(
         build_server(index, serve=serve),
         json_response=True,
         stateless=True,
-        security_settings=security,
         max_request_body_size=MAX_BODY_BYTES,
     )
 
@@ -72,17 +64,35 @@ def _releases(index: Index, name: str) -> Response:
     found = index.releases(name)
     if not found:
         raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
-    return json_response(answers.releases(name, found, index.state()))
+    return json_response(answers.releases(name, found, index.position()))
 
 
-def problem(error: CapdexError) -> Response:
-    """A P16 error as an RFC 9457 problem document."""
+def problem(error: CapdexError, *, status: int | None = None) -> Response:
+    """A P16 error as an RFC 9457 problem document; `status` where it is not the code's own."""
     kind = error.kind
-    body = {"type": "about:blank", "title": error.message, "status": kind.http} | error.to_json()
-    response = json_response(body, status=kind.http, media_type="application/problem+json")
+    number = status or kind.http
+    body = {"type": "about:blank", "title": error.message, "status": number} | error.to_json()
+    response = json_response(body, status=number, media_type="application/problem+json")
     if kind.retryable:
         response.headers["Retry-After"] = "1"
     return response
+
+
+async def refused(_: Request, error: Exception) -> Response:
+    """What the routing itself refuses (no such page, wrong method), as a problem document."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    code = Code.NOT_FOUND if status == 404 else Code.INVALID_INPUT
+    found = InvalidInput(
+        "there is nothing here" if status == 404 else "that is not done here", code
+    )
+    response = problem(found, status=status)
+    response.headers.update(getattr(error, "headers", None) or {})
+    return response
+
+
+async def failed(_: Request, __: Exception) -> Response:
+    """A fault of ours: the caller learns that it is one, the log what it is."""
+    return problem(Unavailable("the node failed to answer; this is its fault", Code.INTERNAL))
 
 
 def json_response(

@@ -178,7 +178,7 @@ def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolRes
 def _resolve(index: Index, serve: frozenset[Verdict], arguments: Arguments) -> answers.Json:
     _refuse_unknown(arguments, RESOLVE)
     uri = CapabilityURI.parse(_text(arguments, "cap_uri"))
-    return answers.resolution(index.resolve(uri, serve=serve), index.state())
+    return answers.resolution(index.resolve(uri, serve=serve), index.position())
 
 
 def _search(index: Index, arguments: Arguments) -> answers.Json:
@@ -196,7 +196,7 @@ def _search(index: Index, arguments: Arguments) -> answers.Json:
         raise InvalidInput("cursor is not a string")
     while True:
         page = index.search(query, filters, limit=limit, cursor=cursor)
-        answer = answers.results(page, index.state())
+        answer = answers.results(page, index.position())
         if limit == 1 or len(orjson.dumps(answer)) <= MAX_REPLY_BYTES:
             return answer
         limit = max(1, limit // 2)  # large packages: a shorter page, whose cursor goes on from it
