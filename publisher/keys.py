@@ -157,6 +157,7 @@ def _decrypt(path: Path, keystore: dict[str, Any], passphrase: Secret) -> bytes:
             raise Refused(
                 f"the passphrase does not open {path}",
                 Code.WRONG_PASSPHRASE,
+                why="the file's checksum (its MAC) comes out only with the right one",
                 fix="try again; nobody can recover a forgotten passphrase",
             ) from None
         raise _malformed(path, "it is not a version 3 keystore") from None
