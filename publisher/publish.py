@@ -89,15 +89,15 @@ async def plan(
     announcement = announce(data, chain_id=registry.chain_id, publisher=address)
     verified = package.verify(announcement, data)
     name, semver = verified.manifest.uri.name, announcement.semver
-    if await _is_published(registry, name, announcement):
-        return Plan(verified, claims_name=False, already=True)
     owner = await registry.owner_of(name)
     if owner is None:
         taken_by = await registry.name_of_skeleton(name)
         if taken_by is not None:
             raise name_taken(name, taken_by, await registry.owner_of(taken_by) or "")
-    elif owner != address:
+    elif owner != address:  # before the version: raising that would not help
         raise name_taken(name, name, owner)
+    elif await _is_published(registry, name, announcement):
+        return Plan(verified, claims_name=False, already=True)
     journal = Journal(registry, "publish", name, semver)
     sent = await journal.recall(announcement.sha256.hex())
     if sent is not None:
