@@ -18,11 +18,13 @@ SOURCES := capdex indexer publisher mcp_service cli contracts/build.py tests ben
 # Two workers by default, since each drives servers of its own; WORKERS=0 runs in one process.
 WORKERS ?= 2
 PYTEST_ARGS ?=
+COUNT ?= 10
+RELEASES ?= 2000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
-  pytest test format bench soak lock clean
+  pytest test format bench soak soak-kill lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s%s\n", $$1, $$2}'
@@ -112,12 +114,15 @@ format: .venv/.dev ## let ruff mend what it can
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: dev ## the numbers of docs/benchmarks.md
+bench: dev ## the numbers of benchmarks/README.md
 	@for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
 
 soak: dev ## every property of Python and of the contract, with many more examples
 	cd contracts && FOUNDRY_FUZZ_RUNS=10000 FOUNDRY_INVARIANT_RUNS=512 ../node_modules/.bin/forge test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not real" $(PYTEST_ARGS)
+
+soak-kill: dev ## kill -9 a node COUNT times while it reads RELEASES releases; reorganise the chain
+	KILLS=$(COUNT) RELEASES=$(RELEASES) $(BIN)/pytest tests/e2e/test_kill.py $(PYTEST_ARGS)
 
 # --- upkeep ----------------------------------------------------------------------------------
 
