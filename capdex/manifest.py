@@ -70,9 +70,12 @@ class Reading:
     problems: tuple[Problem, ...]
 
 
-def read(data: bytes) -> Reading:
-    """Read and check the manifest of one package; never raises on content."""
-    source = read_yaml(data)
+def read(data: bytes, source: YamlReading | None = None) -> Reading:
+    """Read and check the manifest of one package; never raises on content.
+
+    `source` is the YAML reading of `data`, for whoever has it already.
+    """
+    source = source or read_yaml(data)
     findings = Findings(source.marks)
     findings.extend(source.problems)
     manifest = None

@@ -19,6 +19,7 @@ from capdex.events import Announcement
 from capdex.manifest import Manifest
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.uri import CapabilityURI
+from capdex.yaml import YamlReading, read_yaml
 
 RULES_VERSION: Final = 1  # raised whenever the same bytes could get another verdict
 
@@ -142,9 +143,10 @@ def judge(announcement: Announcement, data: bytes) -> VerifiedPackage | Rejected
     try:
         _check_announcement(judgement)
         _check_bytes(judgement, data)
-        reading = manifests.read(data)
+        source = read_yaml(data)
+        reading = manifests.read(data, source)
         manifest = _check_manifest(judgement, reading)
-        signer = _check_signature(judgement, manifest, data)
+        signer = _check_signature(judgement, manifest, data, source)
         _check_binding(judgement, manifest, signer)
     except _Rejection as no:
         return RejectedPackage(
@@ -233,7 +235,9 @@ def _check_manifest(judgement: _Judgement, reading: manifests.Reading) -> Manife
     return reading.manifest
 
 
-def _check_signature(judgement: _Judgement, manifest: Manifest, data: bytes) -> str:
+def _check_signature(
+    judgement: _Judgement, manifest: Manifest, data: bytes, source: YamlReading
+) -> str:
     if manifest.signature is None:
         message = "metadata.signature is missing"
         raise judgement.refuse("signature", Verdict.UNSIGNED, Reason.UNSIGNED, message)
@@ -243,7 +247,8 @@ def _check_signature(judgement: _Judgement, manifest: Manifest, data: bytes) -> 
         raise judgement.refuse("signature", Verdict.INVALID, Reason.MISSING_AUTHOR, message)
     try:
         signature = signing.decode_signature(manifest.signature)
-        signing.verify_signature(author, signing.signing_input(data, str(manifest.uri)), signature)
+        message = signing.signing_input(data, str(manifest.uri), source)
+        signing.verify_signature(author, message, signature)
     except CapdexError as error:
         reason = Reason((error.details or {})["reason"])
         unresolved = reason is Reason.UNKNOWN_DID_METHOD

@@ -40,12 +40,13 @@ ORDERS: Final = {
 _SIGNATURE: Final = ("metadata", "signature")
 
 
-def signing_input(data: bytes, cap_uri: str) -> bytes:
+def signing_input(data: bytes, cap_uri: str, source: YamlReading | None = None) -> bytes:
     """The bytes a package's author signs (P5); raises InvalidInput where no value can be cut out.
 
-    `data` is the whole file and `cap_uri` its `metadata.id`, with the version.
+    `data` is the whole file, `cap_uri` its `metadata.id` with the version, `source` the YAML
+    reading of `data`, for whoever has it already.
     """
-    start, end = _signature_span(_read(data), data)
+    start, end = _signature_span(_sound(source or read_yaml(data)), data)
     digest = hashlib.sha256(data[:start] + data[end:]).hexdigest()
     return DOMAIN + cap_uri.encode() + b"\n" + digest.encode()
 
@@ -114,7 +115,7 @@ def prepare(data: bytes, *, author: str, publisher: str | None) -> bytes:
     Raises InvalidInput when the file cannot be read or edited so.
     """
     resolve_key(author)
-    reading = _read(data)
+    reading = _sound(read_yaml(data))
     wanted = {"author": author, "publisher": publisher, "signature": PLACEHOLDER}
     values = {key: value for key, value in wanted.items() if value is not None}
     edits: list[tuple[int, int, str]] = []
@@ -128,7 +129,7 @@ def prepare(data: bytes, *, author: str, publisher: str | None) -> bytes:
     edits += _insertions(reading, data, new)
     for start, end, text in sorted(edits, reverse=True):
         data = data[:start] + text.encode() + data[end:]
-    metadata = _read(data).value["metadata"]
+    metadata = _sound(read_yaml(data)).value["metadata"]
     if any(metadata.get(key) != value for key, value in values.items()):
         raise _bad_encoding("metadata is written in a way that cannot be edited line by line")
     return data
@@ -136,7 +137,7 @@ def prepare(data: bytes, *, author: str, publisher: str | None) -> bytes:
 
 def attach(data: bytes, signature: bytes) -> bytes:
     """The prepared file with its signature; raises InvalidInput when it was not prepared."""
-    start, end = _signature_span(_read(data), data)
+    start, end = _signature_span(_sound(read_yaml(data)), data)
     if start == end:
         raise _bad_encoding("metadata.signature has no value to replace: prepare the file first")
     return data[:start] + encode_signature(signature).encode() + data[end:]
@@ -185,9 +186,8 @@ def _low_s(signature: bytes, order: int) -> tuple[int, int]:
     return r, s
 
 
-def _read(data: bytes) -> YamlReading:
-    """The reading of a file whose `metadata` is a mapping; raises InvalidInput."""
-    reading = read_yaml(data)
+def _sound(reading: YamlReading) -> YamlReading:
+    """The reading, of a file whose `metadata` is a mapping; raises InvalidInput."""
     for problem in reading.problems:
         if problem.severity is Severity.ERROR:
             raise InvalidInput(
