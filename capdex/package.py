@@ -247,8 +247,8 @@ def _check_signature(
         raise judgement.refuse("signature", Verdict.INVALID, Reason.MISSING_AUTHOR, message)
     try:
         signature = signing.decode_signature(manifest.signature)
-        message = signing.signing_input(data, str(manifest.uri), source)
-        signing.verify_signature(author, message, signature)
+        signed = signing.signing_input(data, str(manifest.uri), source)
+        signing.verify_signature(author, signed, signature)
     except CapdexError as error:
         reason = Reason((error.details or {})["reason"])
         unresolved = reason is Reason.UNKNOWN_DID_METHOD
