@@ -129,6 +129,28 @@ def test_killed_with_everything_under_it_up_goes_on_where_it_was(
     assert second["block_number"] > first["block_number"]
 
 
+def test_a_chain_that_lost_its_last_second_is_followed_back_and_published_to_again(
+    up: Any, shell: Any, eventually: Callable[..., Any]
+) -> None:
+    process, before = up()
+    publish(shell, "weather")
+    kept_by_anvil(shell, "weather", eventually)
+    chain, draft = shell / ".capdex" / "anvil.json", shell / ".capdex" / "anvil.draft"
+    kept = chain.read_bytes()
+    first = publish(shell, "tides")
+    kill_all(process)
+    chain.write_bytes(kept)  # the kill came before Anvil wrote the second publication
+    draft.unlink()
+
+    _, after = up()
+    assert {key: after[key] for key in KEPT} == {key: before[key] for key in KEPT}
+    shell.json("resolve", "weather")
+    assert shell.error("resolve", "tides", code=1)["code"] == "NOT_FOUND"
+    again = shell.json("publish", "tides.acp.yaml", "--yes")
+    assert (again["already"], again["cid"]) == (False, first["cid"])
+    assert shell.json("resolve", "tides")["ipfs_cid"] == first["cid"]
+
+
 def test_ctrl_c_ends_every_child_and_all_is_there_again(up: Any, shell: Any, gone: Any) -> None:
     process, before = up()
     first = publish(shell, "weather")
