@@ -15,11 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.problems import Verdict
 from capdex.uri import check_name
 from indexer.search import Index
 from mcp_service import answers
+from mcp_service.faults import internal, shown
 from mcp_service.server import build_server
 
 MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
@@ -51,7 +52,7 @@ def build_face(index: Index, *, serve: frozenset[Verdict]) -> Face:
             name = check_name(request.path_params["name"])
             return await asyncio.to_thread(_releases, index, name)
         except CapdexError as error:
-            return problem(error)
+            return problem(shown(error))
 
     routes = [
         Route("/c/{name}.json", releases),
@@ -92,7 +93,7 @@ async def refused(_: Request, error: Exception) -> Response:
 
 async def failed(_: Request, __: Exception) -> Response:
     """A fault of ours: the caller learns that it is one, the log what it is."""
-    return problem(Unavailable("the node failed to answer; this is its fault", Code.INTERNAL))
+    return problem(internal())
 
 
 def json_response(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -19,11 +20,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from capdex import __version__
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from indexer.search import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
 from mcp_service import answers
+from mcp_service.faults import internal, shown
 
 MAX_PAGE: Final = 50
 DEFAULT_PAGE: Final = 10
@@ -163,11 +165,10 @@ async def _answer(work: Awaitable[answers.Json], tool: str) -> types.CallToolRes
         late = Unavailable("the index did not answer in time", fix="try again")
         return _result(late.to_json(), failed=True)
     except CapdexError as error:
-        return _result(error.to_json(), failed=True)
+        return _result(shown(error).to_json(), failed=True)
     except Exception:  # a fault of ours: the caller learns that, the log learns what
         log.exception("call failed", tool=tool)
-        fault = Unavailable("the node failed to answer; this is its fault", code=Code.INTERNAL)
-        return _result(fault.to_json(), failed=True)
+        return _result(internal().to_json(), failed=True)
 
 
 def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolResult:
@@ -184,7 +185,9 @@ def _resolve(index: Index, serve: frozenset[Verdict], arguments: Arguments) -> a
 def _search(index: Index, arguments: Arguments) -> answers.Json:
     _refuse_unknown(arguments, SEARCH)
     query = _text(arguments, "query_string")
-    given = arguments.get("filters") or {}
+    given = arguments.get("filters")
+    if given is None:
+        given = {}
     if not isinstance(given, dict):
         raise InvalidInput("filters is not an object")
     filters = Filters.parse(given)
@@ -197,9 +200,15 @@ def _search(index: Index, arguments: Arguments) -> answers.Json:
     while True:
         page = index.search(query, filters, limit=limit, cursor=cursor)
         answer = answers.results(page, index.position())
-        if limit == 1 or len(orjson.dumps(answer)) <= MAX_REPLY_BYTES:
+        if limit == 1 or _reply_bytes(answer) <= MAX_REPLY_BYTES:
             return answer
         limit = max(1, limit // 2)  # large packages: a shorter page, whose cursor goes on from it
+
+
+def _reply_bytes(answer: answers.Json) -> int:
+    # A reply holds the answer twice, as text and as structure, and the SDK escapes all but ASCII.
+    text = orjson.dumps(answer).decode("utf-8")
+    return len(json.dumps(text)) + len(json.dumps(answer))
 
 
 def _text(arguments: Arguments, key: str) -> str:
