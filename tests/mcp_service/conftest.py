@@ -1,0 +1,108 @@
+"""An index with a release of every fate, the tools over it in memory, and its faces over HTTP."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import aiohttp
+import mcp
+import pytest
+import uvicorn
+
+from capdex.net.blocks import BlockDirectory
+from capdex.problems import Verdict
+from cli.serving import build_app, listen
+from indexer.health import Health
+from indexer.http import Surface
+from indexer.search import Index
+from indexer.store import Store
+from mcp_service.hosts import LOOPBACK
+from mcp_service.http import build_face
+from mcp_service.server import build_server
+
+VERIFIED = frozenset({Verdict.VERIFIED})
+LARGE = 8  # packages near the largest there may be
+
+
+@pytest.fixture(scope="session")
+def making() -> ModuleType:
+    """The builders of chains and signed packages beside the indexer's tests."""
+    name = "indexer_tests_making"
+    if name not in sys.modules:
+        path = Path(__file__).parents[1] / "indexer" / "making.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def database(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of the index; nothing writes to it any more."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('index') / 'index.db'}"
+    chain = making.Chain()
+    for version in ("1.0.0", "1.0.1", "1.1.0", "2.0.0-rc.1"):
+        chain.publish("note", version, description="Takes notes", tags=["text"])
+    chain.publish("weather", description="Weather of any city", tags=["city"], license="MIT")
+    chain.publish("gone")
+    forged = making.package_bytes("forged").replace(b"What forged does", b"Whatever I like")
+    chain.publish("forged", data=forged)
+    chain.publish("loose", bound=False)
+    for i in range(LARGE):
+        chain.publish(f"large-{i}", notes=[f"{i} " + "x" * 1000] * 195)
+    chain.mine(making.published("soon", digest=b"\x33" * 32))
+    chain.mine(making.yanked("note", "1.0.1", "loses notes"), making.yanked("gone"))
+    store = Store.open(url, making.DEPLOYMENT)
+    try:
+        making.follow(store, chain)
+    finally:
+        store.close()
+    return url
+
+
+@pytest.fixture
+def index(database: str) -> Iterator[Index]:
+    """A reader of the index."""
+    opened = Index(database)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def connect(index: Index) -> Any:
+    """Make an in-memory client of the tools over this index."""
+
+    def make(serve: frozenset[Verdict] = VERIFIED, **options: Any) -> mcp.Client:
+        return mcp.Client(build_server(index, serve=serve), **options)
+
+    return make
+
+
+@pytest.fixture
+async def node_url(index: Index, tmp_path: Path) -> AsyncIterator[str]:
+    """The address of a node's HTTP faces, whose chain stands still."""
+    surface = Surface(index, BlockDirectory(tmp_path / "blocks"), Health())
+    still: Any = SimpleNamespace(surface=surface)
+    app = build_app(still, build_face(index, serve=VERIFIED), allowed=(*LOOPBACK, "Example.org"))
+    listener = listen("127.0.0.1", 0)
+    config = uvicorn.Config(app, http="httptools", ws="none", log_config=None, date_header=False)
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    await server.shutdown(sockets=[listener])
+
+
+@pytest.fixture
+async def http(node_url: str) -> AsyncIterator[aiohttp.ClientSession]:
+    """A plain HTTP client of that node."""
+    async with aiohttp.ClientSession(node_url) as session:
+        yield session

@@ -1,0 +1,425 @@
+"""What the two tools answer, and how they refuse; over the SDK's own client, in memory.
+
+The golden listing is written anew by: CAPDEX_GOLDEN=write pytest tests/mcp_service/test_tools.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import mcp
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from capdex.problems import Verdict
+from indexer.search import FILTER_NAMES, Index
+from mcp_service import server
+from mcp_service.answers import RESOLUTION_SCHEMA, RESULTS_SCHEMA
+from mcp_service.server import MAX_REPLY_BYTES, build_server
+
+GOLDEN = Path(__file__).parent / "golden" / "tools.json"
+WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
+HOSTILE = Path(__file__).parents[1] / "vectors" / "search" / "hostile_queries.json"
+EVERYTHING = ["note", "weather", *(f"large-{i}" for i in range(8))]
+SCHEMAS = {"resolve_capability": RESOLUTION_SCHEMA, "search_capabilities": RESULTS_SCHEMA}
+BAD_SIGNATURE = {"verdict": "invalid", "reason": "BAD_SIGNATURE"}
+VERIFIED = frozenset({Verdict.VERIFIED})
+
+
+async def call(client: mcp.Client, tool: str, **arguments: Any) -> Any:
+    """The structured answer of a call that must succeed; text and structure say the same."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.structured_content
+    assert json.loads(result.content[0].text) == result.structured_content
+    Draft202012Validator(SCHEMAS[tool]).validate(result.structured_content)
+    return result.structured_content
+
+
+async def refusal(client: mcp.Client, tool: str, **arguments: Any) -> Any:
+    """The structured error of a call that must fail."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, result.structured_content
+    assert json.loads(result.content[0].text) == result.structured_content
+    assert set(result.structured_content) == {"code", "message", "retryable", "details"}
+    return result.structured_content
+
+
+async def resolve(client: mcp.Client, rest: str) -> Any:
+    return await call(client, "resolve_capability", cap_uri=f"did:nuwa:cap:{rest}")
+
+
+async def search(client: mcp.Client, query: str = "", **more: Any) -> Any:
+    return await call(client, "search_capabilities", query_string=query, **more)
+
+
+def names(page: Any) -> list[str]:
+    uris = [hit["cap_uri"] for hit in page["list_of_results"]]
+    return [uri.removeprefix("did:nuwa:cap:").partition("@")[0] for uri in uris]
+
+
+async def test_the_tools_are_listed_as_in_the_golden_file(connect: Any) -> None:
+    async with connect() as client:
+        listed = await client.list_tools()
+    tools = [x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in listed.tools]
+    if WRITE:
+        GOLDEN.write_text(json.dumps(tools, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert tools == json.loads(GOLDEN.read_text("utf-8"))
+
+
+def test_the_schemas_are_json_schemas_and_name_every_filter() -> None:
+    for tool in server.TOOLS.values():
+        Draft202012Validator.check_schema(tool.input_schema)
+        assert tool.output_schema is not None
+        Draft202012Validator.check_schema(tool.output_schema)
+    filters = server.SEARCH.input_schema["properties"]["filters"]["properties"]
+    assert tuple(filters) == FILTER_NAMES
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_both_protocol_eras_give_the_same_answers(connect: Any, mode: str) -> None:
+    async with connect(mode=mode) as client:
+        assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
+        assert client.instructions == server.INSTRUCTIONS
+        assert (await resolve(client, "note"))["semver"] == "1.1.0"
+        assert names(await search(client, "notes")) == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "version"),
+    [
+        ("note", "1.1.0"),
+        ("note@1.0.0", "1.0.0"),
+        ("note@2.0.0-rc.1", "2.0.0-rc.1"),
+        ("note@^1", "1.1.0"),
+        ("note@~1.0", "1.0.0"),  # 1.0.1 is yanked
+        ("note@>=2.0.0-rc.0", "2.0.0-rc.1"),
+        ("note@1.0.0 || 1.1.0", "1.1.0"),
+    ],
+)
+async def test_a_uri_means_its_latest_exact_or_highest_release(
+    connect: Any, rest: str, version: str
+) -> None:
+    async with connect() as client:
+        found = await resolve(client, rest)
+    assert found["semver"] == version
+    assert found["cap_uri"] == found["acp_metadata"]["id"] == f"did:nuwa:cap:note@{version}"
+    assert found["status"] == {"yanked": False, "reason": None}
+
+
+async def test_an_answer_says_how_to_check_it(connect: Any, making: Any) -> None:
+    async with connect() as client:
+        found = await resolve(client, "note")
+    assert found["verification"]["verdict"] == "verified"
+    assert found["verification"]["signer"] == making.AUTHOR
+    assert found["verification"]["checks"]
+    assert making.Cid.parse(found["ipfs_cid"]).digest.hex() == found["sha256"]
+    assert found["chain"]["contract"] == making.DEPLOYMENT.registry
+    assert found["chain"]["chain_id"] == making.CHAIN_ID
+    assert found["chain"]["finality"] == "finalized"
+    assert found["chain"]["block_number"] <= found["as_of"]["block_number"]
+
+
+async def test_a_yanked_release_named_exactly_comes_with_a_warning(connect: Any) -> None:
+    async with connect() as client:
+        found = await resolve(client, "note@1.0.1")
+    assert found["status"] == {"yanked": True, "reason": "loses notes"}
+    assert any("yanked" in warning for warning in found["warnings"])
+
+
+async def test_a_signed_release_is_served_only_by_those_who_choose_to(connect: Any) -> None:
+    async with connect() as client:
+        refused = await refusal(client, "resolve_capability", cap_uri="did:nuwa:cap:loose")
+    assert (refused["code"], refused["details"]["verdict"]) == ("UNVERIFIED", "signed")
+    async with connect(serve=frozenset({Verdict.VERIFIED, Verdict.SIGNED})) as client:
+        assert (await resolve(client, "loose"))["verification"]["verdict"] == "signed"
+
+
+@pytest.mark.parametrize(
+    ("rest", "code", "retryable", "details"),
+    [
+        ("nobody", "NOT_FOUND", False, {"did_you_mean": []}),
+        ("wether", "NOT_FOUND", False, {"did_you_mean": ["did:nuwa:cap:weather"]}),
+        ("note@3.0.0", "NOT_FOUND", False, {"versions": ["2.0.0-rc.1", "1.1.0", "1.0.1", "1.0.0"]}),
+        ("gone", "YANKED", False, {"cap_uri": "did:nuwa:cap:gone@1.0.0", "reason": "broken"}),
+        ("forged", "UNVERIFIED", False, BAD_SIGNATURE),
+        ("forged@1.0.0", "UNVERIFIED", False, BAD_SIGNATURE),
+        ("soon", "PENDING", True, {"cap_uri": "did:nuwa:cap:soon@1.0.0"}),
+        ("soon@1.0.0", "PENDING", True, {"cap_uri": "did:nuwa:cap:soon@1.0.0"}),
+        ("Note", "INVALID_INPUT", False, {}),
+        ("note@", "INVALID_INPUT", False, {}),
+        ("note@one", "INVALID_INPUT", False, {}),
+        ("note@1.0.0#x", "INVALID_INPUT", False, {}),
+        ("\ud800", "INVALID_INPUT", False, {}),
+        ("note@" + "1" * 10_000, "INVALID_INPUT", False, {}),
+    ],
+)
+async def test_a_uri_that_cannot_be_answered_says_why(
+    connect: Any, rest: str, code: str, retryable: bool, details: dict[str, Any]
+) -> None:
+    async with connect() as client:
+        error = await refusal(client, "resolve_capability", cap_uri=f"did:nuwa:cap:{rest}")
+    assert (error["code"], error["retryable"]) == (code, retryable)
+    assert error["message"]
+    assert error["details"] | details == error["details"]
+
+
+@pytest.mark.parametrize("value", [None, 1, True, [], {}, ["did:nuwa:cap:note"]])
+async def test_a_uri_that_is_no_text_is_refused(connect: Any, value: Any) -> None:
+    async with connect() as client:
+        error = await refusal(client, "resolve_capability", cap_uri=value)
+        assert (await refusal(client, "resolve_capability"))["code"] == "INVALID_INPUT"
+    assert (error["code"], error["retryable"]) == ("INVALID_INPUT", False)
+    assert "cap_uri" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "hint"),
+    [
+        ("resolve_capability", {"cap_uri": "did:nuwa:cap:note", "cap_url": ""}, "cap_uri"),
+        ("search_capabilities", {"query_string": "", "filter": {}}, "filters"),
+        ("search_capabilities", {"query": "note"}, "query_string"),
+        ("search_capabilities", {"query_string": "", "zzzz": 1}, "limit"),
+    ],
+)
+async def test_an_unknown_argument_is_refused_with_a_hint(
+    connect: Any, tool: str, arguments: dict[str, Any], hint: str
+) -> None:
+    async with connect() as client:
+        error = await refusal(client, tool, **arguments)
+    assert error["code"] == "INVALID_INPUT"
+    assert hint in error["details"]["fix"]
+
+
+async def test_an_unknown_tool_is_a_fault_of_the_protocol(connect: Any) -> None:
+    async with connect() as client:
+        with pytest.raises(MCPError) as raised:
+            await client.call_tool("publish_capability", {})
+    assert raised.value.error.code == INVALID_PARAMS
+
+
+@pytest.mark.parametrize(
+    ("query", "filters", "found"),
+    [
+        ("notes", {}, ["note"]),
+        ("weather in my city", {}, ["weather"]),
+        ("did:nuwa:cap:note@^1", {}, ["note"]),
+        ("", {"tag": "city"}, ["weather"]),
+        ("", {"license": "MIT"}, ["weather"]),
+        ("", {"name": "note"}, ["note"]),
+        ("notes", {"tag": "city"}, []),
+        ("zzzz", {}, []),
+    ],
+)
+async def test_words_and_filters_find(
+    connect: Any, query: str, filters: dict[str, str], found: list[str]
+) -> None:
+    async with connect() as client:
+        page = await search(client, query, filters=filters)
+    assert names(page) == found
+    assert page["total"] == len(found)
+    assert page["next_cursor"] is None
+
+
+async def test_a_hit_says_where_its_words_stand_and_what_it_is(connect: Any) -> None:
+    async with connect() as client:
+        (hit,) = (await search(client, "notes"))["list_of_results"]
+    assert hit["semver"] == "1.1.0"
+    assert hit["score"] > 0
+    assert "description" in hit["matched"]
+
+
+async def test_an_empty_query_lists_by_name_only_what_is_served(connect: Any) -> None:
+    async with connect() as client:
+        page = await search(client, limit=50)
+    found, total = names(page), page["total"]
+    async with connect() as client:
+        while page["next_cursor"]:
+            page = await search(client, limit=50, cursor=page["next_cursor"])
+            found += names(page)
+    assert found == sorted(EVERYTHING)
+    assert total == len(EVERYTHING)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10])
+@pytest.mark.parametrize("query", ["", "large note weather"])
+async def test_pages_follow_one_another_to_the_end_without_repeats(
+    connect: Any, query: str, limit: int
+) -> None:
+    found: list[str] = []
+    cursor = None
+    async with connect() as client:
+        while True:
+            page = await search(client, query, limit=limit, cursor=cursor)
+            assert 0 < len(page["list_of_results"]) <= limit
+            found += names(page)
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+    assert len(found) == page["total"]
+    assert sorted(found) == sorted(EVERYTHING)
+
+
+async def test_a_reply_stays_small_and_its_cursor_goes_on(connect: Any) -> None:
+    async with connect() as client:
+        result = await client.call_tool("search_capabilities", {"query_string": "", "limit": 50})
+    reply = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert len(json.dumps(reply)) <= MAX_REPLY_BYTES
+    assert 1 <= len(reply["structuredContent"]["list_of_results"]) < len(EVERYTHING)
+    assert reply["structuredContent"]["next_cursor"]
+    assert reply["structuredContent"]["total"] == len(EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"limit": 0}, "limit"),
+        ({"limit": 51}, "limit"),
+        ({"limit": -1}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"limit": "5"}, "limit"),
+        ({"limit": 1.5}, "limit"),
+        ({"limit": None}, "limit"),
+        ({"cursor": 1}, "cursor"),
+        ({"cursor": ""}, "cursor"),
+        ({"cursor": "garbled"}, "cursor"),
+        ({"cursor": "x" * 10_000}, "cursor"),
+        ({"cursor": "WzEsICJ4Il0"}, "cursor"),
+        ({"query_string": "x" * 513}, "513"),
+        ({"query_string": None}, "query_string"),
+        ({"query_string": ["note"]}, "query_string"),
+        ({"filters": "tag"}, "filters"),
+        ({"filters": []}, "filters"),
+        ({"filters": ""}, "filters"),
+        ({"filters": False}, "filters"),
+        ({"filters": {"tag": 1}}, "tag"),
+        ({"filters": {"tag": ""}}, "tag"),
+        ({"filters": {"tag": "x" * 10_000}}, "tag"),
+    ],
+)
+async def test_a_search_that_makes_no_sense_is_refused(
+    connect: Any, arguments: dict[str, Any], word: str
+) -> None:
+    async with connect() as client:
+        error = await refusal(client, "search_capabilities", **{"query_string": ""} | arguments)
+    assert (error["code"], error["retryable"]) == ("INVALID_INPUT", False)
+    assert word in error["message"]
+
+
+async def test_an_unknown_filter_is_refused_with_the_one_meant(connect: Any) -> None:
+    async with connect() as client:
+        error = await refusal(
+            client, "search_capabilities", query_string="", filters={"tags": "city"}
+        )
+    assert error["code"] == "INVALID_INPUT"
+    assert error["details"]["fix"] == "did you mean tag?"
+
+
+async def test_a_cursor_of_another_search_is_refused(connect: Any) -> None:
+    async with connect() as client:
+        page = await search(client, limit=1)
+        error = await refusal(
+            client, "search_capabilities", query_string="note", cursor=page["next_cursor"]
+        )
+    assert error["code"] == "INVALID_INPUT"
+    assert "another search" in error["message"]
+
+
+@pytest.mark.parametrize("filters", [None, {}])
+async def test_no_filters_may_be_said_in_any_way(connect: Any, filters: Any) -> None:
+    async with connect() as client:
+        assert names(await search(client, "notes", filters=filters)) == ["note"]
+
+
+async def test_hostile_queries_never_fail(connect: Any) -> None:
+    queries = json.loads(HOSTILE.read_text("utf-8"))
+    async with connect() as client:
+        for query in queries:
+            result = await client.call_tool(
+                "search_capabilities", {"query_string": query, "limit": 1}
+            )
+            too_long = len(query) > 512
+            code = result.structured_content.get("code")
+            assert (result.is_error, code) == (
+                (True, "INVALID_INPUT") if too_long else (False, None)
+            ), query
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    tool=st.sampled_from(sorted(SCHEMAS)),
+    arguments=st.dictionaries(
+        st.sampled_from(["cap_uri", "query_string", "filters", "limit", "cursor", "other"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+            lambda inner: (
+                st.lists(inner, max_size=2)
+                | st.dictionaries(st.sampled_from(["tag", "x"]), inner, max_size=2)
+            ),
+            max_leaves=4,
+        ),
+    ),
+)
+async def test_no_arguments_whatever_are_a_fault_of_the_node(
+    index: Index, tool: str, arguments: dict[str, Any]
+) -> None:
+    async with mcp.Client(build_server(index, serve=VERIFIED)) as client:
+        result = await client.call_tool(tool, arguments)
+    assert (result.structured_content or {}).get("code") in (None, "INVALID_INPUT", "NOT_FOUND")
+
+
+async def test_a_late_answer_is_a_timeout(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CALL_LIMIT_S", 0.0)
+    async with connect() as client:
+        error = await refusal(client, "search_capabilities", query_string="note")
+    assert (error["code"], error["retryable"]) == ("TIMEOUT", True)
+    await asyncio.get_running_loop().shutdown_default_executor()  # it answers nobody by now
+
+
+def broken(database: str, folder: Path, damage: str) -> str:
+    """A copy of the index with something wrong with it; its URL."""
+    path = folder / "secret-place" / "index.db"
+    path.parent.mkdir()
+    shutil.copy(database.removeprefix("sqlite:///"), path)
+    if damage == "vanished":
+        path.unlink()
+    elif damage == "garbage":
+        path.write_bytes(b"secret" * 10_000)
+    else:
+        connection = sqlite3.connect(path)
+        connection.execute(damage)
+        connection.commit()
+        connection.close()
+    return f"sqlite:///{path}"
+
+
+@pytest.mark.parametrize(
+    ("damage", "code", "retryable"),
+    [
+        ("vanished", "DATABASE_UNAVAILABLE", True),
+        ("garbage", "DATABASE_UNAVAILABLE", True),
+        ("ALTER TABLE release RENAME TO secret", "DATABASE_UNAVAILABLE", True),
+        ("UPDATE release SET verdict = 'secret' WHERE verdict = 'verified'", "INTERNAL", False),
+    ],
+)
+async def test_a_broken_index_is_told_without_its_secrets(
+    database: str, tmp_path: Path, damage: str, code: str, retryable: bool
+) -> None:
+    index = Index(broken(database, tmp_path, damage))
+    try:
+        async with mcp.Client(build_server(index, serve=VERIFIED)) as client:
+            error = await refusal(client, "search_capabilities", query_string="")
+    finally:
+        index.close()
+    assert (error["code"], error["retryable"]) == (code, retryable)
+    assert "secret" not in json.dumps(error)
+    assert "sqlite" not in json.dumps(error)
