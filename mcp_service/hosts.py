@@ -26,16 +26,14 @@ class HostCheck:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 421 (Host) or 403 (Origin)."""
         if scope["type"] == "http":
-            headers = dict(scope["headers"])
-            host = headers.get(b"host", b"").decode("latin-1")
-            origin = headers.get(b"origin")
-            status = 0
-            if not self._ours(host):
-                status, words = 421, f"this node does not answer for {host[:100]!r}\n"
-            elif origin is not None and not self._ours_by_url(origin.decode("latin-1")):
-                status, words = 403, "requests from other sites are refused\n"
-            if status:
-                await _plain(send, status, words)
+            # Each of a repeated header counts: whoever is behind may read another one than we do.
+            hosts, origins = _values(scope, b"host") or [""], _values(scope, b"origin")
+            foreign = [host for host in hosts if not self._ours(host)]
+            if foreign:
+                await _plain(send, 421, f"this node does not answer for {foreign[0][:100]!r}\n")
+                return
+            if not all(map(self._ours_by_url, origins)):
+                await _plain(send, 403, "requests from other sites are refused\n")
                 return
         await self.app(scope, receive, send)
 
@@ -63,8 +61,21 @@ def known_hosts(host: str, allowed: Sequence[str]) -> tuple[str, ...]:
             why="whoever can make a browser resolve a name to it could speak through that browser",
             fix="add --allowed-host NAME for each name or address clients use",
         )
-    own = () if unspecified else ((f"[{host}]",) if ":" in host else (host,))
-    return (*LOOPBACK, *own, *allowed)
+    own = () if unspecified else (host,)
+    return (*LOOPBACK, *map(_as_sent, (*own, *allowed)))
+
+
+def _as_sent(host: str) -> str:
+    """A name or address as clients write it in Host: IPv6 in brackets, in its shortest form."""
+    try:
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return host
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
 async def _plain(send: Send, status: int, words: str) -> None:
