@@ -56,7 +56,8 @@ def build_face(index: Index, *, serve: frozenset[Verdict]) -> Face:
 
     routes = [
         Route("/c/{name}.json", releases),
-        Route("/mcp", manager.asgi_app),
+        # No stream to GET and no session to DELETE: nothing is kept between calls.
+        Route("/mcp", manager.asgi_app, methods=["POST"]),
     ]
     return Face(routes, manager.run())
 
