@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import sqlite3
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -86,9 +89,35 @@ def connect(index: Index) -> Any:
 
 
 @pytest.fixture
-async def node_url(index: Index, tmp_path: Path) -> AsyncIterator[str]:
-    """The address of a node's HTTP faces, whose chain stands still."""
-    surface = Surface(index, BlockDirectory(tmp_path / "blocks"), Health())
+def damaged(database: str, tmp_path: Path) -> Iterator[Callable[[str], Index]]:
+    """Make a reader of a copy of the index with something wrong with it: SQL, or in one word."""
+    opened: list[Index] = []
+
+    def damage(how: str) -> Index:
+        path = tmp_path / "secret-place" / "index.db"
+        path.parent.mkdir()
+        shutil.copy(database.removeprefix("sqlite:///"), path)
+        if how == "vanished":
+            path.unlink()
+        elif how == "garbage":
+            path.write_bytes(b"secret" * 10_000)
+        else:
+            connection = sqlite3.connect(path)
+            connection.execute(how)
+            connection.commit()
+            connection.close()
+        opened.append(Index(f"sqlite:///{path}"))
+        return opened[-1]
+
+    yield damage
+    for index in opened:
+        index.close()
+
+
+@asynccontextmanager
+async def serving(index: Index, folder: Path) -> AsyncIterator[str]:
+    """The HTTP faces of a node over this index, whose chain stands still; their address."""
+    surface = Surface(index, BlockDirectory(folder), Health())
     still: Any = SimpleNamespace(surface=surface)
     app = build_app(still, build_face(index, serve=VERIFIED), allowed=(*LOOPBACK, "Example.org"))
     listener = listen("127.0.0.1", 0)
@@ -97,8 +126,23 @@ async def node_url(index: Index, tmp_path: Path) -> AsyncIterator[str]:
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    await server.shutdown(sockets=[listener])
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        await server.shutdown(sockets=[listener])
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Callable[[Index], AbstractAsyncContextManager[str]]:
+    """Serve another index than the usual one."""
+    return lambda index: serving(index, tmp_path / "blocks")
+
+
+@pytest.fixture
+async def node_url(index: Index, tmp_path: Path) -> AsyncIterator[str]:
+    """The address of a node's HTTP faces."""
+    async with serving(index, tmp_path / "blocks") as url:
+        yield url
 
 
 @pytest.fixture

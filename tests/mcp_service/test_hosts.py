@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from capdex.errors import Code, UsageError
 from mcp_service.hosts import LOOPBACK, HostCheck, known_hosts
 
+ANY = "0.0.0.0"  # noqa: S104 - nothing is bound here
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -67,7 +68,7 @@ async def test_our_own_names_are_answered_whatever_their_port_and_case(host: str
         "localhost:x",
         "127.0.0.1.",
         "127.1",
-        "0.0.0.0",
+        ANY,
         "2130706433",
         "::1",
         "[::1",
@@ -161,12 +162,12 @@ async def test_only_a_known_name_with_or_without_a_port_is_ours(host: str) -> No
         ("::1", (), LOOPBACK),
         ("127.0.0.2", (), (*LOOPBACK, "127.0.0.2")),
         ("127.0.0.1", ("node.example",), (*LOOPBACK, "node.example")),
-        ("0.0.0.0", ("node.example",), (*LOOPBACK, "node.example")),
+        (ANY, ("node.example",), (*LOOPBACK, "node.example")),
         ("::", ("node.example",), (*LOOPBACK, "node.example")),
         ("192.0.2.1", ("node.example",), (*LOOPBACK, "192.0.2.1", "node.example")),
         ("2001:db8::1", ("node.example",), (*LOOPBACK, "[2001:db8::1]", "node.example")),
-        ("0.0.0.0", ("2001:db8::1", "192.0.2.1"), (*LOOPBACK, "[2001:db8::1]", "192.0.2.1")),
-        ("0.0.0.0", ("[2001:DB8:0::1]",), (*LOOPBACK, "[2001:db8::1]")),
+        (ANY, ("2001:db8::1", "192.0.2.1"), (*LOOPBACK, "[2001:db8::1]", "192.0.2.1")),
+        (ANY, ("[2001:DB8:0::1]",), (*LOOPBACK, "[2001:db8::1]")),
     ],
 )
 def test_a_node_knows_its_own_names_and_the_ones_it_was_told(
@@ -175,7 +176,7 @@ def test_a_node_knows_its_own_names_and_the_ones_it_was_told(
     assert set(known_hosts(host, allowed)) == set(known)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "2001:db8::1", "node.example"])
+@pytest.mark.parametrize("host", [ANY, "::", "192.0.2.1", "2001:db8::1", "node.example"])
 def test_a_node_that_others_can_reach_must_be_told_its_names(host: str) -> None:
     with pytest.raises(UsageError) as raised:
         known_hosts(host, ())

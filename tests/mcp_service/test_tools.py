@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
-import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -385,23 +384,6 @@ async def test_a_late_answer_is_a_timeout(connect: Any, monkeypatch: pytest.Monk
     await asyncio.get_running_loop().shutdown_default_executor()  # it answers nobody by now
 
 
-def broken(database: str, folder: Path, damage: str) -> str:
-    """A copy of the index with something wrong with it; its URL."""
-    path = folder / "secret-place" / "index.db"
-    path.parent.mkdir()
-    shutil.copy(database.removeprefix("sqlite:///"), path)
-    if damage == "vanished":
-        path.unlink()
-    elif damage == "garbage":
-        path.write_bytes(b"secret" * 10_000)
-    else:
-        connection = sqlite3.connect(path)
-        connection.execute(damage)
-        connection.commit()
-        connection.close()
-    return f"sqlite:///{path}"
-
-
 @pytest.mark.parametrize(
     ("damage", "code", "retryable"),
     [
@@ -412,14 +394,10 @@ def broken(database: str, folder: Path, damage: str) -> str:
     ],
 )
 async def test_a_broken_index_is_told_without_its_secrets(
-    database: str, tmp_path: Path, damage: str, code: str, retryable: bool
+    damaged: Callable[[str], Index], damage: str, code: str, retryable: bool
 ) -> None:
-    index = Index(broken(database, tmp_path, damage))
-    try:
-        async with mcp.Client(build_server(index, serve=VERIFIED)) as client:
-            error = await refusal(client, "search_capabilities", query_string="")
-    finally:
-        index.close()
+    async with mcp.Client(build_server(damaged(damage), serve=VERIFIED)) as client:
+        error = await refusal(client, "search_capabilities", query_string="")
     assert (error["code"], error["retryable"]) == (code, retryable)
     assert "secret" not in json.dumps(error)
     assert "sqlite" not in json.dumps(error)
