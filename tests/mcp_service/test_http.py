@@ -22,7 +22,7 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-NOTE = {"name": "resolve_capability", "arguments": {"cap_uri": "did:nuwa:cap:note"}}
+NOTE: dict[str, Any] = {"name": "resolve_capability", "arguments": {"cap_uri": "did:nuwa:cap:note"}}
 
 
 def rpc(method: str, **params: Any) -> dict[str, Any]:

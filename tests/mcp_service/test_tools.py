@@ -37,7 +37,7 @@ VERIFIED = frozenset({Verdict.VERIFIED})
 
 async def call(client: mcp.Client, tool: str, **arguments: Any) -> Any:
     """The structured answer of a call that must succeed; text and structure say the same."""
-    result = await client.call_tool(tool, arguments)
+    result: Any = await client.call_tool(tool, arguments)
     assert not result.is_error, result.structured_content
     assert json.loads(result.content[0].text) == result.structured_content
     Draft202012Validator(SCHEMAS[tool]).validate(result.structured_content)
@@ -46,7 +46,7 @@ async def call(client: mcp.Client, tool: str, **arguments: Any) -> Any:
 
 async def refusal(client: mcp.Client, tool: str, **arguments: Any) -> Any:
     """The structured error of a call that must fail."""
-    result = await client.call_tool(tool, arguments)
+    result: Any = await client.call_tool(tool, arguments)
     assert result.is_error, result.structured_content
     assert json.loads(result.content[0].text) == result.structured_content
     assert set(result.structured_content) == {"code", "message", "retryable", "details"}
@@ -270,7 +270,9 @@ async def test_pages_follow_one_another_to_the_end_without_repeats(
 
 async def test_a_reply_stays_small_and_its_cursor_goes_on(connect: Any) -> None:
     async with connect() as client:
-        result = await client.call_tool("search_capabilities", {"query_string": "", "limit": 50})
+        result: Any = await client.call_tool(
+            "search_capabilities", {"query_string": "", "limit": 50}
+        )
     reply = result.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert len(json.dumps(reply)) <= MAX_REPLY_BYTES
     assert 1 <= len(reply["structuredContent"]["list_of_results"]) < len(EVERYTHING)
@@ -343,7 +345,7 @@ async def test_hostile_queries_never_fail(connect: Any) -> None:
     queries = json.loads(HOSTILE.read_text("utf-8"))
     async with connect() as client:
         for query in queries:
-            result = await client.call_tool(
+            result: Any = await client.call_tool(
                 "search_capabilities", {"query_string": query, "limit": 1}
             )
             too_long = len(query) > 512
@@ -372,7 +374,7 @@ async def test_no_arguments_whatever_are_a_fault_of_the_node(
     index: Index, tool: str, arguments: dict[str, Any]
 ) -> None:
     async with mcp.Client(build_server(index, serve=VERIFIED)) as client:
-        result = await client.call_tool(tool, arguments)
+        result: Any = await client.call_tool(tool, arguments)
     assert (result.structured_content or {}).get("code") in (None, "INVALID_INPUT", "NOT_FOUND")
 
 
