@@ -30,6 +30,8 @@ log = structlog.get_logger(part="fetch")
 WORKERS: Final = 32  # a local gateway is as fast with 4; one 50 ms away needs them
 PER_PUBLISHER: Final = 16  # of the workers: whoever announces dead CIDs leaves the others half
 AHEAD: Final = 256  # jobs taken from the store at once
+MAX_UNSTORED: Final = 256  # verdicts that wait for a transaction; each holds its package
+LINGER_S: Final = 0.02
 LOOK_S: Final = 1.0  # how often the queue is looked at for retries that fell due
 MAX_TRIES: Final = 20
 # A fresh CID often arrives seconds later; one that does not may take its pinning service a day.
@@ -68,7 +70,7 @@ class Fetcher:
         self._committed, self._clock = committed, clock
         self._line = Line(places=PER_PUBLISHER, depth=AHEAD)
         self._fetches: dict[str, asyncio.Task[bytes]] = {}
-        self._judged: asyncio.Queue[tuple[int, Judged, asyncio.Future[bool]]] = asyncio.Queue()
+        self._judged: asyncio.Queue[tuple[Job, Judged]] = asyncio.Queue(MAX_UNSTORED)
 
     async def run(self) -> None:
         """Work the queue for ever."""
@@ -104,36 +106,38 @@ class Fetcher:
     async def _work(self) -> None:
         while True:
             job = await self._line.take()
+            judged = None
             try:
-                await self._settle(job)
+                judged = await self._settle(job)
             finally:
-                await self._line.done(job)
+                if judged is None:
+                    await self._line.done(job)
+                else:
+                    await self._line.leave(job)
+            if judged is not None:
+                await self._judged.put((job, judged))  # known until it is stored
 
-    async def _settle(self, job: Job) -> None:
-        """Fetch, judge and store one release; whatever goes wrong, its row says so."""
-        uri = job.announcement.cap_uri
+    async def _settle(self, job: Job) -> Judged | None:
+        """Fetch and judge one release; None when its row says why that could not be done."""
         try:
             data = await self._bytes(Cid.parse(job.announcement.cid))
             judged = await self._verifier.judge(job.announcement, data)
             if isinstance(judged, Parked):
                 await self._park(job, judged.reason, judged.message)
-                return
+                return None
             if isinstance(judged, VerifiedPackage):
                 await self._blocks.put(data)
-            stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-            self._judged.put_nowait((job.release_id, judged, stored))
-            if not await stored:
-                return  # its block was undone meanwhile
-            if isinstance(judged, RejectedPackage):
-                reason = str(judged.reason)
-                log.warning("rejected", cap_uri=uri, reason=reason, why=judged.message)
-            else:
-                log.info("verified", cap_uri=uri)
         except CapdexError as error:
             await self._try_later(job, f"{error.message}: {error.why}".removesuffix(": "))
-        except Exception as error:  # a fault of ours costs one package a try, not the queue
-            log.exception("not judged", cap_uri=uri)
-            await self._try_later(job, f"a fault of this node: {type(error).__name__}")
+        except Exception as error:  # noqa: BLE001 - ours: it costs one package a try, not the queue
+            await self._blame_us(job, error)
+        else:
+            return judged
+        return None
+
+    async def _blame_us(self, job: Job, error: Exception) -> None:
+        log.error("not judged", cap_uri=job.announcement.cap_uri, exc_info=error)
+        await self._try_later(job, f"a fault of this node: {type(error).__name__}")
 
     async def _bytes(self, cid: Cid) -> bytes:
         """The block of a CID; equal ones are fetched once."""
@@ -148,30 +152,38 @@ class Fetcher:
         """Store verdicts, as many in one transaction as have come meanwhile."""
         while True:
             batch = [await self._judged.get()]
+            if len(self._line) > len(batch):
+                await asyncio.sleep(LINGER_S)  # in a backlog, fewer and larger transactions
             while not self._judged.empty():
                 batch.append(self._judged.get_nowait())
             try:
-                stored = await self._write(batch)
+                await self._write(batch)
             except Exception:  # noqa: BLE001 - which of them it was shows one by one
-                stored = []
                 for one in batch:
-                    try:
-                        stored += await self._write([one])
-                    except Exception as error:  # noqa: BLE001 - handed to whoever waits for it
-                        stored.append(error)
-            for (_, _, waiting), outcome in zip(batch, stored, strict=True):
-                if waiting.cancelled():
-                    continue
-                if isinstance(outcome, Exception):
-                    waiting.set_exception(outcome)
-                else:
-                    waiting.set_result(outcome)
+                    await self._write_one(one)
+            self._line.forget(job for job, _ in batch)
 
-    async def _write(
-        self, batch: Sequence[tuple[int, Judged, asyncio.Future[bool]]]
-    ) -> list[bool | Exception]:
-        rows = [(release_id, judged) for release_id, judged, _ in batch]
-        return [*await asyncio.to_thread(self._store.record_many, rows)]
+    async def _write_one(self, one: tuple[Job, Judged]) -> None:
+        job, _ = one
+        try:
+            await self._write([one])
+        except CapdexError as error:
+            await self._try_later(job, f"{error.message}: {error.why}".removesuffix(": "))
+        except Exception as error:  # noqa: BLE001 - logged there
+            await self._blame_us(job, error)
+
+    async def _write(self, batch: Sequence[tuple[Job, Judged]]) -> None:
+        rows = [(job.release_id, judged) for job, judged in batch]
+        stored = await asyncio.to_thread(self._store.record_many, rows)
+        for (job, judged), kept in zip(batch, stored, strict=True):
+            uri = job.announcement.cap_uri
+            if not kept:
+                continue  # its block was undone meanwhile
+            if isinstance(judged, RejectedPackage):
+                reason = str(judged.reason)
+                log.warning("rejected", cap_uri=uri, reason=reason, why=judged.message)
+            else:
+                log.info("verified", cap_uri=uri)
 
     async def _try_later(self, job: Job, why: str) -> None:
         if job.attempts + 1 >= MAX_TRIES:

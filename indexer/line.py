@@ -49,15 +49,23 @@ class Line:
                 await self._changed.wait()
             return job
 
-    async def done(self, job: Job) -> None:
-        """Give back the place of a job: its release may come again."""
+    async def leave(self, job: Job) -> None:
+        """Give back the place of a job; its release does not come again until `forget`."""
         publisher = job.announcement.publisher
         async with self._changed:
-            self._known.discard(job.release_id)
             self._working[publisher] -= 1
             if not self._working[publisher]:
                 del self._working[publisher]
             self._changed.notify_all()
+
+    def forget(self, jobs: Iterable[Job]) -> None:
+        """Let the releases of these jobs come again, should the store still have them due."""
+        self._known.difference_update(job.release_id for job in jobs)
+
+    async def done(self, job: Job) -> None:
+        """Give back the place of a job, and let its release come again."""
+        self.forget([job])
+        await self.leave(job)
 
     def _next(self) -> Job | None:
         for publisher, queue in list(self._waiting.items()):

@@ -63,10 +63,10 @@ def build_face(index: Index, *, serve: frozenset[Verdict]) -> Face:
 
 
 def _releases(index: Index, name: str) -> Response:
-    found = index.releases(name)
+    position, found = index.position(), index.releases(name)
     if not found:
         raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
-    return json_response(answers.releases(name, found, index.position()))
+    return json_response(answers.releases(name, found, position))
 
 
 def problem(error: CapdexError, *, status: int | None = None) -> Response:

@@ -179,7 +179,8 @@ def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolRes
 def _resolve(index: Index, serve: frozenset[Verdict], arguments: Arguments) -> answers.Json:
     _refuse_unknown(arguments, RESOLVE)
     uri = CapabilityURI.parse(_text(arguments, "cap_uri"))
-    return answers.resolution(index.resolve(uri, serve=serve), index.position())
+    position = index.position()  # read first: the answer is never older than it says
+    return answers.resolution(index.resolve(uri, serve=serve), position)
 
 
 def _search(index: Index, arguments: Arguments) -> answers.Json:
@@ -198,8 +199,9 @@ def _search(index: Index, arguments: Arguments) -> answers.Json:
     if cursor is not None and not isinstance(cursor, str):
         raise InvalidInput("cursor is not a string")
     while True:
+        position = index.position()
         page = index.search(query, filters, limit=limit, cursor=cursor)
-        answer = answers.results(page, index.position())
+        answer = answers.results(page, position)
         if limit == 1 or _reply_bytes(answer) <= MAX_REPLY_BYTES:
             return answer
         limit = max(1, limit // 2)  # large packages: a shorter page, whose cursor goes on from it
