@@ -21,6 +21,7 @@ from indexer.health import Health
 from indexer.search import Index, State
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
+MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
 # Package bytes are other people's: never rendered, never run (the trustless gateway needs no more).
 _INERT: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -84,7 +85,7 @@ def _status(surface: Surface, request: Request) -> Response:
     limit = request.query_params.get("max_lag")
     if limit is None:
         return _json(body)
-    if not limit.isascii() or not limit.isdigit():
+    if not limit.isascii() or not limit.isdigit() or len(limit) > MAX_LAG_DIGITS:
         return _json(InvalidInput("max_lag is not a whole number of seconds").to_json(), status=400)
     behind = lag_s is None or lag_s > int(limit)
     return _json(body, status=503 if behind else 200)
