@@ -92,7 +92,7 @@ async def test_an_unknown_tool_is_a_json_rpc_error(http: aiohttp.ClientSession) 
     assert answer["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 20_000])
 async def test_a_body_that_is_no_call_is_refused(http: aiohttp.ClientSession, body: bytes) -> None:
     for version in (OLD, NEW, "1999-01-01"):
         headers = {
