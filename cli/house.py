@@ -64,7 +64,7 @@ GLOBALS: tuple[click.Option, ...] = (
     ),
     _global("-q", "--quiet", is_flag=True, help="Results, warnings and errors only."),
     _global(
-        "-v", "--verbose", count=True, show_default=False, help="Say more; -vv names every call."
+        "-v", "--verbose", count=True, show_default=False, help="Say more about each step."
     ),
     _global("--debug", is_flag=True, help="Show tracebacks."),
     _global("--network", metavar="NAME", help="The network to use.  [env var: CAPDEX_NETWORK]"),
