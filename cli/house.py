@@ -63,9 +63,7 @@ GLOBALS: tuple[click.Option, ...] = (
         help="Colour; NO_COLOR and FORCE_COLOR are heard too.  [default: auto]",
     ),
     _global("-q", "--quiet", is_flag=True, help="Results, warnings and errors only."),
-    _global(
-        "-v", "--verbose", count=True, show_default=False, help="Say more about each step."
-    ),
+    _global("-v", "--verbose", count=True, show_default=False, help="Say more about each step."),
     _global("--debug", is_flag=True, help="Show tracebacks."),
     _global("--network", metavar="NAME", help="The network to use.  [env var: CAPDEX_NETWORK]"),
     _global(
