@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from capdex.errors import InvalidInput, UsageError
+from capdex.errors import UsageError
 from capdex.events import checksum_address
 from capdex.net.ipfs import BlockDirectory, open_ipfs
 from capdex.net.rpc import Rpc
@@ -28,6 +29,7 @@ from indexer.verifier import Verifier
 log = structlog.get_logger(part="node")
 
 SAY_BLOCKS = 10_000  # a backfill says where it is this often
+_ADDRESS = re.compile(r"[0-9A-Fa-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +139,12 @@ class Node:
 
 def _address(text: str) -> bytes:
     digits = text.removeprefix("0x")
-    try:
-        raw = bytes.fromhex(digits)
-        spelled = checksum_address(raw)
-    except (ValueError, InvalidInput):
+    if not _ADDRESS.fullmatch(digits):
         raise UsageError(
             f"{text[:80]!r} is not an address", fix="write the registry as 0x and 40 hex digits"
-        ) from None
+        )
+    raw = bytes.fromhex(digits)
+    spelled = checksum_address(raw)
     if digits not in (digits.lower(), digits.upper()) and text != spelled:
         raise UsageError(
             f"{text} has a wrong checksum", why=f"its EIP-55 spelling is {spelled}",
