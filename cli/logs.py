@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TextIO
+from collections.abc import Sequence
+from types import NoneType
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -31,11 +33,27 @@ def set_up(form: str, *, stream: TextIO | None = None) -> None:
         logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(
-        stream=stream or sys.stderr, level=logging.WARNING, format="%(message)s", force=True
-    )
+    logging.basicConfig(stream=stream or sys.stderr, level=logging.WARNING, force=True)
+    logging.getLogger().handlers[0].setFormatter(_Alike(processors))
+
+
+class _Alike(logging.Formatter):
+    """Writes what libraries log as our own events are written."""
+
+    def __init__(self, processors: Sequence[Processor]) -> None:
+        super().__init__()
+        self._processors = processors
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: Any = {"part": record.name, "event": record.getMessage()}
+        if record.exc_info:
+            line["exc_info"] = record.exc_info
+        for process in self._processors:
+            line = process(None, record.levelname.lower(), line)
+        return str(line)
 
 
 def _escape(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     # Strangers' words reach the log: nothing in them may move the cursor of a terminal.
-    return {key: safe(value) if isinstance(value, str) else value for key, value in event.items()}
+    plain = (bool, int, float, NoneType)
+    return {key: x if isinstance(x, plain) else safe(x) for key, x in event.items()}
