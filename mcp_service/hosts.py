@@ -26,6 +26,9 @@ class HostCheck:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 421 (Host) or 403 (Origin)."""
         if scope["type"] == "http":
+            # httptools leaves white space after a value, which is no part of it (RFC 9110 §5.5).
+            trimmed = [(key, value.strip(b" \t")) for key, value in scope["headers"]]
+            scope = {**scope, "headers": trimmed}
             # Each of a repeated header counts: whoever is behind may read another one than we do.
             hosts, origins = _values(scope, b"host") or [""], _values(scope, b"origin")
             foreign = [host for host in hosts if not self._ours(host)]

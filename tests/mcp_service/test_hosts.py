@@ -46,6 +46,7 @@ async def status(headers: Headers, allowed: tuple[str, ...] = (*LOOPBACK, "Node.
         "[::1]:65535",
         "node.example",
         "NODE.EXAMPLE:443",
+        " localhost\t ",
     ],
 )
 async def test_our_own_names_are_answered_whatever_their_port_and_case(host: str) -> None:
@@ -74,7 +75,7 @@ async def test_our_own_names_are_answered_whatever_their_port_and_case(host: str
         "[::1",
         "[::2]",
         "[::1]x",
-        " localhost",
+        "local host",
         "localhost\0",
         "l\xf6calhost",
     ],
