@@ -172,8 +172,11 @@ async def _answer(work: Awaitable[answers.Json], tool: str) -> types.CallToolRes
 
 
 def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolResult:
-    text = types.TextContent(type="text", text=orjson.dumps(content).decode("utf-8"))
-    return types.CallToolResult(content=[text], structured_content=content, is_error=failed)
+    text = orjson.dumps(content).decode("utf-8")
+    if _reply_bytes(content) > MAX_REPLY_BYTES:  # one huge package in a script like é or 你
+        text = "The answer is too large to be said twice: read structuredContent."
+    said = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[said], structured_content=content, is_error=failed)
 
 
 def _resolve(index: Index, serve: frozenset[Verdict], arguments: Arguments) -> answers.Json:

@@ -22,6 +22,7 @@ from mcp_types import INVALID_PARAMS
 
 from capdex.problems import Verdict
 from indexer.search import FILTER_NAMES, Index
+from indexer.store import Store
 from mcp_service import server
 from mcp_service.answers import RESOLUTION_SCHEMA, RESULTS_SCHEMA
 from mcp_service.server import MAX_REPLY_BYTES, build_server
@@ -278,6 +279,25 @@ async def test_a_reply_stays_small_and_its_cursor_goes_on(connect: Any) -> None:
     assert 1 <= len(reply["structuredContent"]["list_of_results"]) < len(EVERYTHING)
     assert reply["structuredContent"]["next_cursor"]
     assert reply["structuredContent"]["total"] == len(EVERYTHING)
+
+
+async def test_a_package_too_large_to_be_said_twice_is_said_once(
+    making: Any, tmp_path: Path
+) -> None:
+    url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
+    chain.publish("wide", notes=["é" * 1000] * 125)  # twice a package's bytes, six when escaped
+    store = Store.open(url, making.DEPLOYMENT)
+    making.follow(store, chain)
+    store.close()
+    index = Index(url)
+    async with mcp.Client(build_server(index, serve=VERIFIED)) as client:
+        result: Any = await client.call_tool("resolve_capability", {"cap_uri": "did:nuwa:cap:wide"})
+    index.close()
+    assert not result.is_error
+    assert len(result.structured_content["acp_metadata"]["notes"]) == 125
+    assert "structuredContent" in result.content[0].text
+    reply = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert len(json.dumps(reply)) <= MAX_REPLY_BYTES
 
 
 @pytest.mark.parametrize(
