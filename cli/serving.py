@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
-from capdex.errors import Code, UsageError
+from capdex.errors import CapdexError, Code, UsageError
 from capdex.problems import Verdict
 from indexer.http import build_routes
 from indexer.node import Node
@@ -39,7 +39,7 @@ def build_app(node: Node, face: Face, *, allowed: Sequence[str]) -> ASGIApp:
             Middleware(HostCheck, allowed=allowed),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
         ],
-        exception_handlers={HTTPException: refused, Exception: failed},
+        exception_handlers={CapdexError: failed, HTTPException: refused, Exception: failed},
         lifespan=lifespan,
     )
 

@@ -48,11 +48,8 @@ def build_face(index: Index, *, serve: frozenset[Verdict]) -> Face:
     )
 
     async def releases(request: Request) -> Response:
-        try:
-            name = check_name(request.path_params["name"])
-            return await asyncio.to_thread(_releases, index, name)
-        except CapdexError as error:
-            return problem(shown(error))
+        name = check_name(request.path_params["name"])
+        return await asyncio.to_thread(_releases, index, name)
 
     routes = [
         Route("/c/{name}.json", releases),
@@ -92,9 +89,9 @@ async def refused(_: Request, error: Exception) -> Response:
     return response
 
 
-async def failed(_: Request, __: Exception) -> Response:
-    """A fault of ours: the caller learns that it is one, the log what it is."""
-    return problem(internal())
+async def failed(_: Request, error: Exception) -> Response:
+    """Why a page has no answer, as far as that is a stranger's business."""
+    return problem(shown(error) if isinstance(error, CapdexError) else internal())
 
 
 def json_response(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -84,6 +85,28 @@ async def test_a_client_of_2026_calls_at_once(http: aiohttp.ClientSession) -> No
     status, answer = await post(http, call, **headers, Mcp_Name="resolve_capability")
     assert status == 200
     assert answer["result"]["structuredContent"]["semver"] == "1.1.0"
+
+
+async def test_white_space_around_a_header_is_no_part_of_it(node_url: str) -> None:
+    host, port = node_url.removeprefix("http://").split(":")
+    call = json.dumps(rpc("tools/call", **NOTE, _meta=META))
+    lines = [
+        "POST /mcp HTTP/1.1",
+        f"Host:  {host}:{port}  ",
+        f"Accept: {ACCEPT}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(call)}",
+        f"MCP-Protocol-Version: {NEW} \t",
+        "Mcp-Method: tools/call",
+        "Mcp-Name:   resolve_capability  ",
+        "Connection: close",
+    ]
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(("\r\n".join([*lines, "", call])).encode())
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b'"semver":"1.1.0"' in answer
 
 
 async def test_an_unknown_tool_is_a_json_rpc_error(http: aiohttp.ClientSession) -> None:
@@ -257,17 +280,23 @@ async def test_what_can_only_be_read_says_so(
 
 
 @pytest.mark.parametrize(
-    ("damage", "status", "code"),
+    ("page", "damage", "status", "code"),
     [
-        ("vanished", 503, "DATABASE_UNAVAILABLE"),
-        ("garbage", 503, "DATABASE_UNAVAILABLE"),
-        ("ALTER TABLE release RENAME TO secret", 503, "DATABASE_UNAVAILABLE"),
-        ("UPDATE release SET verdict = 'secret' WHERE verdict = 'verified'", 500, "INTERNAL"),
+        *(
+            (page, damage, 503, "DATABASE_UNAVAILABLE")
+            for page in ("/c/note.json", "/status", "/metrics")
+            for damage in ("vanished", "garbage", "ALTER TABLE release RENAME TO secret")
+        ),
+        (
+            *("/c/note.json", "UPDATE release SET verdict = 'secret' WHERE verdict = 'verified'"),
+            *(500, "INTERNAL"),
+        ),
     ],
 )
 async def test_a_broken_index_is_the_nodes_fault_and_told_without_its_secrets(
     damaged: Callable[[str], Index],
     serve: Callable[[Index], AbstractAsyncContextManager[str]],
+    page: str,
     damage: str,
     status: int,
     code: str,
@@ -275,7 +304,7 @@ async def test_a_broken_index_is_the_nodes_fault_and_told_without_its_secrets(
     async with (
         serve(damaged(damage)) as url,
         aiohttp.ClientSession(url) as http,
-        http.get("/c/note.json") as answer,
+        http.get(page) as answer,
     ):
         assert (answer.status, answer.content_type) == (status, PROBLEM)
         assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
