@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
 import uvicorn
@@ -94,9 +94,8 @@ async def serve(
     finally:
         running.cancel()
         server.should_exit = True
-        with suppress(asyncio.CancelledError):
-            await running
-        await serving
+        # Whoever waits for the loops is told why they failed; the server ends in order either way.
+        await asyncio.gather(running, serving, return_exceptions=True)
 
 
 async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
