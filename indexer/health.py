@@ -26,7 +26,9 @@ class Health:
         self.at = progress
         if progress.undone:
             self.reorgs[next(k for k, limit in DEPTHS.items() if progress.undone <= limit)] += 1
-        if self._at_head:
+        if progress.trouble is not None:
+            self.following = False  # who knows how far the chain went on meanwhile
+        elif self._at_head:
             self.following = True
 
     def faults(self) -> list[dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from capdex.errors import Code, Unavailable
@@ -124,3 +126,15 @@ def test_reorgs_add_up(health: Health) -> None:
 def test_nodes_do_not_share_their_counts(health: Health) -> None:
     health.report(walked(10, 90, undone=1))
     assert Health().reorgs == dict.fromkeys(DEPTHS, 0)
+
+
+def test_a_node_that_fell_behind_in_its_trouble_is_ready_only_when_it_has_caught_up() -> None:
+    health = Health()
+    block = BlockRef(10, b"\x01" * 32, b"\x02" * 32, 1000)
+    health.report(Progress(block, head=10))
+    assert health.faults() == []
+    health.report(Progress(block, head=10, trouble=Unavailable("no endpoint answers")))
+    health.report(Progress(block, head=5000))
+    assert [fault["code"] for fault in health.faults()] == ["BACKFILL"]
+    health.report(Progress(replace(block, number=5000), head=5000))
+    assert health.faults() == []
