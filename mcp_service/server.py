@@ -172,8 +172,8 @@ async def _answer(work: Awaitable[answers.Json], tool: str) -> types.CallToolRes
 
 
 def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolResult:
-    text = orjson.dumps(content).decode("utf-8")
-    if _reply_bytes(content) > MAX_REPLY_BYTES:  # one huge package in a script like é or 你
+    text = _as_text(content)
+    if _too_large(content, text):  # one huge package, in another script than ASCII
         text = "The answer is too large to be said twice: read structuredContent."
     said = types.TextContent(type="text", text=text)
     return types.CallToolResult(content=[said], structured_content=content, is_error=failed)
@@ -205,15 +205,21 @@ def _search(index: Index, arguments: Arguments) -> answers.Json:
         position = index.position()
         page = index.search(query, filters, limit=limit, cursor=cursor)
         answer = answers.results(page, position)
-        if limit == 1 or _reply_bytes(answer) <= MAX_REPLY_BYTES:
+        if limit == 1 or not _too_large(answer, _as_text(answer)):
             return answer
         limit = max(1, limit // 2)  # large packages: a shorter page, whose cursor goes on from it
 
 
-def _reply_bytes(answer: answers.Json) -> int:
-    # A reply holds the answer twice, as text and as structure, and the SDK escapes all but ASCII.
-    text = orjson.dumps(answer).decode("utf-8")
-    return len(json.dumps(text)) + len(json.dumps(answer))
+def _too_large(answer: answers.Json, text: str) -> bool:
+    # A reply holds the answer twice, as text and as structure, and the SDK escapes all but ASCII:
+    # a character takes 12 bytes at most.
+    if 2 * 12 * len(text) <= MAX_REPLY_BYTES:
+        return False
+    return len(json.dumps(text)) + len(json.dumps(answer)) > MAX_REPLY_BYTES
+
+
+def _as_text(answer: answers.Json) -> str:
+    return orjson.dumps(answer).decode("utf-8")
 
 
 def _text(arguments: Arguments, key: str) -> str:
