@@ -98,19 +98,23 @@ async def bare(url: str, registry: bytes, first: int, last: int, blocks: int) ->
     return replies
 
 
+def read_from(rpc: Rpc, registry: bytes, first: int) -> ChainReader:
+    return ChainReader(
+        rpc,
+        registry=registry,
+        chain_id=31337,
+        start_block=first,
+        finality_depth=16,
+        poll_interval_s=0.25,
+        ring=[],
+    )
+
+
 async def read_only(url: str, registry: bytes, first: int, count: int) -> list[bytes]:
     """Our reader alone: logs, headers, decoding and the checks, with nothing stored."""
     log = LogHead()
     async with Rpc([url]) as rpc:
-        reader = ChainReader(
-            rpc,
-            registry=registry,
-            chain_id=31337,
-            start_block=first,
-            finality_depth=16,
-            poll_interval_s=0.25,
-            ring=[],
-        )
+        reader = read_from(rpc, registry, first)
         async with aclosing(reader.steps()) as steps:
             async for step in steps:
                 if isinstance(step, Blocks):
@@ -135,15 +139,7 @@ async def ours(url: str, registry: bytes, first: int, count: int) -> list[bytes]
                 done.set()
 
         async with Rpc([url]) as rpc:
-            reader = ChainReader(
-                rpc,
-                registry=registry,
-                chain_id=31337,
-                start_block=first,
-                finality_depth=16,
-                poll_interval_s=0.25,
-                ring=[],
-            )
+            reader = read_from(rpc, registry, first)
             walk = asyncio.create_task(
                 index(reader, store, chain_id=31337, committed=asyncio.Event(), report=report)
             )
