@@ -41,8 +41,8 @@ class Anvil:
 def find_anvil() -> Path:
     """The real binary, not npm's launcher, so that the child's pid is the chain's.
 
-    Looked for in `CAPDEX_ANVIL`, node_modules of this directory, its parents and the installation,
-    then on the PATH. Raises UsageError when there is none.
+    Looked for in `CAPDEX_ANVIL`, beside the installation, then on the PATH; never in the working
+    directory, which may be a stranger's. Raises UsageError when there is none.
     """
     named = os.environ.get("CAPDEX_ANVIL")
     if named:
@@ -50,10 +50,9 @@ def find_anvil() -> Path:
     system = _SYSTEMS.get(platform.system(), "linux")
     machine = _MACHINES.get(platform.machine(), "amd64")
     package = Path("node_modules/@foundry-rs") / f"anvil-{system}-{machine}" / "bin" / "anvil"
-    here = Path.cwd()
-    for root in (here, *here.parents, Path(__file__).resolve().parent.parent):
-        if (root / package).is_file():
-            return root / package
+    installed = Path(__file__).resolve().parent.parent / package
+    if installed.is_file():
+        return installed
     found = shutil.which("anvil")
     if found is None:
         raise UsageError(
