@@ -60,7 +60,7 @@ async def fill(rpc: Rpc, count: int, per_block: int) -> tuple[bytes, int]:
     """Deploy and publish; returns the contract's address and its block."""
     bytecode = json.loads((ROOT / "capdex/abi/CapabilityRegistry.json").read_text())["bytecode"]
     account = (await rpc.call("eth_accounts"))[0]
-    hash_ = await rpc.call("eth_sendTransaction", [{"from": account, "data": bytecode}])
+    hash_ = await rpc.call("eth_sendTransaction", [{"from": account, "data": bytecode + "00" * 64}])
     while not (receipt := await rpc.call("eth_getTransactionReceipt", [hash_])):
         pass
     await rpc.call("evm_setAutomine", [False])

@@ -40,6 +40,7 @@ class Code(StrEnum):
     VERSION_EXISTS = "VERSION_EXISTS"
     ALREADY_DONE = "ALREADY_DONE"
     NAME_TAKEN = "NAME_TAKEN"
+    NAME_RESERVED = "NAME_RESERVED"
     NOT_OWNER = "NOT_OWNER"
     NO_CONSENT = "NO_CONSENT"
     WRONG_PASSPHRASE = "WRONG_PASSPHRASE"  # noqa: S105 - a code, not a secret
@@ -48,6 +49,12 @@ class Code(StrEnum):
     WRONG_CHAIN = "WRONG_CHAIN"
     NO_CONTRACT = "NO_CONTRACT"
     REVERTED = "REVERTED"
+    STEP_TOO_SMALL = "STEP_TOO_SMALL"
+    SCHEMA_CHANGED = "SCHEMA_CHANGED"
+    FEE_OVER_CAP = "FEE_OVER_CAP"
+    SIGNER_REFUSED = "SIGNER_REFUSED"
+    SIGNER_UNAVAILABLE = "SIGNER_UNAVAILABLE"
+    BAD_PROOF = "BAD_PROOF"
     RPC_UNAVAILABLE = "RPC_UNAVAILABLE"
     IPFS_UNAVAILABLE = "IPFS_UNAVAILABLE"
     NODE_UNAVAILABLE = "NODE_UNAVAILABLE"
@@ -108,6 +115,23 @@ KINDS: dict[Code, Kind] = {
     ),
     Code.NO_CONTRACT: Kind("INVALID_INPUT", 400, 2, False, "no registry stands at the address"),
     Code.REVERTED: Kind("EXECUTION_FAILED", 409, 1, False, "the contract refused the transaction"),
+    Code.NAME_RESERVED: Kind(
+        "PERMISSION_DENIED", 403, 4, False, "nobody may claim this name, or one that looks like it"
+    ),
+    Code.STEP_TOO_SMALL: Kind(
+        "INVALID_INPUT", 409, 1, False, "the change owes a larger step of the version"
+    ),
+    Code.SCHEMA_CHANGED: Kind(
+        "INVALID_INPUT", 409, 1, False, "the schema changed incompatibly under an unchanged $id"
+    ),
+    Code.FEE_OVER_CAP: Kind("PERMISSION_DENIED", 403, 4, False, "the fee is over the cap"),
+    Code.SIGNER_REFUSED: Kind("PERMISSION_DENIED", 403, 4, False, "the external signer said no"),
+    Code.SIGNER_UNAVAILABLE: Kind(
+        "EXECUTION_FAILED", 503, 3, True, "the external signer does not answer"
+    ),
+    Code.BAD_PROOF: Kind(
+        "EXECUTION_FAILED", 422, 1, False, "a storage proof does not prove what was answered"
+    ),
     Code.RPC_UNAVAILABLE: Kind("EXECUTION_FAILED", 503, 3, True, "the chain endpoint is down"),
     Code.IPFS_UNAVAILABLE: Kind("EXECUTION_FAILED", 503, 3, True, "the IPFS endpoint is down"),
     Code.NODE_UNAVAILABLE: Kind("EXECUTION_FAILED", 503, 3, True, "the capdex node is down"),

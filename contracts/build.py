@@ -20,9 +20,10 @@ CONTRACTS = Path(__file__).resolve().parent
 REPOSITORY = CONTRACTS.parent
 FORGE = REPOSITORY / "node_modules" / ".bin" / "forge"
 
-# Always these two together: what else is compiled alongside could change via-IR output.
+# Always these together: what else is compiled alongside could change via-IR output.
 ARTIFACTS = {
     CONTRACTS / "src" / "CapabilityRegistry.sol": REPOSITORY / "capdex/abi/CapabilityRegistry.json",
+    CONTRACTS / "src" / "CapabilityVotes.sol": REPOSITORY / "capdex/abi/CapabilityVotes.json",
     CONTRACTS / "test" / "LaxRegistry.sol": REPOSITORY / "tests/contracts/LaxRegistry.json",
 }
 

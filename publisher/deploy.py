@@ -49,7 +49,7 @@ async def deploy(
         if known.chain_id == chain.chain_id and await chain.code(known.registry):
             return known, False
     priced = await chain.price(
-        account.address, None, artifact()["bytecode"], fee_cap_wei=fee_cap_wei
+        account.address, None, creation_code(), fee_cap_wei=fee_cap_wei
     )
     sent = await chain.send(account, priced)
     mined = await chain.wait(sent.tx_hash, timeout_s=timeout_s)
@@ -70,6 +70,12 @@ async def deploy(
     )
     write_atomically(path, (json.dumps(asdict(deployment), indent=2) + "\n").encode("utf-8"))
     return deployment, True
+
+
+def creation_code(min_commitment_age_s: int = 0, max_commitment_age_s: int = 0) -> str:
+    """The 0x hex that creates a registry; a minimum age of zero claims names at once (P12)."""
+    arguments = (age.to_bytes(32, "big").hex() for age in (min_commitment_age_s, max_commitment_age_s))
+    return str(artifact()["bytecode"]) + "".join(arguments)
 
 
 def read_deployment(path: Path) -> Deployment:

@@ -34,7 +34,7 @@ def explain(data: object, words: str = "") -> CapdexError:
     match name:
         case "NameTaken":
             return name_taken(values["name"], values["takenBy"])
-        case "NotOwner":
+        case "NotOwner" | "NotMaintainer":
             return not_owner(values["name"], values["caller"])
         case "VersionAlreadyPublished":
             return version_exists(values["name"], values["semver"])

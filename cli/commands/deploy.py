@@ -54,9 +54,8 @@ async def _deploy(
     passphrase_file: Path | None,
 ) -> None:
     from publisher.chain import Chain, ether
-    from publisher.deploy import deploy
+    from publisher.deploy import creation_code, deploy
     from publisher.keys import read_address
-    from publisher.reverts import artifact
 
     network = app.settings.need_network("rpc_url", "chain_id")
     sender = read_address(keystore_path(app, keystore))
@@ -64,7 +63,7 @@ async def _deploy(
     async with Chain.connect(network.rpc_url, network.chain, state_dir=places().state) as chain:
         app.output.say(f"  registry on {safe(network.name)} ({network.chain}) as {sender}")
         if dry_run:
-            priced = await chain.price(sender, None, artifact()["bytecode"], fee_cap_wei=cap)
+            priced = await chain.price(sender, None, creation_code(), fee_cap_wei=cap)
             cost = f"{ether(priced.expected_fee_wei)} (cap {ether(cap)})"
             app.output.step("plan", "dry run", f"would cost {cost}; nothing was sent")
             app.output.result("deployment-plan", priced.to_json(), human=list)

@@ -1,37 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {RegistryStorage} from "./RegistryStorage.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
+
+import {NameOwnership} from "./NameOwnership.sol";
 import {ICapabilityRegistry} from "./interfaces/ICapabilityRegistry.sol";
 import {EventLog} from "./libraries/EventLog.sol";
-import {Names} from "./libraries/Names.sol";
 import {RawCid} from "./libraries/RawCid.sol";
 import {ReleaseWord, ReleaseWords} from "./libraries/ReleaseWord.sol";
 import {SemVer} from "./libraries/SemVer.sol";
 
 /// @title CapabilityRegistry
-/// @notice See `ICapabilityRegistry` for what it does and `RegistryStorage` for what it keeps.
-contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
+/// @notice See `ICapabilityRegistry` for what it does, `RegistryStorage` for what it keeps, and `NameOwnership` for
+/// the half of it that is about names.
+contract CapabilityRegistry is NameOwnership, EIP712 {
     using EventLog for EventLog.Log;
 
-    /// @dev Room for a sentence or two; the reason lives in the log, not in storage.
-    uint256 private constant MAX_REASON_BYTES = 500;
+    bytes32 private constant PUBLICATION_TYPEHASH = keccak256(
+        "Publication(string name,string semver,string cid,bytes32 sha256,bytes32 secret,address publisher,uint256 nonce,uint256 deadline)"
+    );
 
     string private constant URI_PREFIX = "did:nuwa:cap:";
 
-    // ------------------------------------------------------------------------------------------ publishing, yanking
+    /// @param minCommitmentAge How old a commitment has to be, in seconds; zero lets names be claimed without one.
+    /// @param maxCommitmentAge How old a commitment may be, in seconds.
+    constructor(uint256 minCommitmentAge, uint256 maxCommitmentAge)
+        NameOwnership(minCommitmentAge, maxCommitmentAge)
+        EIP712("capdex", "1")
+    {}
+
+    // ------------------------------------------------------------------------------------------ publishing
 
     /// @inheritdoc ICapabilityRegistry
     function publish(string calldata name, string calldata semver, string calldata cid, bytes32 sha256)
         external
     {
+        _publish(name, semver, cid, sha256, 0, msg.sender);
+    }
+
+    /// @inheritdoc ICapabilityRegistry
+    function claimAndPublish(
+        string calldata name,
+        string calldata semver,
+        string calldata cid,
+        bytes32 sha256,
+        bytes32 secret
+    ) external {
+        _publish(name, semver, cid, sha256, secret, msg.sender);
+    }
+
+    /// @inheritdoc ICapabilityRegistry
+    function publishBatch(Publication[] calldata publications) external {
+        for (uint256 i; i < publications.length; ++i) {
+            Publication calldata one = publications[i];
+            _publish(one.name, one.semver, one.cid, one.sha256, one.secret, msg.sender);
+        }
+    }
+
+    /// @inheritdoc ICapabilityRegistry
+    function publishWithSignature(
+        Publication calldata publication,
+        address publisher,
+        uint256 deadline,
+        bytes calldata signature
+    ) external {
+        if (block.timestamp > deadline) revert SignatureExpired(deadline);
+        uint256 nonce = _nonces[publisher]++; // before a contract is asked, so that it cannot use it twice
+        bytes32 digest = _hashTypedDataV4(
+            keccak256(
+                abi.encode(
+                    PUBLICATION_TYPEHASH,
+                    keccak256(bytes(publication.name)),
+                    keccak256(bytes(publication.semver)),
+                    keccak256(bytes(publication.cid)),
+                    publication.sha256,
+                    publication.secret,
+                    publisher,
+                    nonce,
+                    deadline
+                )
+            )
+        );
+        if (!SignatureChecker.isValidSignatureNowCalldata(publisher, digest, signature)) {
+            revert InvalidSignature(publisher, nonce);
+        }
+        _log.append(
+            Sponsored.selector,
+            keccak256(bytes(publication.name)),
+            publisher,
+            abi.encode(_log.next(), publication.name, msg.sender, nonce)
+        );
+        _publish(
+            publication.name,
+            publication.semver,
+            publication.cid,
+            publication.sha256,
+            publication.secret,
+            publisher
+        );
+    }
+
+    function _publish(
+        string calldata name,
+        string calldata semver,
+        string calldata cid,
+        bytes32 sha256,
+        bytes32 secret,
+        address publisher
+    ) private {
         bytes32 nameId = keccak256(bytes(name));
         NameRecord memory record = _names[nameId];
-        if (record.owner == address(0)) {
-            _claim(name);
-            record.owner = msg.sender;
-        } else if (record.owner != msg.sender) {
-            revert NotOwner(name, msg.sender);
+        if (_isClaimed(record)) {
+            _checkMaintainer(nameId, name, record, publisher);
+        } else {
+            _claim(nameId, name, publisher, secret);
+            record.owner = publisher;
         }
         if (!SemVer.isValid(semver)) revert InvalidSemVer(semver);
         if (sha256 == 0) revert ZeroDigest();
@@ -50,18 +134,19 @@ contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
         _log.append(
             Published.selector,
             nameId,
-            msg.sender,
+            publisher,
             abi.encode(_log.next(), _capUri(name, semver), semver, cid, sha256)
         );
     }
+
+    // ------------------------------------------------------------------------------------------ life cycle
 
     /// @inheritdoc ICapabilityRegistry
     function yank(string calldata name, string calldata semver, uint256 index, string calldata reason)
         external
     {
         if (bytes(reason).length > MAX_REASON_BYTES) revert ReasonTooLong(bytes(reason).length);
-        bytes32 nameId = keccak256(bytes(name));
-        ReleaseWord word = _ownRelease(nameId, name, semver, index);
+        (bytes32 nameId, ReleaseWord word) = _ownRelease(name, semver, index);
         if (word.has(ReleaseWords.YANKED)) revert AlreadyYanked(name, semver);
 
         _releases[nameId][index] = word.flip(ReleaseWords.YANKED);
@@ -70,12 +155,32 @@ contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
 
     /// @inheritdoc ICapabilityRegistry
     function unyank(string calldata name, string calldata semver, uint256 index) external {
-        bytes32 nameId = keccak256(bytes(name));
-        ReleaseWord word = _ownRelease(nameId, name, semver, index);
+        (bytes32 nameId, ReleaseWord word) = _ownRelease(name, semver, index);
         if (!word.has(ReleaseWords.YANKED)) revert NotYanked(name, semver);
 
         _releases[nameId][index] = word.flip(ReleaseWords.YANKED);
         _log.append(Unyanked.selector, nameId, msg.sender, abi.encode(_log.next(), name, semver));
+    }
+
+    /// @inheritdoc ICapabilityRegistry
+    function deprecate(string calldata name, string calldata semver, uint256 index, string calldata message)
+        external
+    {
+        if (bytes(message).length > MAX_REASON_BYTES) revert ReasonTooLong(bytes(message).length);
+        (bytes32 nameId, ReleaseWord word) = _ownRelease(name, semver, index);
+        if (word.has(ReleaseWords.DEPRECATED)) revert AlreadyDeprecated(name, semver);
+
+        _releases[nameId][index] = word.flip(ReleaseWords.DEPRECATED);
+        _log.append(Deprecated.selector, nameId, msg.sender, abi.encode(_log.next(), name, semver, message));
+    }
+
+    /// @inheritdoc ICapabilityRegistry
+    function undeprecate(string calldata name, string calldata semver, uint256 index) external {
+        (bytes32 nameId, ReleaseWord word) = _ownRelease(name, semver, index);
+        if (!word.has(ReleaseWords.DEPRECATED)) revert NotDeprecated(name, semver);
+
+        _releases[nameId][index] = word.flip(ReleaseWords.DEPRECATED);
+        _log.append(Undeprecated.selector, nameId, msg.sender, abi.encode(_log.next(), name, semver));
     }
 
     // ------------------------------------------------------------------------------------------ views
@@ -117,13 +222,8 @@ contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
     }
 
     /// @inheritdoc ICapabilityRegistry
-    function ownerOf(string calldata name) external view returns (address) {
-        return _names[keccak256(bytes(name))].owner;
-    }
-
-    /// @inheritdoc ICapabilityRegistry
-    function nameOfSkeleton(string calldata skeleton) external view returns (string memory) {
-        return _nameOfSkeleton[keccak256(bytes(skeleton))];
+    function nonces(address publisher) external view returns (uint256) {
+        return _nonces[publisher];
     }
 
     /// @inheritdoc ICapabilityRegistry
@@ -133,24 +233,16 @@ contract CapabilityRegistry is ICapabilityRegistry, RegistryStorage {
 
     // ------------------------------------------------------------------------------------------ inside
 
-    /// @dev Checks that `name` may exist beside the names there are, and gives it its skeleton. Grammar is looked at
-    /// here only: a name that has an owner has passed.
-    function _claim(string calldata name) private {
-        bytes32 skeletonId = keccak256(bytes(Names.skeletonOf(name)));
-        string memory takenBy = _nameOfSkeleton[skeletonId];
-        if (bytes(takenBy).length != 0) revert NameTaken(name, takenBy);
-        _nameOfSkeleton[skeletonId] = name;
-    }
-
-    /// @dev The word of the release that `name`, `semver` and `index` agree on, if it is the caller's.
-    function _ownRelease(bytes32 nameId, string calldata name, string calldata semver, uint256 index)
+    /// @dev The release that `name`, `semver` and `index` agree on, if the caller may change it.
+    function _ownRelease(string calldata name, string calldata semver, uint256 index)
         private
         view
-        returns (ReleaseWord word)
+        returns (bytes32 nameId, ReleaseWord word)
     {
+        nameId = keccak256(bytes(name));
         word = _releases[nameId][index];
         if (!_isAt(nameId, semver, index, word)) revert NoSuchRelease(name, semver);
-        if (_names[nameId].owner != msg.sender) revert NotOwner(name, msg.sender);
+        _checkMaintainer(nameId, name, _names[nameId], msg.sender);
     }
 
     /// @dev Whether `word`, the one at `index`, is of the release `semver`.

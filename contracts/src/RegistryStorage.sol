@@ -19,12 +19,16 @@ import {ReleaseWord} from "./libraries/ReleaseWord.sol";
 /// | digest of a release, zero when there is none | `k(semverId, k(nameId, 3))` |
 /// | flags and version of the release at an index | `k(index, k(nameId, 4))` |
 /// | version longer than 30 bytes at an index | `k(index, k(nameId, 5))`, a Solidity string |
+/// | one, if an account is a maintainer | `k(account, k(epoch, k(nameId, 6)))` |
+/// | who may accept a name on offer | `k(nameId, 7)` |
+/// | time of a commitment | `k(commitment, 8)` |
+/// | next nonce of a publisher's signatures | `k(account, 9)` |
 abstract contract RegistryStorage {
     /// @notice One word: `flags (4 bytes) ‖ epoch (4) ‖ releaseCount (4) ‖ owner (20)`, most significant first.
-    /// @param owner Who may publish and yank; zero when the name is unclaimed.
+    /// @param owner Who owns the name; zero when it is unclaimed, and when it is renounced.
     /// @param releaseCount How many releases there are; their indices are 0 to `releaseCount - 1`.
     /// @param epoch How often the name has changed hands. What an owner grants is keyed by it, and so ends with it.
-    /// @param flags Marks on the name itself, none so far.
+    /// @param flags Marks on the name itself: bit 0, deprecated.
     struct NameRecord {
         address owner;
         uint32 releaseCount;
@@ -49,4 +53,17 @@ abstract contract RegistryStorage {
 
     /// @dev Slot 5, by name id and index; empty when the version fits into its release word.
     mapping(bytes32 nameId => mapping(uint256 index => string semver)) internal _longSemVers;
+
+    /// @dev Slot 6, by name id, epoch and account.
+    mapping(bytes32 nameId => mapping(uint256 epoch => mapping(address account => bool))) internal
+        _maintainers;
+
+    /// @dev Slot 7, by name id. Never the owner; zero when the name is not on offer.
+    mapping(bytes32 nameId => address recipient) internal _pendingOwners;
+
+    /// @dev Slot 8. Never cleared: what the logs say of a commitment stays true.
+    mapping(bytes32 commitment => uint256 madeAt) internal _commitments;
+
+    /// @dev Slot 9.
+    mapping(address publisher => uint256 nonce) internal _nonces;
 }

@@ -16,7 +16,7 @@ contract CapabilityRegistryTest is Test {
     string private constant SEMVER_30 = "1.0.0-abcdefghijklmnopqrstuvwx";
     string private constant SEMVER_31 = "1.0.0-abcdefghijklmnopqrstuvwxy";
 
-    CapabilityRegistry private registry = new CapabilityRegistry();
+    CapabilityRegistry private registry = new CapabilityRegistry(0, 0);
 
     // ------------------------------------------------------------------------------------------ publish
 
@@ -76,14 +76,14 @@ contract CapabilityRegistryTest is Test {
 
     function test_RevertIf_NameBelongsToAnother() public {
         _publish(ALICE, "note", "1.0.0", DIGEST);
-        vm.expectRevert(abi.encodeWithSelector(ICapabilityRegistry.NotOwner.selector, "note", BOB));
+        vm.expectRevert(abi.encodeWithSelector(ICapabilityRegistry.NotMaintainer.selector, "note", BOB));
         _publish(BOB, "note", "2.0.0", DIGEST);
     }
 
     function test_RevertIf_NameLooksLikeAnother() public {
         string memory json = vectors("names.json");
         for (uint256 i; hasCase(json, "lookalikes", i); ++i) {
-            registry = new CapabilityRegistry();
+            registry = new CapabilityRegistry(0, 0);
             string memory takenBy = field(json, "lookalikes", i, "taken_by");
             string memory name = field(json, "lookalikes", i, "name");
             _publish(ALICE, takenBy, "1.0.0", DIGEST);
@@ -179,7 +179,8 @@ contract CapabilityRegistryTest is Test {
 
     function test_RevertIf_AnotherYanksOrUnyanks() public {
         _publish(ALICE, "note", "1.0.0", DIGEST);
-        bytes memory notOwner = abi.encodeWithSelector(ICapabilityRegistry.NotOwner.selector, "note", BOB);
+        bytes memory notOwner =
+            abi.encodeWithSelector(ICapabilityRegistry.NotMaintainer.selector, "note", BOB);
         vm.expectRevert(notOwner);
         vm.prank(BOB);
         registry.yank("note", "1.0.0", 0, "");

@@ -135,7 +135,7 @@ contract InvariantsTest is Test {
     CapabilityRegistry private registry;
 
     function setUp() public {
-        registry = new CapabilityRegistry();
+        registry = new CapabilityRegistry(0, 0);
         people = new People(registry);
     }
 

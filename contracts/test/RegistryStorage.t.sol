@@ -11,7 +11,7 @@ contract RegistryStorageTest is Test {
     string private constant SEMVER_30 = "1.0.0-abcdefghijklmnopqrstuvwx";
     string private constant SEMVER_31 = "1.0.0-abcdefghijklmnopqrstuvwxy";
 
-    CapabilityRegistry private registry = new CapabilityRegistry();
+    CapabilityRegistry private registry = new CapabilityRegistry(0, 0);
 
     function test_Slot0HoldsHeadAndCountOfTheLog() public {
         assertEq(_load(0), 0, "before");

@@ -15,9 +15,9 @@ def read_artifact(path: str) -> dict[str, Any]:
     return artifact
 
 
-def deploy(w3: Web3, artifact: dict[str, Any]) -> Contract:
+def deploy(w3: Web3, artifact: dict[str, Any], *arguments: int) -> Contract:
     factory = w3.eth.contract(abi=artifact["abi"], bytecode=artifact["bytecode"])
-    sent = factory.constructor().transact({"from": w3.eth.accounts[0]})
+    sent = factory.constructor(*arguments).transact({"from": w3.eth.accounts[0]})
     receipt = w3.eth.wait_for_transaction_receipt(sent)
     return w3.eth.contract(address=receipt["contractAddress"], abi=artifact["abi"])
 
@@ -30,7 +30,7 @@ def w3() -> Web3:
 
 @pytest.fixture
 def registry(w3: Web3) -> Contract:
-    return deploy(w3, read_artifact("capdex/abi/CapabilityRegistry.json"))
+    return deploy(w3, read_artifact("capdex/abi/CapabilityRegistry.json"), 0, 0)
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_whoever_publishes_first_owns_the_name(registry: Contract) -> None:
     publish(registry, by=1)
     assert registry.functions.ownerOf("note").call() == account(registry, 1)
     again = registry.functions.publish("note", "1.0.1", raw_cid(DIGEST), DIGEST)
-    assert_reverts(registry, again, "NotOwner", "note", account(registry, 2).lower(), by=2)
+    assert_reverts(registry, again, "NotMaintainer", "note", account(registry, 2).lower(), by=2)
 
 
 def test_a_name_that_looks_like_another_is_refused_and_the_other_is_named(
@@ -185,7 +185,7 @@ def test_a_yank_that_would_change_nothing_is_refused(registry: Contract) -> None
 def test_only_the_owner_yanks(registry: Contract) -> None:
     publish(registry)
     call = registry.functions.yank("note", "1.0.0", 0, "")
-    assert_reverts(registry, call, "NotOwner", "note", account(registry, 1).lower(), by=1)
+    assert_reverts(registry, call, "NotMaintainer", "note", account(registry, 1).lower(), by=1)
 
 
 def test_a_yank_never_reaches_another_release_than_the_one_it_names(registry: Contract) -> None:

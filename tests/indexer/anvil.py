@@ -28,7 +28,7 @@ class Registry:
     async def deploy(self) -> None:
         bytecode = json.loads(ARTIFACT.read_text())["bytecode"]
         self._account = (await self._rpc.call("eth_accounts"))[0]
-        receipt = await self._sent({"data": bytecode})
+        receipt = await self._sent({"data": bytecode + "00" * 64})
         self.address = bytes.fromhex(receipt["contractAddress"][2:])
         self.start_block = int(receipt["blockNumber"], 16)
 
