@@ -26,13 +26,19 @@ __all__ = ["Network", "NodeSettings", "Settings", "UpSettings", "live_up", "load
 PROJECT_FILE: Final = "capdex.toml"
 UP_NETWORK: Final = "local"
 NETWORK_KEYS: Final = tuple(f.name.replace("_", "-") for f in fields(Network) if f.name != "name")
-OWN: Final = ("keystore", "author-key", "passphrase-file", "fee-cap")  # never from a project's file
-NUMBERS: Final = ("chain-id", "start-block")
+OWN: Final = (  # never from a project's file
+    *("keystore", "author-key", "passphrase-file"),
+    *("signer", "signer-address", "fee-cap"),
+)
+NUMBERS: Final = ("chain-id", "start-block", "confirmations")
 ENVIRONMENT: Final = {
     **{f"CAPDEX_{key.upper().replace('-', '_')}": key for key in (*NETWORK_KEYS, *OWN)},
     "CAPDEX_NETWORK": "network",
 }
-ELSEWHERE: Final = ("HOME", "PASSPHRASE", "DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT")
+ELSEWHERE: Final = (
+    *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL"),
+    *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT"),
+)
 
 
 @dataclass(slots=True)
@@ -101,6 +107,8 @@ def _settle(layers: list[_Layer], up: tuple[Path, dict[str, Any]] | None) -> Set
         keystore=_path("keystore", values, folders),
         author_key=_path("author-key", values, folders),
         passphrase_file=_path("passphrase-file", values, folders),
+        signer=values.get("signer", ""),
+        signer_address=values.get("signer-address", ""),
         fee_cap_wei=_wei(values["fee-cap"]) if "fee-cap" in values else DEFAULT_FEE_CAP_WEI,
         up=up[0] if from_up and up else None,
         origins=origins,
@@ -129,6 +137,7 @@ def _network(name: str, values: Mapping[str, str]) -> Network:
         name,
         chain_id=_number("chain-id", values["chain-id"]) if "chain-id" in values else None,
         start_block=_number("start-block", values.get("start-block", "0")),
+        confirmations=_number("confirmations", values.get("confirmations", "1")),
         **{
             key.replace("-", "_"): values[key].rstrip("/") if "url" in key else values[key]
             for key in NETWORK_KEYS

@@ -27,6 +27,9 @@ class Network:
     mcp_url: str = ""
     gateway_url: str = ""
     ipfs: str = ""
+    votes: str = ""  # the CapabilityVotes of this registry
+    trust_rpc_url: str = ""  # another endpoint, whose block hashes proofs are checked against
+    confirmations: int = 1  # blocks that must hold a transaction before it counts as done
 
     def require(self, *fields: str) -> Network:
         """This network if each of `fields` is set, else UsageError naming how to set it."""
@@ -56,6 +59,8 @@ class Settings:
     keystore: Path | None = None
     author_key: Path | None = None
     passphrase_file: Path | None = None
+    signer: str = ""  # an http(s) URL or a command that signs instead of a key file
+    signer_address: str = ""  # the account that the signer is asked to sign for
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
     up: Path | None = None  # the live .capdex/up.json whose network this is
     origins: Mapping[str, str] = field(default_factory=dict)

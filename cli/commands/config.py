@@ -21,6 +21,7 @@ def config_command(app: App) -> None:
     for key in ("keystore", "author-key", "passphrase-file"):
         path = getattr(settings, key.replace("-", "_"))
         found[key] = None if path is None else str(path)
+    found["signer"], found["signer-address"] = settings.signer, settings.signer_address
     found["fee-cap"] = f"{settings.fee_cap_wei / 10**18:f}".rstrip("0").rstrip(".")
     values = [
         {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, UsageError
-from cli.config import load
+from cli.config import OWN, load
 from cli.settings import Network
 
 SEPOLIA = 'default-network = "sepolia"\n[networks.sepolia]\nchain-id = 11155111\n'
@@ -104,7 +104,7 @@ def test_a_projects_file_is_not_looked_for_above_its_repository(
     assert load(cwd=project).network is None
 
 
-@pytest.mark.parametrize("key", ["keystore", "author-key", "passphrase-file", "fee-cap"])
+@pytest.mark.parametrize("key", OWN)
 @pytest.mark.parametrize("table", ["", "[networks.sepolia]\n"])
 def test_a_projects_file_may_choose_neither_keys_nor_money(
     project: Path, key: str, table: str
