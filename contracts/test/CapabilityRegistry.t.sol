@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {CapabilityRegistry} from "../src/CapabilityRegistry.sol";
 import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
 import {Reference} from "./Reference.sol";
 import {Test, Vm} from "./Test.sol";
@@ -16,7 +15,7 @@ contract CapabilityRegistryTest is Test {
     string private constant SEMVER_30 = "1.0.0-abcdefghijklmnopqrstuvwx";
     string private constant SEMVER_31 = "1.0.0-abcdefghijklmnopqrstuvwxy";
 
-    CapabilityRegistry private registry = new CapabilityRegistry(0, 0);
+    ICapabilityRegistry private registry = newRegistry(0, 0);
 
     // ------------------------------------------------------------------------------------------ publish
 
@@ -83,7 +82,7 @@ contract CapabilityRegistryTest is Test {
     function test_RevertIf_NameLooksLikeAnother() public {
         string memory json = vectors("names.json");
         for (uint256 i; hasCase(json, "lookalikes", i); ++i) {
-            registry = new CapabilityRegistry(0, 0);
+            registry = newRegistry(0, 0);
             string memory takenBy = field(json, "lookalikes", i, "taken_by");
             string memory name = field(json, "lookalikes", i, "name");
             _publish(ALICE, takenBy, "1.0.0", DIGEST);

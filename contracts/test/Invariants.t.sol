@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {CapabilityRegistry} from "../src/CapabilityRegistry.sol";
 import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
 import {Reference} from "./Reference.sol";
 import {Test, Vm} from "./Test.sol";
@@ -15,7 +14,7 @@ contract People is Test {
         bool yanked;
     }
 
-    CapabilityRegistry public immutable registry;
+    ICapabilityRegistry public immutable registry;
 
     string[] public names = ["note", "n0te", "memo", "weather-reporter"];
     string[] private _semvers =
@@ -28,7 +27,7 @@ contract People is Test {
     /// @dev The head and the count, folded from the logs alone.
     bytes32 public logWord;
 
-    constructor(CapabilityRegistry registry_) {
+    constructor(ICapabilityRegistry registry_) {
         registry = registry_;
     }
 
@@ -132,10 +131,10 @@ contract People is Test {
 
 contract InvariantsTest is Test {
     People private people;
-    CapabilityRegistry private registry;
+    ICapabilityRegistry private registry;
 
     function setUp() public {
-        registry = new CapabilityRegistry(0, 0);
+        registry = newRegistry(0, 0);
         people = new People(registry);
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {CapabilityRegistry} from "../src/CapabilityRegistry.sol";
+import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
 import {Reference} from "./Reference.sol";
 import {Test} from "./Test.sol";
 
@@ -11,7 +11,7 @@ contract RegistryStorageTest is Test {
     string private constant SEMVER_30 = "1.0.0-abcdefghijklmnopqrstuvwx";
     string private constant SEMVER_31 = "1.0.0-abcdefghijklmnopqrstuvwxy";
 
-    CapabilityRegistry private registry = new CapabilityRegistry(0, 0);
+    ICapabilityRegistry private registry = newRegistry(0, 0);
 
     function test_Slot0HoldsHeadAndCountOfTheLog() public {
         assertEq(_load(0), 0, "before");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
+import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
+
 /// @notice The cheatcodes of forge that the tests use.
 interface Vm {
     struct Log {
@@ -16,6 +18,7 @@ interface Vm {
     function expectEmit(address emitter) external;
     function recordLogs() external;
     function getRecordedLogs() external returns (Log[] memory);
+    function deployCode(string calldata artifact, bytes calldata constructorArguments) external returns (address);
     function load(address account, bytes32 slot) external view returns (bytes32);
     function snapshotGasLastCall(string calldata group, string calldata name) external returns (uint256);
     function readFile(string calldata path) external view returns (string memory);
@@ -51,6 +54,15 @@ abstract contract Test {
 
     function assertEq(address left, address right, string memory what) internal pure {
         assertEq(uint256(uint160(left)), uint256(uint160(right)), what);
+    }
+
+    /// @notice Deploys a registry from its artifact, so that no test carries its code inside its own.
+    function newRegistry(uint256 minCommitmentAge, uint256 maxCommitmentAge)
+        internal
+        returns (ICapabilityRegistry)
+    {
+        bytes memory arguments = abi.encode(minCommitmentAge, maxCommitmentAge);
+        return ICapabilityRegistry(vm.deployCode("CapabilityRegistry.sol:CapabilityRegistry", arguments));
     }
 
     /// @notice Returns a file of vectors that Python reads too.
