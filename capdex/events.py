@@ -1,43 +1,58 @@
-"""Registry events: raw logs in, typed events out, and the log head that leaves none out (P13).
+"""The events of a registry and of its votes: raw logs in, typed events out (P11–P13).
 
-Decoding is bounds-checked slicing of ABI data, not a library call: one undecodable log must not
-cost the range it came in, and a backfill decodes tens of thousands a second (docs/benchmarks.md).
+Every event says its `sequence` (from 1, over all events of its contract), the 32-byte id and the
+text of the `name` it is about, and `by` which account it happened (EIP-55); `position` is its place
+on chain. Nothing here has been judged: `capdex.ledger` knows what can follow what.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
+from capdex.abidata import (
+    MAX_STRING_BYTES,
+    account,
+    address,
+    checksum_address,
+    signed,
+    string,
+    unsigned,
+    word,
+    words,
+)
 from capdex.errors import InvalidInput
 from capdex.keccak import keccak
+from capdex.logs import LogHead, LogPosition, RawLog
 
-MAX_STRING_BYTES = 4096  # far over every P1–P3 limit; a longer one is hostile
-
-PUBLISHED: Final = keccak(b"Published(bytes32,address,uint64,string,string,string,bytes32)")
-YANKED: Final = keccak(b"Yanked(bytes32,address,uint64,string,string,string)")
-UNYANKED: Final = keccak(b"Unyanked(bytes32,address,uint64,string,string)")
-
-
-@dataclass(frozen=True, slots=True)
-class LogPosition:
-    """Where a log stands: block (number, 32-byte hash), 32-byte transaction hash, log index."""
-
-    block_number: int
-    block_hash: bytes
-    tx_hash: bytes
-    log_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class RawLog:
-    """A log as the chain gives it: 20-byte address, 32-byte topics, data."""
-
-    address: bytes
-    topics: tuple[bytes, ...]
-    data: bytes
-    position: LogPosition
+__all__ = [
+    "MAX_STRING_BYTES",
+    "PUBLISHED",
+    "TOPICS",
+    "UNYANKED",
+    "YANKED",
+    "Announcement",
+    "Claimed",
+    "Committed",
+    "DeprecationChanged",
+    "Event",
+    "LogHead",
+    "LogPosition",
+    "MaintainerChanged",
+    "NameDeprecationChanged",
+    "Published",
+    "RawLog",
+    "Renounced",
+    "Sponsored",
+    "TransferCancelled",
+    "TransferOffered",
+    "Transferred",
+    "Voted",
+    "YankChanged",
+    "checksum_address",
+    "decode",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +72,7 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A release was announced."""
+    """A release was announced; the first of a name also claims it."""
 
     sequence: int
     name_id: bytes
@@ -79,79 +94,234 @@ class YankChanged:
     position: LogPosition
 
 
-Event = Published | YankChanged
+@dataclass(frozen=True, slots=True)
+class DeprecationChanged:
+    """A release was deprecated (with a message) or un-deprecated."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    semver: str
+    deprecated: bool
+    message: str
+    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
-class LogHead:
-    """The contract's log slot: a 24-byte running hash and the number of events folded into it."""
+class NameDeprecationChanged:
+    """A name was deprecated as a whole or un-deprecated; `replaced_by` may be empty."""
 
-    head: bytes = bytes(24)
-    count: int = 0
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    deprecated: bool
+    message: str
+    replaced_by: str
+    position: LogPosition
 
-    def fold(self, log: RawLog) -> LogHead:
-        """The head after one more log: keccak(slot ‖ keccak(topics ‖ keccak(data)))."""
-        entry = keccak(b"".join(log.topics) + keccak(log.data))
-        return LogHead(keccak(self.word + entry)[:24], self.count + 1)
 
-    @property
-    def word(self) -> bytes:
-        """The 32-byte storage word: head, then the count as uint64."""
-        return self.head + self.count.to_bytes(8, "big")
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A name was claimed without a release: it is owned `by` this account now."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainerChanged:
+    """An account became a maintainer, or is one no longer."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    account: str
+    maintains: bool
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class TransferOffered:
+    """The owner offered the name; an earlier offer is void."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    recipient: str
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class TransferCancelled:
+    """The owner took the offer back."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class Transferred:
+    """The offer was accepted: the name is owned `by` this account now."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    former_owner: str
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class Renounced:
+    """The owner gave the name up for good."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class Sponsored:
+    """What `by` signed with `nonce` is published next, sent and paid for by `sender`."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    sender: str
+    nonce: int
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A 32-byte commitment was made to some name, at `made_at` (block time, seconds)."""
+
+    sequence: int
+    commitment: bytes
+    by: str
+    made_at: int
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class Voted:
+    """A vote of the contract beside the registry: 1, -1 or (taken back) 0, with its weight."""
+
+    sequence: int
+    name_id: bytes
+    by: str
+    name: str
+    vote: int
+    weight: int
+    position: LogPosition
+
+
+Event = (
+    Published
+    | YankChanged
+    | DeprecationChanged
+    | NameDeprecationChanged
+    | Claimed
+    | MaintainerChanged
+    | TransferOffered
+    | TransferCancelled
+    | Transferred
+    | Renounced
+    | Sponsored
+    | Committed
+    | Voted
+)
+
+# What every event begins with: its sequence, the topic after the first, and its account.
+_Head = tuple[int, bytes, str]
+_Reader = Callable[[_Head, bytes, LogPosition], Event]
+
+_HEAD = "(bytes32,address,uint64"  # the same in every signature; `bytes32` and `address` are topics
+PUBLISHED: Final = keccak(f"Published{_HEAD},string,string,string,bytes32)".encode())
+
+# By what follows the head; slot 0 of the data is the sequence.
+_READERS: Final[dict[str, _Reader]] = {
+    f"Yanked{_HEAD},string,string,string)": lambda head, data, at: YankChanged(
+        *head, string(data, 1), string(data, 2), True, words(data, 3), at
+    ),
+    f"Unyanked{_HEAD},string,string)": lambda head, data, at: YankChanged(
+        *head, string(data, 1), string(data, 2), False, "", at
+    ),
+    f"Deprecated{_HEAD},string,string,string)": lambda head, data, at: DeprecationChanged(
+        *head, string(data, 1), string(data, 2), True, words(data, 3), at
+    ),
+    f"Undeprecated{_HEAD},string,string)": lambda head, data, at: DeprecationChanged(
+        *head, string(data, 1), string(data, 2), False, "", at
+    ),
+    f"NameDeprecated{_HEAD},string,string,string)": lambda head, data, at: NameDeprecationChanged(
+        *head, string(data, 1), True, words(data, 2), string(data, 3), at
+    ),
+    f"NameUndeprecated{_HEAD},string)": lambda head, data, at: NameDeprecationChanged(
+        *head, string(data, 1), False, "", "", at
+    ),
+    f"Claimed{_HEAD},string)": lambda head, data, at: Claimed(*head, string(data, 1), at),
+    f"MaintainerAdded{_HEAD},string,address)": lambda head, data, at: MaintainerChanged(
+        *head, string(data, 1), address(data, 2), True, at
+    ),
+    f"MaintainerRemoved{_HEAD},string,address)": lambda head, data, at: MaintainerChanged(
+        *head, string(data, 1), address(data, 2), False, at
+    ),
+    f"TransferOffered{_HEAD},string,address)": lambda head, data, at: TransferOffered(
+        *head, string(data, 1), address(data, 2), at
+    ),
+    f"TransferCancelled{_HEAD},string)": lambda head, data, at: TransferCancelled(
+        *head, string(data, 1), at
+    ),
+    f"Transferred{_HEAD},string,address)": lambda head, data, at: Transferred(
+        *head, string(data, 1), address(data, 2), at
+    ),
+    f"Renounced{_HEAD},string)": lambda head, data, at: Renounced(*head, string(data, 1), at),
+    f"Sponsored{_HEAD},string,address,uint256)": lambda head, data, at: Sponsored(
+        *head, string(data, 1), address(data, 2), unsigned(data, 3, 256), at
+    ),
+    f"Committed{_HEAD},uint64)": lambda head, data, at: Committed(*head, unsigned(data, 1, 64), at),
+    f"Voted{_HEAD},string,int8,uint256)": lambda head, data, at: Voted(
+        *head, string(data, 1), signed(data, 2, 8), unsigned(data, 3, 256), at
+    ),
+}
+_BY_TOPIC: Final = {keccak(signature.encode()): read for signature, read in _READERS.items()}
+
+# Topic 0 by the name of the event.
+TOPICS: Final = {"Published": PUBLISHED} | {
+    x.partition("(")[0]: keccak(x.encode()) for x in _READERS
+}
+YANKED: Final = TOPICS["Yanked"]
+UNYANKED: Final = TOPICS["Unyanked"]
 
 
 def decode(log: RawLog, chain_id: int) -> Event:
-    """Decode one registry log; raises InvalidInput for anything that is not a well-formed event."""
+    """Decode one log; raises InvalidInput for anything that is not a well-formed event."""
     if [len(topic) for topic in log.topics] != [32, 32, 32]:
         raise InvalidInput(
             f"a registry event has 3 topics of 32 bytes, this log {log.topics!r:.80}"
         )
-    kind, name_id, account = log.topics
-    if any(account[:12]):
-        raise InvalidInput(f"0x{account.hex()} is not an address")
-    by, data = checksum_address(account[12:]), log.data
-    sequence = int.from_bytes(_word(data, 0), "big")
-    if sequence >> 64:
-        raise InvalidInput("the sequence number does not fit in uint64")
-    if kind == PUBLISHED:
+    kind, subject, topic = log.topics
+    by, data = account(topic), log.data
+    sequence = unsigned(data, 0, 64)
+    if kind == PUBLISHED:  # nine events of ten
         announcement = Announcement(
-            chain_id, by, _string(data, 1), _string(data, 2), _string(data, 3), _word(data, 4)
+            chain_id, by, string(data, 1), string(data, 2), string(data, 3), word(data, 4)
         )
-        return Published(sequence, name_id, announcement, log.position)
-    if kind in (YANKED, UNYANKED):
-        yanked = kind == YANKED
-        reason = _string(data, 3) if yanked else ""
-        name, semver = _string(data, 1), _string(data, 2)
-        return YankChanged(sequence, name_id, by, name, semver, yanked, reason, log.position)
-    raise InvalidInput(f"0x{kind.hex()} is not a topic of the registry")
-
-
-@lru_cache(maxsize=4096)  # publishers recur
-def checksum_address(raw: bytes) -> str:
-    """A 20-byte address as EIP-55 text."""
-    if len(raw) != 20:
-        raise InvalidInput("an address has 20 bytes")
-    text = raw.hex()
-    digest = keccak(text.encode("ascii")).hex()
-    pairs = zip(text, digest, strict=False)
-    return "0x" + "".join(c.upper() if int(d, 16) >= 8 else c for c, d in pairs)
-
-
-def _word(data: bytes, slot: int) -> bytes:
-    word = data[slot * 32 : slot * 32 + 32]
-    if len(word) != 32:
-        raise InvalidInput("the event data is too short")
-    return word
-
-
-def _string(data: bytes, slot: int) -> str:
-    offset = int.from_bytes(_word(data, slot), "big")
-    if offset % 32 or offset + 32 > len(data):
-        raise InvalidInput("a string of the event points outside its data")
-    length = int.from_bytes(data[offset : offset + 32], "big")
-    if length > MAX_STRING_BYTES or offset + 32 + length > len(data):
-        raise InvalidInput("a string of the event is longer than its data or its limit")
-    try:
-        return data[offset + 32 : offset + 32 + length].decode("utf-8")
-    except UnicodeDecodeError:
-        raise InvalidInput("a string of the event is not UTF-8") from None
+        return Published(sequence, subject, announcement, log.position)
+    read = _BY_TOPIC.get(kind)
+    if read is None:
+        raise InvalidInput(f"0x{kind.hex()} is not a topic of the registry")
+    return read((sequence, subject, by), data, log.position)

@@ -1,6 +1,10 @@
 """Registry events against eth_abi, and the log head against its definition (P13)."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from eth_abi.abi import encode
@@ -13,18 +17,30 @@ from capdex.errors import InvalidInput
 from capdex.events import (
     MAX_STRING_BYTES,
     PUBLISHED,
-    UNYANKED,
+    TOPICS,
     YANKED,
     Announcement,
+    Claimed,
+    Committed,
+    DeprecationChanged,
     LogHead,
     LogPosition,
+    MaintainerChanged,
+    NameDeprecationChanged,
     Published,
     RawLog,
+    Renounced,
+    Sponsored,
+    TransferCancelled,
+    TransferOffered,
+    Transferred,
+    Voted,
     YankChanged,
     checksum_address,
     decode,
 )
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 POSITION = LogPosition(7, bytes([1]) * 32, bytes([2]) * 32, 3)
 NAME_ID = keccak(b"note")
 ACCOUNT = bytes(range(1, 21))
@@ -53,19 +69,131 @@ def test_a_publication_is_decoded_as_the_abi_encodes_it(
     )
 
 
-@given(st.integers(0, 2**64 - 1), texts, texts, texts)
-def test_a_yank_and_its_undoing_are_decoded_as_the_abi_encodes_them(
-    sequence: int, name: str, semver: str, reason: str
+def account_text(raw: bytes) -> str:
+    return to_checksum_address(raw)
+
+
+SEQUENCES = st.integers(0, 2**64 - 1)
+ADDRESSES = st.binary(min_size=20, max_size=20).map(account_text)
+BIG = st.integers(0, 2**256 - 1)
+
+# By signature: what follows the sequence, the class it is decoded to, and its own fields in order.
+CASES: dict[str, tuple[list[st.SearchStrategy[Any]], Any, Callable[..., tuple[Any, ...]]]] = {
+    "Yanked(string,string,string)": (
+        [texts, texts, texts],
+        YankChanged,
+        lambda name, semver, reason: (name, semver, True, reason),
+    ),
+    "Unyanked(string,string)": (
+        [texts, texts],
+        YankChanged,
+        lambda name, semver: (name, semver, False, ""),
+    ),
+    "Deprecated(string,string,string)": (
+        [texts, texts, texts],
+        DeprecationChanged,
+        lambda name, semver, message: (name, semver, True, message),
+    ),
+    "Undeprecated(string,string)": (
+        [texts, texts],
+        DeprecationChanged,
+        lambda name, semver: (name, semver, False, ""),
+    ),
+    "NameDeprecated(string,string,string)": (
+        [texts, texts, texts],
+        NameDeprecationChanged,
+        lambda name, message, replaced_by: (name, True, message, replaced_by),
+    ),
+    "NameUndeprecated(string)": (
+        [texts],
+        NameDeprecationChanged,
+        lambda name: (name, False, "", ""),
+    ),
+    "Claimed(string)": ([texts], Claimed, lambda name: (name,)),
+    "MaintainerAdded(string,address)": (
+        [texts, ADDRESSES],
+        MaintainerChanged,
+        lambda name, account: (name, account, True),
+    ),
+    "MaintainerRemoved(string,address)": (
+        [texts, ADDRESSES],
+        MaintainerChanged,
+        lambda name, account: (name, account, False),
+    ),
+    "TransferOffered(string,address)": ([texts, ADDRESSES], TransferOffered, lambda *both: both),
+    "TransferCancelled(string)": ([texts], TransferCancelled, lambda name: (name,)),
+    "Transferred(string,address)": ([texts, ADDRESSES], Transferred, lambda *both: both),
+    "Renounced(string)": ([texts], Renounced, lambda name: (name,)),
+    "Sponsored(string,address,uint256)": ([texts, ADDRESSES, BIG], Sponsored, lambda *all_: all_),
+    "Committed(uint64)": ([SEQUENCES], Committed, lambda made_at: (made_at,)),
+    "Voted(string,int8,uint256)": (
+        [texts, st.integers(-128, 127), BIG],
+        Voted,
+        lambda *all_: all_,
+    ),
+}
+
+
+def split(signature: str) -> tuple[str, list[str]]:
+    """The event's name, and the types of its data, the sequence first."""
+    name, _, types = signature.rstrip(")").partition("(")
+    return name, ["uint64", *types.split(",")]
+
+
+@pytest.mark.parametrize("signature", CASES)
+@given(data=st.data(), sequence=SEQUENCES)
+def test_every_other_event_is_decoded_as_the_abi_encodes_it(
+    signature: str, data: st.DataObject, sequence: int
 ) -> None:
-    account = to_checksum_address(ACCOUNT)
-    yanked = encode(["uint64", "string", "string", "string"], [sequence, name, semver, reason])
-    assert decode(raw_log(YANKED, yanked), CHAIN_ID) == YankChanged(
-        sequence, NAME_ID, account, name, semver, True, reason, POSITION
+    name, types = split(signature)
+    strategies, kind, fields = CASES[signature]
+    values = [data.draw(one) for one in strategies]
+    encoded = encode(types, [sequence, *values])
+    assert decode(raw_log(TOPICS[name], encoded), CHAIN_ID) == kind(
+        sequence, NAME_ID, account_text(ACCOUNT), *fields(*values), POSITION
     )
-    undone = encode(["uint64", "string", "string"], [sequence, name, semver])
-    assert decode(raw_log(UNYANKED, undone), CHAIN_ID) == YankChanged(
-        sequence, NAME_ID, account, name, semver, False, "", POSITION
-    )
+
+
+def test_the_topics_are_those_of_both_contracts() -> None:
+    emitted = {}
+    for contract in ("CapabilityRegistry", "CapabilityVotes"):
+        abi = json.loads((REPOSITORY / f"capdex/abi/{contract}.json").read_text())["abi"]
+        for entry in abi:
+            if entry["type"] == "event":
+                signature = ",".join(one["type"] for one in entry["inputs"])
+                emitted[entry["name"]] = keccak(f"{entry['name']}({signature})".encode())
+    del emitted["EIP712DomainChanged"]  # declared by ERC-5267, never emitted: our domain is fixed
+    assert emitted == TOPICS
+    assert len(set(TOPICS.values())) == len(TOPICS)
+    assert {split(signature)[0] for signature in CASES} | {"Published"} == set(TOPICS)
+
+
+@pytest.mark.parametrize("name", ["Yanked", "Deprecated"])
+def test_a_reason_that_is_not_utf8_does_not_hide_the_event(name: str) -> None:
+    types = ["uint64", "string", "string", "bytes"]  # encoded as a string is
+    data = encode(types, [1, "note", "1.0.0", b"broken \xff\xc3"])
+    event = decode(raw_log(TOPICS[name], data), CHAIN_ID)
+    assert isinstance(event, YankChanged | DeprecationChanged)
+    assert "broken \N{REPLACEMENT CHARACTER}" in repr(event)
+
+
+@pytest.mark.parametrize(
+    ("signature", "slot", "hostile"),
+    [
+        ("MaintainerAdded(string,address)", 2, 2**160),
+        ("Transferred(string,address)", 2, 2**255),
+        ("Committed(uint64)", 1, 2**64),
+        ("Voted(string,int8,uint256)", 2, 128),
+        ("Voted(string,int8,uint256)", 2, 2**256 - 129),
+    ],
+)
+def test_a_value_outside_its_type_is_refused(signature: str, slot: int, hostile: int) -> None:
+    name, types = split(signature)
+    zero = {"string": "note", "address": account_text(ACCOUNT)}
+    data = encode(types, [zero.get(one, 0) for one in types])
+    data = data[: slot * 32] + hostile.to_bytes(32, "big") + data[slot * 32 + 32 :]
+    with pytest.raises(InvalidInput):
+        decode(raw_log(TOPICS[name], data), CHAIN_ID)
 
 
 def published(cap_uri: str = "did:nuwa:cap:note@1.0.0") -> bytes:
@@ -83,7 +211,7 @@ def test_cut_off_data_is_refused_or_loses_padding_only(size: int) -> None:
 
 
 @given(
-    st.sampled_from([PUBLISHED, YANKED, UNYANKED, bytes(32)]),
+    st.sampled_from([*TOPICS.values(), bytes(32)]),
     st.binary(max_size=400),
     st.integers(0, 400),
 )
