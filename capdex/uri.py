@@ -18,6 +18,14 @@ MAX_URI_CHARS = 512  # a range may be long; nothing longer is ever meant
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", re.ASCII)
 _SKELETON = str.maketrans({"-": None, "0": "o", "1": "l", "i": "l"})
 
+# Words that would pass for the registry, for an authority or for a word of the protocol: nobody may
+# claim them, nor a name that looks like one (P1). The contract holds the same list, for good.
+RESERVED = (
+    *("capdex", "nuwa", "acp", "cap", "mcp"),
+    *("admin", "administrator", "official", "root", "security", "support", "system"),
+    *("capability", "capabilities", "registry", "router", "state", "latest", "null", "undefined"),
+)
+
 
 def check_name(name: str) -> str:
     """Return `name` if it follows P1, else raise InvalidInput."""
@@ -33,6 +41,14 @@ def check_name(name: str) -> str:
 def skeleton(name: str) -> str:
     """What a name looks like: two names with one skeleton cannot both exist (P1)."""
     return name.translate(_SKELETON)
+
+
+_RESERVED_SKELETONS = frozenset(map(skeleton, RESERVED))
+
+
+def is_reserved(name: str) -> bool:
+    """Whether `name` is a reserved word or looks like one: then nobody may claim it (P1)."""
+    return skeleton(name) in _RESERVED_SKELETONS
 
 
 @lru_cache(maxsize=4096)  # a name has many releases

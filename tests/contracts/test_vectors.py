@@ -8,7 +8,7 @@ import pytest
 
 from capdex.cid import Cid
 from capdex.errors import InvalidInput
-from capdex.uri import check_name, skeleton
+from capdex.uri import RESERVED, check_name, is_reserved, skeleton
 from capdex.version import Version
 
 VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "contract"
@@ -39,6 +39,27 @@ def test_lookalikes_share_a_skeleton(case: dict[str, str]) -> None:
 @pytest.mark.parametrize("case", cases("names.json", "distinct"), ids=lambda c: c["name"])
 def test_distinct_names_have_distinct_skeletons(case: dict[str, str]) -> None:
     assert skeleton(case["name"]) != skeleton(case["other"])
+
+
+def test_python_and_the_vectors_have_the_same_reserved_words() -> None:
+    assert list(RESERVED) == [case["name"] for case in cases("reserved.json", "reserved")]
+
+
+@pytest.mark.parametrize("case", cases("reserved.json", "reserved"), ids=lambda c: c["name"])
+def test_a_reserved_word_is_reserved(case: dict[str, str]) -> None:
+    assert is_reserved(case["name"])
+    assert skeleton(case["name"]) == case["skeleton"]
+
+
+@pytest.mark.parametrize("case", cases("reserved.json", "lookalikes"), ids=lambda c: c["name"])
+def test_what_looks_like_a_reserved_word_is_reserved(case: dict[str, str]) -> None:
+    assert is_reserved(case["name"])
+    assert skeleton(case["name"]) == skeleton(case["taken_by"])
+
+
+@pytest.mark.parametrize("case", cases("reserved.json", "free"), ids=lambda c: c["name"])
+def test_what_only_comes_near_a_reserved_word_is_free(case: dict[str, str]) -> None:
+    assert not is_reserved(check_name(case["name"]))
 
 
 @pytest.mark.parametrize("case", cases("versions.json", "valid"), ids=lambda c: c["semver"])
