@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from eth_account.signers.local import LocalAccount
-
 from capdex.errors import Code, InvalidInput, UsageError
 from capdex.uri import check_name
 from capdex.version import Version
-from publisher.chain import DEFAULT_FEE_CAP_WEI, RECEIPT_WAIT_S, Sent, Transaction
+from publisher.chain import RECEIPT_WAIT_S
 from publisher.journal import Journal
 from publisher.outcome import SERVED_WAIT_S, IsServed, OnStep, Outcome, ignore, wait_served
 from publisher.registry import Receipt, Registry, Release, parse_address
 from publisher.reverts import not_owner
+from publisher.signers import Signer
+from publisher.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 
 MAX_REASON_BYTES: Final = 500  # the contract's own bound: room for a sentence or two
 
@@ -54,7 +54,10 @@ async def plan_yank(
     plan = await _look(name, semver, registry, sender, yank=True)
     if plan.already or plan.resumes is not None:
         return plan
-    priced = await registry.price_yank(plan.sender, name, semver, reason, fee_cap_wei=fee_cap_wei)
+    index = await registry.index_of(name, semver)
+    priced = await registry.price(
+        plan.sender, "yank", name, semver, index, reason, fee_cap_wei=fee_cap_wei
+    )
     return YankPlan(name, plan.release, True, plan.sender, transaction=priced)
 
 
@@ -70,7 +73,10 @@ async def plan_unyank(
     plan = await _look(name, semver, registry, sender, yank=False)
     if plan.already or plan.resumes is not None:
         return plan
-    priced = await registry.price_unyank(plan.sender, name, semver, fee_cap_wei=fee_cap_wei)
+    index = await registry.index_of(name, semver)
+    priced = await registry.price(
+        plan.sender, "unyank", name, semver, index, fee_cap_wei=fee_cap_wei
+    )
     return YankPlan(name, plan.release, False, plan.sender, transaction=priced)
 
 
@@ -78,16 +84,16 @@ async def carry_out_yank(
     plan: YankPlan,
     *,
     registry: Registry,
-    account: LocalAccount,
+    signer: Signer,
     served: IsServed | None = None,
     on_step: OnStep = ignore,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
     served_timeout_s: float = SERVED_WAIT_S,
 ) -> Outcome:
     """Send the change, wait for its block, then until `served(cap_uri)` says the node has it."""
-    if account.address != plan.sender:
-        raise UsageError(f"the key is that of {account.address}, the plan for {plan.sender}")
-    receipt = await _change(plan, registry, account, on_step, receipt_timeout_s)
+    if signer.address != plan.sender:
+        raise UsageError(f"the key is that of {signer.address}, the plan for {plan.sender}")
+    receipt = await _change(plan, registry, signer, on_step, receipt_timeout_s)
     after_s = await wait_served(plan.release.cap_uri, served, on_step, timeout_s=served_timeout_s)
     return Outcome.of(
         plan.release.cap_uri,
@@ -120,7 +126,7 @@ async def _look(name: str, semver: str, registry: Registry, sender: str, *, yank
 
 
 async def _change(
-    plan: YankPlan, registry: Registry, account: LocalAccount, on_step: OnStep, timeout_s: float
+    plan: YankPlan, registry: Registry, signer: Signer, on_step: OnStep, timeout_s: float
 ) -> Receipt | None:
     """The receipt, or None when the release was in the wanted state already."""
     journal = _journal(registry, plan.name, plan.release.semver, yank=plan.yank)
@@ -132,7 +138,7 @@ async def _change(
         if plan.transaction is None:
             raise UsageError("the plan has nothing to send", fix="plan again")
         sent = await registry.send(
-            account, plan.transaction, on_signed=lambda signed: journal.remember(signed, "")
+            signer, plan.transaction, on_signed=lambda signed: journal.remember(signed, "")
         )
     on_step(sent)
     try:

@@ -71,11 +71,11 @@ async def test_another_accounts_name_is_refused(registry, account, local_chain):
     assert '"note"' in looks_alike.value.message
 
 
-async def test_other_refusals_keep_the_contracts_words(registry, account):
+async def test_what_the_contract_refuses_is_said_in_our_words(registry, account):
     with pytest.raises(InvalidInput) as refusal:
         await registry.price_publish(account.address, "note", "1.0.0", "bafkno", b"\1" * 32)
-    assert refusal.value.code is Code.REVERTED
-    assert "CidMismatch" in refusal.value.why
+    assert refusal.value.code is Code.INVALID_INPUT
+    assert refusal.value.details["error"] == "CidMismatch"
     assert "bafkno" in refusal.value.why
 
 
