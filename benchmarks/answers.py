@@ -72,7 +72,7 @@ NOUN_WORDS = (
 VERBS, NOUNS = VERB_WORDS.split(), NOUN_WORDS.split()
 
 
-def make(count: int) -> list[tuple[str, str, bytes]]:
+async def make(count: int) -> list[tuple[str, str, bytes]]:
     """Name, version and bytes of `count` signed packages, each of a name of its own."""
     private = Ed25519PrivateKey.generate()
     author = DidKey(did.did_key(private.public_key().public_bytes_raw()), private)
@@ -90,7 +90,7 @@ def make(count: int) -> list[tuple[str, str, bytes]]:
             keywords=[verb, noun],
             tags=[noun, other],
         )
-        signed = sign(text.encode("utf-8"), author, chain_id=CHAIN_ID, publisher=account)
+        signed = await sign(text.encode("utf-8"), author, chain_id=CHAIN_ID, publisher=account)
         made.append((name, "0.1.0", signed))
     return made
 
@@ -242,7 +242,7 @@ def database(postgres: bool) -> Iterator[str]:
 
 def main(count: int, rounds: int, postgres: bool) -> None:
     """Fill an index, measure, print."""
-    made = make(count)
+    made = asyncio.run(make(count))
     with database(postgres) as url:
         fill(url, made)
         took = measure(url, [name for name, _, _ in made], rounds)

@@ -48,7 +48,7 @@ ACCOUNT = bytes(19) + b"\x01"
 VERSIONS = 10  # releases a name
 
 
-def make(count: int) -> list[tuple[str, str, bytes]]:
+async def make(count: int) -> list[tuple[str, str, bytes]]:
     """Name, version and bytes of `count` signed packages."""
     private = Ed25519PrivateKey.generate()
     author = DidKey(did.did_key(private.public_key().public_bytes_raw()), private)
@@ -63,7 +63,7 @@ def make(count: int) -> list[tuple[str, str, bytes]]:
             keywords=["weather", "forecast"],
         )
         account = checksum_address(ACCOUNT)
-        signed = sign(text.encode("utf-8"), author, chain_id=CHAIN_ID, publisher=account)
+        signed = await sign(text.encode("utf-8"), author, chain_id=CHAIN_ID, publisher=account)
         made.append((name, version, signed))
     return made
 
@@ -150,7 +150,7 @@ def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
 async def main(count: int, rounds: int) -> None:
     """Take turns, and print the medians."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    packages = make(count)
+    packages = asyncio.run(make(count))
     cids, step = [Cid.of(data) for _, _, data in packages], announce(packages)
     here, there = multiprocessing.Pipe()
     held = {cid.text: data for cid, (_, _, data) in zip(cids, packages, strict=True)}

@@ -4,63 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from capdex.errors import Refused
 from cli.app import App
-from cli.places import places
 from cli.text import safe
 
 if TYPE_CHECKING:
-    from eth_account.signers.local import LocalAccount
-
     from publisher.secret import Secret
-    from publisher.sign import Signer
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-PASSPHRASE = (
-    click.option(
-        "--passphrase-fd", type=int, metavar="N", help="Read the passphrase from descriptor N."
-    ),
-    click.option(
-        "--passphrase-file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Read the passphrase from a file of mode 0600.  [env var: CAPDEX_PASSPHRASE_FILE]",
-    ),
-)
-KEYSTORE = click.option(
-    "--keystore",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Key file of the publishing account.  [env var: CAPDEX_KEYSTORE]",
-)
-
-
-AUTHOR_KEY = click.option(
-    "--author-key",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The author's did:key; without one the account signs.  [env var: CAPDEX_AUTHOR_KEY]",
-)
-
-
-def passphrase_options(function: F) -> F:
-    """--passphrase-fd and --passphrase-file."""
-    for option in reversed(PASSPHRASE):
-        function = option(function)
-    return function
-
-
-def account_options(function: F) -> F:
-    """--keystore and where its passphrase comes from."""
-    return KEYSTORE(passphrase_options(function))
 
 
 def confirm(app: App, question: str) -> None:
@@ -79,17 +35,16 @@ def confirm(app: App, question: str) -> None:
         raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
 
 
-def passphrase(
-    app: App, of: Path, fd: int | None, file: Path | None, *, new: bool = False
-) -> Secret:
+def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
     """The passphrase: descriptor, file, configuration, CAPDEX_PASSPHRASE (warned), or asked."""
     from publisher.secret import Secret, read_passphrase
 
+    fd = app.wallet.passphrase_fd
     if fd is not None:  # a descriptor can be read once, and two keys may share the passphrase
         if fd not in app.secrets:
             app.secrets[fd] = read_passphrase(fd=fd)
         return app.secrets[fd]
-    file = file or app.settings.passphrase_file
+    file = app.wallet.passphrase_file or app.settings.passphrase_file
     if file is None and (text := os.environ.get("CAPDEX_PASSPHRASE")):
         app.output.warn(
             "CAPDEX_PASSPHRASE can be read by other programs of yours; prefer --passphrase-file"
@@ -114,36 +69,3 @@ def _ctrl_c_ends() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def keystore_path(app: App, keystore: Path | None) -> Path:
-    """The account's key file: the option, the configuration, or the usual place."""
-    return keystore or app.settings.keystore or places().keys / "account.json"
-
-
-def author_path(app: App, key: Path | None) -> Path:
-    """The author's key file: the option, the configuration, or the usual place."""
-    return key or app.settings.author_key or places().keys / "author.json"
-
-
-def open_account(
-    app: App, keystore: Path | None, fd: int | None, file: Path | None
-) -> LocalAccount:
-    """The publishing account, opened."""
-    from publisher.keys import load_account, read_address
-
-    path = keystore_path(app, keystore)
-    read_address(path)  # an unreadable key file is known before anybody types a passphrase
-    return load_account(path, passphrase(app, path, fd, file))
-
-
-def open_signer(
-    app: App, author_key: Path | None, keystore: Path | None, fd: int | None, file: Path | None
-) -> Signer:
-    """Who signs: the author's DID key where there is one, else the publishing account."""
-    from publisher.keys import load_did_key
-
-    path = author_path(app, author_key)
-    if author_key or app.settings.author_key or path.exists():
-        return load_did_key(path, passphrase(app, path, fd, file))
-    return open_account(app, keystore, fd, file)

@@ -7,8 +7,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from eth_account.signers.local import LocalAccount
-
 from capdex.errors import CapdexError, UsageError
 from capdex.net.ipfs import Storage
 from capdex.uri import PREFIX, CapabilityURI
@@ -21,6 +19,7 @@ from publisher.publish import carry_out
 from publisher.publish import plan as plan_publication
 from publisher.registry import Registry
 from publisher.sign import sign
+from publisher.signers import Signer
 from publisher.source import read_manifest
 from publisher.yank import carry_out_yank, plan_yank
 
@@ -32,7 +31,7 @@ class Local:
     """The local network, as its publisher sees it; signed copies go to `packages`."""
 
     registry: Registry
-    account: LocalAccount
+    signer: Signer
     author: DidKey
     storage: Storage
     index: Index
@@ -44,19 +43,19 @@ async def publish_examples(local: Local, folder: Path, output: Output) -> None:
     sources = _sources(folder)
     new, last = 0, None
     for path in sources:
-        signed = sign(
+        signed = await sign(
             path.read_bytes(),
             local.author,
             chain_id=local.registry.chain_id,
-            publisher=local.account.address,
+            publisher=local.signer.address,
         )
         write_atomically(local.packages / path.name, signed)
         try:
             plan = await plan_publication(
-                signed, registry=local.registry, publisher=local.account.address
+                signed, registry=local.registry, publisher=local.signer.address
             )
             outcome = await carry_out(
-                plan, registry=local.registry, account=local.account, storage=local.storage
+                plan, registry=local.registry, signer=local.signer, storage=local.storage
             )
         except CapdexError as error:
             output.step("warn", "example", f"{path.name}: {error.message}")
@@ -80,9 +79,9 @@ async def _yank(local: Local, key: str, reason: str) -> bool:
         str(uri.version),
         reason,
         registry=local.registry,
-        sender=local.account.address,
+        sender=local.signer.address,
     )
-    outcome = await carry_out_yank(plan, registry=local.registry, account=local.account)
+    outcome = await carry_out_yank(plan, registry=local.registry, signer=local.signer)
     return not outcome.already
 
 

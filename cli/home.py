@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from eth_account.signers.local import LocalAccount
 from filelock import FileLock, Timeout
 
 from capdex.errors import Code, UsageError
 from publisher import keys
 from publisher.files import write_private_file
 from publisher.secret import read_passphrase
+from publisher.signers import LocalSigner
 
 MARKER: Final = ".capdex-up"  # only a directory with this file in it is ever wiped
 LOCK: Final = "up.lock"
@@ -52,7 +52,7 @@ class Home:
         finally:
             lock.release()
 
-    def open_keys(self) -> tuple[LocalAccount, keys.DidKey]:
+    def open_keys(self) -> tuple[LocalSigner, keys.DidKey]:
         """The publishing account and the author's key, made once; their passphrase lies beside.
 
         They protect play money: the passphrase keeps them out of a careless copy, no more.
@@ -68,7 +68,9 @@ class Home:
             keys.create_account(account, passphrase, light=True)
         if not author.exists():
             keys.create_did_key(author, passphrase, light=True)
-        return keys.load_account(account, passphrase), keys.load_did_key(author, passphrase)
+        return LocalSigner(keys.load_account(account, passphrase)), keys.load_did_key(
+            author, passphrase
+        )
 
     def drop_index(self) -> None:
         """Forget the index: it was of a chain that is gone."""

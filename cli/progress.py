@@ -13,9 +13,9 @@ from cli.places import places
 from cli.text import short, size
 
 if TYPE_CHECKING:
-    from publisher.chain import Transaction
     from publisher.outcome import Step
     from publisher.registry import Registry
+    from publisher.transaction import Transaction
 
 
 class Progress:
@@ -28,9 +28,9 @@ class Progress:
 
     def __call__(self, step: Step) -> None:
         """Show one step."""
-        from publisher.chain import Sent, ether
         from publisher.outcome import Served, Uploaded
         from publisher.registry import Receipt
+        from publisher.transaction import Sent, ether
 
         show = self._output.step
         if isinstance(step, Uploaded):
@@ -78,7 +78,7 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
 
 def show_cost(app: App, transaction: Transaction, note: str = "") -> None:
     """What a transaction will cost, at most, before anybody agrees to it."""
-    from publisher.chain import ether
+    from publisher.transaction import ether
 
     about, most = ether(transaction.expected_fee_wei), ether(transaction.max_fee_wei)
     words = f"about {about}, at most {most} (cap {ether(app.settings.fee_cap_wei)})"

@@ -60,7 +60,7 @@ def run_up(settings: UpSettings, output: Output | None = None) -> int:
 async def _up(settings: UpSettings, home: Home, output: Output) -> None:
     """Start each part, publish the examples, say that all is ready, and wait."""
     async with AsyncExitStack() as parts:
-        account, author = home.open_keys()
+        signer, author = home.open_keys()
         anvil = await parts.enter_async_context(
             run_anvil(
                 state=home.path / "anvil.json",
@@ -72,10 +72,10 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
         chain = await parts.enter_async_context(
             Chain.connect(anvil.url, DEV_CHAIN_ID, state_dir=home.path / "state")
         )
-        if await chain.balance(account.address) < FUNDS_WEI // 2:
+        if await chain.balance(signer.address) < FUNDS_WEI // 2:
             fund = RPCEndpoint("anvil_setBalance")
-            await chain.endpoint.make_request(fund, [account.address, hex(FUNDS_WEI)])
-        deployment, is_new = await deploy(chain, account, home.path / "deployments")
+            await chain.endpoint.make_request(fund, [signer.address, hex(FUNDS_WEI)])
+        deployment, is_new = await deploy(chain, signer, home.path / "deployments")
         output.step("ok", "registry", f"{deployment.registry}{', deployed now' if is_new else ''}")
         if is_new:
             home.drop_index()
@@ -115,14 +115,14 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
             "gateway_url": url,
             "ipfs": ipfs,
             "db_url": db,
-            "account": account.address,
+            "account": signer.address,
             "pid": os.getpid(),
         }
         storage = open_storage(ipfs)
         parts.push_async_callback(storage.close)
         local = Local(
             Registry(chain, deployment.registry, start_block=deployment.block_number),
-            account,
+            signer,
             author,
             storage,
             node.surface.index,

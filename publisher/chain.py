@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from eth_abi.exceptions import DecodingError
-from eth_account.signers.local import LocalAccount
 from filelock import AsyncFileLock, Timeout
 from hexbytes import HexBytes
 from web3 import AsyncWeb3
@@ -27,61 +25,14 @@ from capdex.errors import CapdexError, Code, Refused, Unavailable
 from publisher import reverts
 from publisher.endpoint import Endpoint
 from publisher.keys import check_account
+from publisher.signers import Signer
+from publisher.transaction import DEFAULT_FEE_CAP_WEI, Mined, Sent, Transaction, ether
 
 GAS_MARGIN_PERCENT: Final = 120  # an estimate is of one state; the next block may have another
-DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ether: a hundred times what a publication costs
 LOCK_WAIT_S: Final = 60.0  # sending takes a second; whoever holds the lock longer is stuck
 SEND_TRIES: Final = 4  # endpoints behind a balancer may know an older nonce for a moment
 RECEIPT_WAIT_S: Final = 180.0  # fifteen slots of the slowest common chain
 MAX_POLL_S: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Transaction:
-    """An unsigned EIP-1559 transaction, priced; another signer could send it as it stands.
-
-    Fees are in wei per gas; `to` None creates a contract; `data` is 0x hex.
-    """
-
-    chain_id: int
-    sender: str
-    to: str | None
-    data: str
-    gas: int
-    max_fee_per_gas: int
-    max_priority_fee_per_gas: int
-    expected_fee_wei: int
-    value: int = 0
-
-    @property
-    def max_fee_wei(self) -> int:
-        """The most that this transaction can cost."""
-        return self.gas * self.max_fee_per_gas
-
-    def to_json(self) -> dict[str, Any]:
-        """The transaction for a dry run's answer."""
-        return asdict(self) | {"max_fee_wei": self.max_fee_wei}
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A transaction handed to the chain: 0x transaction hash and the account's nonce."""
-
-    tx_hash: str
-    nonce: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mined:
-    """A transaction in a block, not reverted; hashes are 0x hex, logs are web3's."""
-
-    tx_hash: str
-    block_number: int
-    block_hash: str
-    gas_used: int
-    fee_wei: int
-    contract_address: str | None
-    logs: tuple[Any, ...]
 
 
 class Chain:
@@ -158,7 +109,7 @@ class Chain:
     ) -> Transaction:
         """Estimate and price a transaction that `sender` can pay within the cap.
 
-        Raises Refused EMPTY_ACCOUNT, or NO_CONSENT when even the fee of the moment is over the cap.
+        Raises Refused EMPTY_ACCOUNT, or FEE_OVER_CAP when even the fee of now is over the cap.
         """
         check_account(sender, self.chain_id)
         call: TxParams = {"from": _address(sender), "data": cast("Any", data), "value": _wei(0)}
@@ -174,6 +125,7 @@ class Chain:
         if gas * now > fee_cap_wei:
             raise Refused(
                 f"the fee would be {ether(gas * now)}, over the cap of {ether(fee_cap_wei)}",
+                Code.FEE_OVER_CAP,
                 why=f"{gas} gas at {now / 10**9:.3g} gwei",
                 fix="wait for a quieter hour, or raise the cap with --fee-cap",
             )
@@ -188,13 +140,14 @@ class Chain:
             max_fee_per_gas=fee_per_gas,
             max_priority_fee_per_gas=tip,
             expected_fee_wei=estimate * now,
+            fee_cap_wei=fee_cap_wei,
         )
         await self._check_balance(priced)
         return priced
 
     async def send(
         self,
-        account: LocalAccount,
+        signer: Signer,
         transaction: Transaction,
         *,
         on_signed: Callable[[Sent], None] | None = None,
@@ -204,19 +157,21 @@ class Chain:
         `on_signed` is told the hash before anything leaves, so that a caller killed right after
         can find the transaction again.
         """
-        check_account(account.address, self.chain_id)
-        async with self._nonce_lock(account.address):
+        check_account(signer.address, self.chain_id)
+        async with self._nonce_lock(signer.address):
             for attempt in range(SEND_TRIES):
                 with self.faults():
                     nonce = int(
-                        await self.web3.eth.get_transaction_count(account.address, "pending")
+                        await self.web3.eth.get_transaction_count(
+                            _address(signer.address), "pending"
+                        )
                     )
-                signed = account.sign_transaction(_fields(transaction, nonce))
-                sent = Sent(_hex(signed.hash), nonce)
+                signed = await signer.sign_transaction(transaction.fields(nonce))
+                sent = Sent(signed.tx_hash, nonce)
                 if on_signed is not None:
                     on_signed(sent)
                 try:
-                    await self.web3.eth.send_raw_transaction(signed.raw_transaction)
+                    await self.web3.eth.send_raw_transaction(signed.raw)
                 except Web3RPCError as error:
                     words = _rpc_words(error)
                     if "already known" in words or "already imported" in words:
@@ -240,11 +195,20 @@ class Chain:
             except TransactionNotFound:
                 return False
 
-    async def wait(self, tx_hash: str, *, timeout_s: float = RECEIPT_WAIT_S) -> Mined:
+    async def wait(
+        self,
+        sent: Sent | str,
+        *,
+        timeout_s: float = RECEIPT_WAIT_S,
+        signer: Signer | None = None,
+        on_signed: Callable[[Sent], None] | None = None,
+        done: Callable[[], Awaitable[bool]] | None = None,
+    ) -> Mined:
         """Wait until a transaction is in a block; raises TIMEOUT, or why the contract refused.
 
         An endpoint that fails in between is asked again: what was sent stays sent.
         """
+        tx_hash = sent.tx_hash if isinstance(sent, Sent) else sent
         why = ["the chain is slow, or the fee is too low for now"]
         try:
             async with asyncio.timeout(timeout_s):
@@ -338,25 +302,6 @@ class Chain:
             why=words,
             fix="run the same command again, or use another endpoint (--rpc-url)",
         )
-
-
-def ether(wei: int) -> str:
-    """An amount of wei for people: four significant digits of ether."""
-    return f"{wei / 10**18:.4g} ether"
-
-
-def _fields(transaction: Transaction, nonce: int) -> Any:
-    fields = {
-        "type": 2,
-        "chainId": transaction.chain_id,
-        "nonce": nonce,
-        "gas": transaction.gas,
-        "maxFeePerGas": transaction.max_fee_per_gas,
-        "maxPriorityFeePerGas": transaction.max_priority_fee_per_gas,
-        "value": transaction.value,
-        "data": transaction.data,
-    }
-    return fields if transaction.to is None else fields | {"to": transaction.to}
 
 
 def _mined(receipt: TxReceipt) -> Mined:

@@ -9,9 +9,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from publisher.chain import Sent
 from publisher.files import write_atomically
 from publisher.registry import Registry
+from publisher.transaction import Sent
 
 
 class Journal:

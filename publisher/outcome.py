@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import Unavailable
-from publisher.chain import Sent
 from publisher.registry import Receipt
+from publisher.transaction import Sent
 
 SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder
 MAX_SERVED_POLL_S: Final = 1.0

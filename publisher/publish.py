@@ -12,15 +12,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from eth_account.signers.local import LocalAccount
-
 from capdex import package
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.events import Announcement
 from capdex.net.ipfs import Storage
 from capdex.package import VerifiedPackage
-from publisher.chain import DEFAULT_FEE_CAP_WEI, RECEIPT_WAIT_S, Sent, Transaction
+from publisher.chain import RECEIPT_WAIT_S
 from publisher.journal import Journal
 from publisher.outcome import (
     SERVED_WAIT_S,
@@ -33,7 +31,9 @@ from publisher.outcome import (
 )
 from publisher.registry import Receipt, Registry, parse_address
 from publisher.reverts import name_taken, version_exists
+from publisher.signers import Signer
 from publisher.source import read_manifest
+from publisher.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ async def carry_out(
     plan: Plan,
     *,
     registry: Registry,
-    account: LocalAccount,
+    signer: Signer,
     storage: Storage,
     served: IsServed | None = None,
     on_step: OnStep = ignore,
@@ -125,15 +125,15 @@ async def carry_out(
     copy is put back. Raises Unavailable (run again), Refused, or why the contract refused.
     """
     announcement = plan.announcement
-    if account.address != announcement.publisher:
+    if signer.address != announcement.publisher:
         raise UsageError(
-            f"the key is that of {account.address}",
+            f"the key is that of {signer.address}",
             why=f"the plan is for {announcement.publisher}",
             fix="use the key file of the account that the package names",
         )
     await _upload(storage, plan.package.data)
     on_step(Uploaded(announcement.cid, len(plan.package.data)))
-    receipt, already = await _announce_on_chain(plan, registry, account, on_step, receipt_timeout_s)
+    receipt, already = await _announce_on_chain(plan, registry, signer, on_step, receipt_timeout_s)
     after_s = await wait_served(announcement.cap_uri, served, on_step, timeout_s=served_timeout_s)
     return Outcome.of(
         announcement.cap_uri,
@@ -146,7 +146,7 @@ async def carry_out(
 
 
 async def _announce_on_chain(
-    plan: Plan, registry: Registry, account: LocalAccount, on_step: OnStep, timeout_s: float
+    plan: Plan, registry: Registry, signer: Signer, on_step: OnStep, timeout_s: float
 ) -> tuple[Receipt | None, bool]:
     """The receipt of the release's publication, and whether it was there before."""
     announcement, name = plan.announcement, plan.name
@@ -160,7 +160,7 @@ async def _announce_on_chain(
             raise UsageError("the plan has nothing to send", fix="plan again")
         fingerprint = announcement.sha256.hex()
         sent = await registry.send(
-            account,
+            signer,
             plan.transaction,
             on_signed=lambda signed: journal.remember(signed, fingerprint),
         )

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from eth_account.signers.local import LocalAccount
-
 from capdex import did, signing
 from capdex.errors import InvalidInput, UsageError
 from publisher.files import write_atomically
 from publisher.keys import DidKey, check_account
 from publisher.registry import parse_address
+from publisher.signers import Signer
 from publisher.source import read_manifest, read_source
 
-Signer = DidKey | LocalAccount
+Author = DidKey | Signer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,10 @@ class Signed:
     changed: bool
 
 
-def sign(data: bytes, signer: Signer, *, chain_id: int, publisher: str | None = None) -> bytes:
-    """The package signed by `signer`, everything else byte for byte as it was (CRLF become LF).
+async def sign(
+    data: bytes, author: Author, *, chain_id: int, publisher: str | None = None
+) -> bytes:
+    """The package signed by its author, everything else byte for byte as it was (CRLF become LF).
 
     A DID key names the account that will publish (`publisher`, an address on `chain_id`); an
     account signs for itself as did:pkh. Signing is deterministic, so that signing again changes
@@ -37,31 +38,33 @@ def sign(data: bytes, signer: Signer, *, chain_id: int, publisher: str | None = 
     an account to name, and Refused KEY_EXPOSED for a test account on a real chain.
     """
     text = data.replace(b"\r\n", b"\n")
-    author, account = _parties(signer, chain_id, publisher)
+    named, account = _parties(author, chain_id, publisher)
     try:
-        prepared = signing.prepare(text, author=author, publisher=account)
+        prepared = signing.prepare(text, author=named, publisher=account)
     except InvalidInput:
         read_manifest(text)  # tells all problems; if there is none, the refusal stands
         raise
     manifest = read_manifest(prepared)
-    if isinstance(signer, DidKey) and manifest.publisher is None:
+    if isinstance(author, DidKey) and manifest.publisher is None:
         raise UsageError(
             "the package does not name the account that will publish it",
             why="nobody could tell who vouches for the author's key (P6)",
             fix="name it with --publisher 0x…, or configure a keystore",
         )
     message = signing.signing_input(prepared, str(manifest.uri))
-    if isinstance(signer, DidKey):
-        signature = signing.sign_ed25519(signer.private, message)
+    if isinstance(author, DidKey):
+        signature = signing.sign_ed25519(author.private, message)
     else:
-        signature = signing.sign_eip191(signer, message)
+        signature = await author.sign_message(message)
     return signing.attach(prepared, signature)
 
 
-def sign_file(path: Path, signer: Signer, *, chain_id: int, publisher: str | None = None) -> Signed:
+async def sign_file(
+    path: Path, author: Author, *, chain_id: int, publisher: str | None = None
+) -> Signed:
     """Sign a file in place, whole or not at all, its mode kept; raises like `sign`."""
     data = read_source(path)
-    signed = sign(data, signer, chain_id=chain_id, publisher=publisher)
+    signed = await sign(data, author, chain_id=chain_id, publisher=publisher)
     if signed != data:
         write_atomically(path, signed)
     manifest = read_manifest(signed)
@@ -74,13 +77,13 @@ def sign_file(path: Path, signer: Signer, *, chain_id: int, publisher: str | Non
     )
 
 
-def _parties(signer: Signer, chain_id: int, publisher: str | None) -> tuple[str, str | None]:
+def _parties(author: Author, chain_id: int, publisher: str | None) -> tuple[str, str | None]:
     """The author's DID URL, and the publishing account as CAIP-10 where it must be named."""
-    if isinstance(signer, LocalAccount):
-        check_account(signer.address, chain_id)
-        return did.did_url(did.pkh(chain_id, signer.address)), None
+    if not isinstance(author, DidKey):
+        check_account(author.address, chain_id)
+        return did.did_url(did.pkh(chain_id, author.address)), None
     if publisher is None:
-        return did.did_url(signer.did), None
+        return did.did_url(author.did), None
     address = parse_address(publisher)
     check_account(address, chain_id)
-    return did.did_url(signer.did), did.caip10(chain_id, address)
+    return did.did_url(author.did), did.caip10(chain_id, address)

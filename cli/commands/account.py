@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from cli.app import App
-from cli.consent import KEYSTORE, keystore_path, passphrase, passphrase_options
+from cli.consent import passphrase
 from cli.house import Entry, Group, command
 from cli.places import places
 from cli.text import safe
+from cli.wallet import KEYSTORE, account_address, keystore_path, passphrase_options
 
 
 @command(
@@ -22,43 +23,41 @@ from cli.text import safe
 )
 @click.option("--light", is_flag=True, help="Encrypt quickly and weakly: throw-away chains only.")
 @passphrase_options
-def new_command(
-    app: App, out: Path | None, light: bool, passphrase_fd: int | None, passphrase_file: Path | None
-) -> None:
+def new_command(app: App, out: Path | None, light: bool) -> None:
     """Make an account and its encrypted key file (a web3 keystore)."""
     from publisher.keys import create_account
 
     path = out or places().keys / "account.json"
-    secret = passphrase(app, path, passphrase_fd, passphrase_file, new=True)
+    secret = passphrase(app, path, new=True)
     account = create_account(path, secret, light=light)
     _show(app, str(account.address), path)
 
 
 @command("show", examples=["capdex account show", "capdex account show --plain"])
 @KEYSTORE
-def show_command(app: App, keystore: Path | None) -> None:
+def show_command(app: App) -> None:
     """Show the account's address. Needs no passphrase."""
     from publisher.keys import read_address
 
-    path = keystore_path(app, keystore)
+    path = keystore_path(app)
     _show(app, read_address(path), path)
 
 
 @command("balance", examples=["capdex account balance", "capdex account balance --network sepolia"])
 @KEYSTORE
-def balance_command(app: App, keystore: Path | None) -> None:
+def balance_command(app: App) -> None:
     """Show what the account can spend on the network."""
-    from publisher.chain import Chain, ether
-    from publisher.keys import read_address
+    from publisher.chain import Chain
+    from publisher.transaction import ether
 
     network = app.settings.need_network("rpc_url", "chain_id")
-    address = read_address(keystore_path(app, keystore))
 
-    async def ask() -> int:
+    async def ask() -> tuple[str, int]:
+        address = await account_address(app)
         async with Chain.connect(network.rpc_url, network.chain, state_dir=places().state) as chain:
-            return await chain.balance(address)
+            return address, await chain.balance(address)
 
-    wei = app.run(ask())
+    address, wei = app.run(ask())
     app.output.result(
         "balance",
         {"address": address, "chain_id": network.chain, "wei": str(wei), "ether": ether(wei)},

@@ -1,22 +1,61 @@
-"""`capdex deploy`: a registry contract of one's own."""
+"""`capdex deploy`: the contracts, at the one address they have on every chain."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from capdex.errors import UsageError
 from cli.app import App
-from cli.consent import account_options, confirm, keystore_path, open_account
+from cli.consent import confirm
 from cli.house import command
 from cli.places import places
 from cli.text import columns, safe
+from cli.wallet import account_address, account_options, fee_cap_wei, open_signer
+
+if TYPE_CHECKING:
+    from publisher.create2 import Creation
+    from publisher.deploy import Deployment
 
 
 @command(
     "deploy",
-    examples=["capdex deploy --network sepolia --dry-run", "capdex deploy --network sepolia --yes"],
+    examples=[
+        "capdex deploy --address",
+        "capdex deploy --network sepolia --dry-run",
+        "capdex deploy --network sepolia --yes",
+        "capdex deploy --network sepolia --votes",
+    ],
+)
+@click.option("--address", is_flag=True, help="Only print where it stands; asks no network.")
+@click.option("--votes", is_flag=True, help="Deploy CapabilityVotes for the network's registry.")
+@click.option("--token", metavar="ADDRESS", help="With --votes: an ERC-5805 token weighs them.")
+@click.option(
+    "--timepoint",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="With --token: when holdings count, in the token's clock; it has to be over.",
+)
+@click.option(
+    "--min-commitment-age",
+    type=click.IntRange(min=0),
+    metavar="SECONDS",
+    help="Other than 60 (0 on chain 31337): another address.",
+)
+@click.option(
+    "--max-commitment-age",
+    type=click.IntRange(min=0),
+    metavar="SECONDS",
+    help="Other than 86400 (0 on chain 31337): another address.",
+)
+@click.option(
+    "--start-block",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The block it was deployed in, where the endpoint cannot find it.",
 )
 @click.option(
     "--dir",
@@ -25,57 +64,158 @@ from cli.text import columns, safe
     default=Path("deployments"),
     help="Where <chain-id>.json is kept.",
 )
-@click.option("--force", is_flag=True, help="Deploy although one stands there already.")
 @click.option("--dry-run", is_flag=True, help="Check and show the transaction; send none.")
 @account_options
 def deploy_command(
     app: App,
+    address: bool,
+    votes: bool,
+    token: str | None,
+    timepoint: int | None,
+    min_commitment_age: int | None,
+    max_commitment_age: int | None,
+    start_block: int | None,
     folder: Path,
-    force: bool,
     dry_run: bool,
-    keystore: Path | None,
-    passphrase_fd: int | None,
-    passphrase_file: Path | None,
 ) -> None:
-    """Deploy a registry contract.
+    """Deploy the registry contract, or the votes on its names.
 
-    It has no owner and cannot be changed afterwards. A deployment that still stands is given back.
+    It has no owner and cannot be changed afterwards. Its address follows from its code and is the
+    same on every public chain; what stands there already is left as it is.
     """
-    app.run(_deploy(app, folder, force, dry_run, keystore, passphrase_fd, passphrase_file))
+    creation = _creation(
+        app, votes, token, timepoint or 0, (min_commitment_age, max_commitment_age)
+    )
+    if address:
+        app.output.result(
+            "contract-address",
+            {"contract": creation.contract, "address": creation.address}
+            | {"arguments": dict(creation.arguments)},
+            human=lambda: [creation.address],
+            plain=[creation.address],
+        )
+        return
+    app.run(_deploy(app, creation, folder, start_block, dry_run))
+
+
+def _creation(
+    app: App,
+    votes: bool,
+    token: str | None,
+    timepoint: int,
+    ages_s: tuple[int | None, int | None],
+) -> Creation:
+    """The contract that the options ask for; raises UsageError for those that do not fit."""
+    from publisher import create2
+    from publisher.contract import parse_address
+
+    if not votes and (token or timepoint):
+        raise UsageError("--token and --timepoint are of votes", fix="add --votes")
+    if votes and ages_s != (None, None):
+        raise UsageError("votes need no commitment", fix="leave the commitment ages out")
+    network = app.settings.network
+    chain_id = (network.chain_id if network else None) or 1  # any public one
+    if not votes:
+        made = create2.registry(chain_id, min_age_s=ages_s[0], max_age_s=ages_s[1])
+        usual = create2.registry(chain_id)
+        if made.address != usual.address:
+            app.output.warn(
+                f"other commitment ages give another address: {made.address}, "
+                f"where others look at {usual.address}"
+            )
+        return made
+    registry = network.registry if network else ""
+    return create2.votes(
+        parse_address(registry) if registry else create2.registry(chain_id).address,
+        token=parse_address(token) if token else None,
+        timepoint=timepoint,
+    )
 
 
 async def _deploy(
-    app: App,
-    folder: Path,
-    force: bool,
-    dry_run: bool,
-    keystore: Path | None,
-    passphrase_fd: int | None,
-    passphrase_file: Path | None,
+    app: App, creation: Creation, folder: Path, start_block: int | None, dry_run: bool
 ) -> None:
-    from publisher.chain import Chain, ether
-    from publisher.deploy import creation_code, deploy
-    from publisher.keys import read_address
+    from publisher.chain import Chain
+    from publisher.deploy import deploy, find, price
+    from publisher.transaction import ether
 
     network = app.settings.need_network("rpc_url", "chain_id")
-    sender = read_address(keystore_path(app, keystore))
-    cap = 10 * app.settings.fee_cap_wei  # a contract costs some fifty publications
+    cap = 10 * fee_cap_wei(app)  # a contract costs some fifty publications
     async with Chain.connect(network.rpc_url, network.chain, state_dir=places().state) as chain:
-        app.output.say(f"  registry on {safe(network.name)} ({network.chain}) as {sender}")
-        if dry_run:
-            priced = await chain.price(sender, None, creation_code(), fee_cap_wei=cap)
-            cost = f"{ether(priced.expected_fee_wei)} (cap {ether(cap)})"
-            app.output.step("plan", "dry run", f"would cost {cost}; nothing was sent")
-            app.output.result("deployment-plan", priced.to_json(), human=list)
+        where = f"{safe(network.name)} ({network.chain})"
+        app.output.say(f"  {creation.contract} at {creation.address} on {where}")
+        found = await find(chain, creation, folder, start_block=start_block)
+        if found is not None:
+            app.output.step("ok", "unchanged", f"it stands since block {found.block_number}")
+            _show(app, found, new=False)
             return
-        confirm(app, f"  Deploy, for {ether(cap)} at most?")
-        account = open_account(app, keystore, passphrase_fd, passphrase_file)
-        found, new = await deploy(chain, account, folder, force=force, fee_cap_wei=cap)
-    app.output.step("ok", "deployed" if new else "unchanged", f"block {found.block_number}")
+        sender = await _sender(app, needed=not dry_run)
+        priced = None
+        if sender is not None:
+            priced = await price(chain, sender, creation, fee_cap_wei=cap)
+            cost = f"about {ether(priced.expected_fee_wei)}, at most {ether(priced.max_fee_wei)}"
+            app.output.say(f"    {'cost'.ljust(11)} {cost} (cap {ether(cap)})   from {sender}")
+        if dry_run:
+            app.output.step("plan", "dry run", "would deploy it; nothing was sent")
+            app.output.result(
+                "deployment-plan",
+                _plan(creation) | {"transaction": priced.to_json() if priced else None},
+                human=lambda: columns([(k, _brief(v)) for k, v in _plan(creation).items()]),
+                plain=[creation.address],
+            )
+            return
+        confirm(app, "  Deploy? It stays for ever, and nobody can change it.")
+        made, new = await deploy(chain, await open_signer(app), folder, creation, fee_cap_wei=cap)
+    app.output.step("ok", "deployed" if new else "unchanged", f"block {made.block_number}")
+    _show(app, made, new=new)
+
+
+async def _sender(app: App, *, needed: bool) -> str | None:
+    """The account that would pay; a dry run does without one."""
+    try:
+        return await account_address(app)
+    except UsageError as error:
+        if needed:
+            raise
+        app.output.warn(f"{error.message}: what it costs was not checked")
+        return None
+
+
+def _plan(creation: Creation) -> dict[str, Any]:
+    """The transaction as any other wallet could send it."""
+    from publisher.create2 import FACTORY
+
+    return {
+        "contract": creation.contract,
+        "address": creation.address,
+        "arguments": dict(creation.arguments),
+        "to": FACTORY,
+        "value": 0,
+        "data": creation.calldata,
+    }
+
+
+def _brief(value: object) -> str:
+    text = (
+        ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+    )
+    return (
+        text if len(text) < 80 else f"{text[:20]}… ({len(text) // 2 - 1} bytes; --json shows them)"
+    )
+
+
+def _show(app: App, found: Deployment, *, new: bool) -> None:
     value = {**asdict(found), "new": new}
     app.output.result(
         "deployment",
         value,
-        human=lambda: columns([(key, str(item)) for key, item in value.items()]),
-        plain=[found.registry],
+        human=lambda: columns([(key, _brief(item)) for key, item in value.items() if item != ""]),
+        plain=[found.address],
     )
+    key = "votes" if found.contract == "CapabilityVotes" else "start-block"
+    setting = f'"{found.address}"' if key == "votes" else found.block_number
+    app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(_name(app))}]")
+
+
+def _name(app: App) -> str:
+    return app.settings.network.name if app.settings.network else "NAME"

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from cli.app import App
-from cli.consent import passphrase, passphrase_options
+from cli.consent import passphrase
 from cli.house import command
 from cli.places import places
 from cli.text import safe
+from cli.wallet import passphrase_options
 
 
 @command(
@@ -22,9 +23,7 @@ from cli.text import safe
 )
 @click.option("--light", is_flag=True, help="Encrypt quickly and weakly: throw-away keys only.")
 @passphrase_options
-def keygen_command(
-    app: App, out: Path | None, light: bool, passphrase_fd: int | None, passphrase_file: Path | None
-) -> None:
+def keygen_command(app: App, out: Path | None, light: bool) -> None:
     """Make a signing key (did:key).
 
     An Ed25519 key, encrypted with a passphrase. A file that exists is never overwritten.
@@ -32,7 +31,7 @@ def keygen_command(
     from publisher.keys import create_did_key
 
     path = out or places().keys / "author.json"
-    secret = passphrase(app, path, passphrase_fd, passphrase_file, new=True)
+    secret = passphrase(app, path, new=True)
     key = create_did_key(path, secret, light=light)
     app.output.result(
         "key",

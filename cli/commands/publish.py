@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,35 +9,26 @@ import click
 
 from capdex.errors import CapdexError
 from cli.app import App
-from cli.consent import (
-    AUTHOR_KEY,
-    account_options,
-    confirm,
-    keystore_path,
-    open_account,
-    open_signer,
-)
+from cli.consent import confirm
 from cli.errors import exit_code, show, worst
 from cli.files import expand, read, write_atomically
 from cli.house import command
 from cli.output import Format
 from cli.progress import Progress, open_registry, show_cost, until_served
 from cli.text import safe, short
+from cli.wallet import (
+    AUTHOR_KEY,
+    account_address,
+    account_options,
+    fee_cap_wei,
+    open_author,
+    open_signer,
+)
 
 if TYPE_CHECKING:
     from cli.judging import Judged
     from publisher.publish import Plan
     from publisher.registry import Registry
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Which key files were named, and where their passphrase comes from."""
-
-    author_key: Path | None
-    keystore: Path | None
-    fd: int | None
-    file: Path | None
 
 
 @command(
@@ -59,22 +49,17 @@ def publish_command(
     files: tuple[str, ...],
     dry_run: bool,
     ipfs: str | None,
-    author_key: Path | None,
-    keystore: Path | None,
-    passphrase_fd: int | None,
-    passphrase_file: Path | None,
 ) -> int:
     """Publish packages: check, sign, upload, announce, wait until served.
 
     A release can be yanked but never replaced or deleted. Safe to stop and to run again: what is
     done already is not done twice. A file that is not signed yet is signed in place.
     """
-    keys = Keys(author_key, keystore, passphrase_fd, passphrase_file)
     codes, values = [0], []
     together = app.output.format is Format.JSON  # one document for all
     for name in expand(files):
         try:
-            value = app.run(_publish(app, name, keys, ipfs, dry_run))
+            value = app.run(_publish(app, name, ipfs, dry_run))
         except CapdexError as error:
             codes.append(exit_code(error))
             show(error, app.output)
@@ -89,24 +74,21 @@ def publish_command(
     return worst(codes)
 
 
-async def _publish(
-    app: App, name: str, keys: Keys, ipfs: str | None, dry_run: bool
-) -> dict[str, Any]:
+async def _publish(app: App, name: str, ipfs: str | None, dry_run: bool) -> dict[str, Any]:
     from cli.judging import judge_file
-    from publisher.keys import read_address
     from publisher.publish import plan as make_plan
 
     network = app.settings.need_network("rpc_url", "chain_id", "registry")
-    address = read_address(keystore_path(app, keys.keystore))
+    address = await account_address(app)
     judged = judge_file(name, read(name))
     uri = judged.manifest.uri if judged.manifest else safe(name)
     title = app.output.err.style(f"{uri}", bold=True)
     chain = f"{safe(network.name)} ({network.chain})"
     app.output.say(f"  {title}   on {chain} as {short(address)}")
-    data = _ready(app, judged, keys, address, write=not dry_run)
+    data = await _ready(app, judged, address, write=not dry_run)
     async with open_registry(app) as registry:
         plan = await make_plan(
-            data, registry=registry, publisher=address, fee_cap_wei=app.settings.fee_cap_wei
+            data, registry=registry, publisher=address, fee_cap_wei=fee_cap_wei(app)
         )
         app.output.step("ok", "signed", safe(plan.package.signer.partition("#")[0]))
         if plan.transaction is not None:
@@ -117,12 +99,10 @@ async def _publish(
             would = "publish nothing: it is on chain" if plan.already else "publish"
             app.output.step("plan", "dry run", f"would {would}; nothing was sent")
             return value
-        return value | await _carry_out(app, plan, registry, keys, ipfs or network.ipfs)
+        return value | await _carry_out(app, plan, registry, ipfs or network.ipfs)
 
 
-async def _carry_out(
-    app: App, plan: Plan, registry: Registry, keys: Keys, ipfs: str
-) -> dict[str, Any]:
+async def _carry_out(app: App, plan: Plan, registry: Registry, ipfs: str) -> dict[str, Any]:
     """The part that changes something, once a person agreed."""
     from capdex.net.ipfs import open_storage
     from publisher.publish import carry_out
@@ -133,13 +113,13 @@ async def _carry_out(
     try:
         if plan.transaction is not None:
             confirm(app, "  Publish? A version can be yanked but never replaced or deleted.")
-        account = open_account(app, keys.keystore, keys.fd, keys.file)
+        signer = await open_signer(app)
         progress = Progress(app, "mined")
         async with progress.interruptible():
             outcome = await carry_out(
                 plan,
                 registry=registry,
-                account=account,
+                signer=signer,
                 storage=storage,
                 served=until_served(app, plan.announcement.sha256.hex()),
                 on_step=progress,
@@ -152,7 +132,7 @@ async def _carry_out(
     return outcome.to_json()
 
 
-def _ready(app: App, judged: Judged, keys: Keys, address: str, *, write: bool) -> bytes:
+async def _ready(app: App, judged: Judged, address: str, *, write: bool) -> bytes:
     """The signed bytes: signed now if they are not, or no longer, and the author is ours."""
     from capdex.problems import Reason
     from cli.findings import counted
@@ -168,9 +148,9 @@ def _ready(app: App, judged: Judged, keys: Keys, address: str, *, write: bool) -
     unsigned = Reason.UNSIGNED in codes
     if not unsigned and Reason.BAD_SIGNATURE not in codes:
         return judged.data
-    signer = open_signer(app, keys.author_key, keys.keystore, keys.fd, keys.file)
+    author = await open_author(app)
     chain_id = app.settings.need_network("chain_id").chain
-    signed = sign(judged.data, signer, chain_id=chain_id, publisher=address)
+    signed = await sign(judged.data, author, chain_id=chain_id, publisher=address)
     if not unsigned and read_manifest(signed).author != manifest.author:
         return judged.data  # somebody else's signature is theirs to mend; the plan says why
     if write and judged.name != "-":

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from capdex.uri import CapabilityURI
 from cli.app import App
-from cli.consent import account_options, confirm, keystore_path, open_account
+from cli.consent import confirm
 from cli.house import command
 from cli.progress import Progress, open_registry, show_cost, until_flagged
 from cli.text import safe, short
+from cli.wallet import account_address, account_options, fee_cap_wei, open_signer
 
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and show the transaction; send none.")
 URI = click.argument("uri", metavar="NAME@VERSION")
@@ -27,15 +26,12 @@ def yank_command(
     uri: str,
     reason: str,
     dry_run: bool,
-    keystore: Path | None,
-    passphrase_fd: int | None,
-    passphrase_file: Path | None,
 ) -> None:
     """Take a release out of search and latest.
 
     Whoever asks for exactly this version still finds it, with a warning. Can be taken back.
     """
-    change(app, uri, reason, dry_run, keystore, passphrase_fd, passphrase_file)
+    change(app, uri, reason, dry_run)
 
 
 def change(
@@ -43,12 +39,9 @@ def change(
     uri: str,
     reason: str | None,
     dry_run: bool,
-    keystore: Path | None,
-    passphrase_fd: int | None,
-    passphrase_file: Path | None,
 ) -> None:
     """Yank (with a reason) or unyank (None): plan, yes, send, wait."""
-    app.run(_change(app, uri, reason, dry_run, keystore, passphrase_fd, passphrase_file))
+    app.run(_change(app, uri, reason, dry_run))
 
 
 async def _change(
@@ -56,18 +49,14 @@ async def _change(
     uri: str,
     reason: str | None,
     dry_run: bool,
-    keystore: Path | None,
-    passphrase_fd: int | None,
-    passphrase_file: Path | None,
 ) -> None:
-    from publisher.keys import read_address
     from publisher.yank import carry_out_yank, plan_unyank, plan_yank
 
     parsed = CapabilityURI.loose(uri)
     verb, name, semver = "unyank" if reason is None else "yank", parsed.name, str(parsed.version)
     network = app.settings.need_network("rpc_url", "chain_id", "registry")
-    sender = read_address(keystore_path(app, keystore))
-    cap = app.settings.fee_cap_wei
+    sender = await account_address(app)
+    cap = fee_cap_wei(app)
     async with open_registry(app) as registry:
         if reason is None:
             plan = await plan_unyank(
@@ -92,13 +81,13 @@ async def _change(
         else:
             if plan.transaction is not None:
                 confirm(app, f"  {verb.capitalize()} {parsed}?")
-            account = open_account(app, keystore, passphrase_fd, passphrase_file)
+            signer = await open_signer(app)
             progress = Progress(app, f"{verb}ed")
             async with progress.interruptible():
                 outcome = await carry_out_yank(
                     plan,
                     registry=registry,
-                    account=account,
+                    signer=signer,
                     served=until_flagged(app, semver, yanked=plan.yank),
                     on_step=progress,
                 )

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from eth_account import Account
-from eth_account.signers.local import LocalAccount
 
 from capdex.net.blocks import BlockDirectory
 from publisher.chain import Chain
 from publisher.deploy import Deployment, deploy
 from publisher.registry import Registry
+from publisher.signers import LocalSigner
 
 RICH = 10**20
 
@@ -35,11 +35,11 @@ class LocalChain:
         with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310
             return json.load(reply)["result"]
 
-    def account(self, *, wei: int = RICH) -> LocalAccount:
-        account: LocalAccount = Account.create()
+    def signer(self, *, wei: int = RICH) -> LocalSigner:
+        signer = LocalSigner(Account.create())
         if wei:
-            self.call("anvil_setBalance", account.address, hex(wei))
-        return account
+            self.call("anvil_setBalance", signer.address, hex(wei))
+        return signer
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def blocks(tmp_path: Path) -> BlockDirectory:
 
 @pytest.fixture
 async def deployment(chain: Chain, local_chain: LocalChain, tmp_path: Path) -> Deployment:
-    found, _ = await deploy(chain, local_chain.account(), tmp_path / "deployments")
+    found, _ = await deploy(chain, local_chain.signer(), tmp_path / "deployments")
     return found
 
 
@@ -70,5 +70,5 @@ def registry(chain: Chain, deployment: Deployment) -> Registry:
 
 
 @pytest.fixture
-def account(local_chain: LocalChain) -> LocalAccount:
-    return local_chain.account()
+def signer(local_chain: LocalChain) -> LocalSigner:
+    return local_chain.signer()

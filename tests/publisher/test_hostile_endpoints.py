@@ -124,10 +124,10 @@ async def test_an_endpoint_that_fails_while_a_block_is_awaited_is_asked_again(tm
 
 
 async def test_an_endpoint_with_a_small_log_range_is_asked_in_pieces(
-    registry, account, local_chain, tmp_path
+    registry, signer, local_chain, tmp_path
 ):
     cid = Cid.of(b"bytes")
-    sent = await registry.publish(account, "note", "1.0.0", str(cid), cid.digest)
+    sent = await registry.publish(signer, "note", "1.0.0", str(cid), cid.digest)
     await registry.wait(sent.tx_hash)
     local_chain.call("anvil_mine", hex(40))
 

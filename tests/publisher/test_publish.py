@@ -7,31 +7,33 @@ import hashlib
 import logging
 
 import pytest
+from eth_account import Account
 
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError, VerificationFailure
 from capdex.events import PUBLISHED, LogHead
 from capdex.net.blocks import BlockDirectory
-from publisher.chain import Sent
 from publisher.outcome import Served, Uploaded
 from publisher.publish import carry_out, plan
 from publisher.registry import Receipt, raw_log
 from publisher.scaffold import scaffold
 from publisher.sign import sign
+from publisher.signers import LocalSigner
+from publisher.transaction import Sent
 
 
 class Killed(BaseException):
     """What SIGKILL looks like from inside: nothing after it runs."""
 
 
-def package(account, name="note", version="1.0.0", description="Notes"):
+async def package(signer, name="note", version="1.0.0", description="Notes"):
     text = scaffold(name, version=version, description=description)
-    return sign(text.encode(), account, chain_id=31337)
+    return await sign(text.encode(), signer, chain_id=31337)
 
 
-async def publish(data, registry, account, blocks, **options):
-    planned = await plan(data, registry=registry, publisher=account.address)
-    return await carry_out(planned, registry=registry, account=account, storage=blocks, **options)
+async def publish(data, registry, signer, blocks, **options):
+    planned = await plan(data, registry=registry, publisher=signer.address)
+    return await carry_out(planned, registry=registry, signer=signer, storage=blocks, **options)
 
 
 async def events(registry):
@@ -47,9 +49,9 @@ def kill_at(kind):
     return on_step
 
 
-async def test_a_package_is_published_step_by_step(registry, account, blocks):
-    data, steps = package(account), []
-    planned = await plan(data, registry=registry, publisher=account.address)
+async def test_a_package_is_published_step_by_step(registry, signer, blocks):
+    data, steps = await package(signer), []
+    planned = await plan(data, registry=registry, publisher=signer.address)
     assert planned.claims_name
     assert planned.transaction is not None
 
@@ -59,7 +61,7 @@ async def test_a_package_is_published_step_by_step(registry, account, blocks):
     outcome = await carry_out(
         planned,
         registry=registry,
-        account=account,
+        signer=signer,
         storage=blocks,
         served=served,
         on_step=steps.append,
@@ -77,30 +79,30 @@ async def test_a_package_is_published_step_by_step(registry, account, blocks):
     assert release.sha256.hex() == outcome.sha256
 
 
-async def test_publishing_again_finds_what_is_there(registry, account, blocks):
-    data = package(account)
-    first = await publish(data, registry, account, blocks)
-    planned = await plan(data, registry=registry, publisher=account.address)
+async def test_publishing_again_finds_what_is_there(registry, signer, blocks):
+    data = await package(signer)
+    first = await publish(data, registry, signer, blocks)
+    planned = await plan(data, registry=registry, publisher=signer.address)
     assert planned.already
     assert planned.transaction is None
-    again = await carry_out(planned, registry=registry, account=account, storage=blocks)
+    again = await carry_out(planned, registry=registry, signer=signer, storage=blocks)
     assert again.already
     assert (again.tx_hash, again.block_number) == (first.tx_hash, first.block_number)
     assert len(await events(registry)) == 1
 
 
-async def test_publishing_again_puts_lost_bytes_back(registry, account, blocks, tmp_path):
-    data = package(account)
-    await publish(data, registry, account, blocks)
+async def test_publishing_again_puts_lost_bytes_back(registry, signer, blocks, tmp_path):
+    data = await package(signer)
+    await publish(data, registry, signer, blocks)
     for block in (tmp_path / "blocks").rglob("*"):
         if block.is_file():
             block.unlink()
-    await publish(data, registry, account, blocks)
+    await publish(data, registry, signer, blocks)
     assert await blocks.get(Cid.of(data)) == data
 
 
-async def test_a_plan_is_a_dry_run_that_another_signer_can_send(registry, account, blocks):
-    planned = await plan(package(account), registry=registry, publisher=account.address)
+async def test_a_plan_is_a_dry_run_that_another_signer_can_send(registry, signer, blocks):
+    planned = await plan(await package(signer), registry=registry, publisher=signer.address)
     transaction = planned.transaction.to_json()
     assert transaction["to"] == registry.address
     assert transaction["value"] == 0
@@ -111,44 +113,44 @@ async def test_a_plan_is_a_dry_run_that_another_signer_can_send(registry, accoun
         await blocks.get(Cid.of(planned.package.data))
 
 
-async def test_other_bytes_under_a_version_are_refused(registry, account, blocks):
-    await publish(package(account), registry, account, blocks)
+async def test_other_bytes_under_a_version_are_refused(registry, signer, blocks):
+    await publish(await package(signer), registry, signer, blocks)
     with pytest.raises(InvalidInput) as refusal:
         await plan(
-            package(account, description="Other"), registry=registry, publisher=account.address
+            await package(signer, description="Other"), registry=registry, publisher=signer.address
         )
     assert refusal.value.code is Code.VERSION_EXISTS
 
 
-async def test_a_name_belongs_to_its_first_publisher(registry, account, blocks, local_chain):
-    await publish(package(account), registry, account, blocks)
-    second = local_chain.account()
+async def test_a_name_belongs_to_its_first_publisher(registry, signer, blocks, local_chain):
+    await publish(await package(signer), registry, signer, blocks)
+    second = local_chain.signer()
     with pytest.raises(Refused) as owned:
         await plan(package(second, version="2.0.0"), registry=registry, publisher=second.address)
     assert owned.value.code is Code.NAME_TAKEN
-    assert account.address in owned.value.message
+    assert signer.address in owned.value.message
     with pytest.raises(Refused) as looks_alike:
         await plan(package(second, name="n0te"), registry=registry, publisher=second.address)
     assert looks_alike.value.code is Code.NAME_TAKEN
-    assert account.address in looks_alike.value.message
+    assert signer.address in looks_alike.value.message
 
 
-async def test_what_no_node_would_serve_costs_nothing(registry, account, local_chain):
+async def test_what_no_node_would_serve_costs_nothing(registry, signer, local_chain):
     unsigned = scaffold("note").encode()
     with pytest.raises(VerificationFailure) as refusal:
-        await plan(unsigned, registry=registry, publisher=account.address)
+        await plan(unsigned, registry=registry, publisher=signer.address)
     assert refusal.value.details["reason"] == "UNSIGNED"
-    foreign = package(local_chain.account())
+    foreign = await package(local_chain.signer())
     with pytest.raises(VerificationFailure) as unbound:
-        await plan(foreign, registry=registry, publisher=account.address)
+        await plan(foreign, registry=registry, publisher=signer.address)
     assert unbound.value.details["reason"] == "NOT_BOUND"
     with pytest.raises(InvalidInput) as broken:
-        await plan(b"metadata: 1", registry=registry, publisher=account.address)
+        await plan(b"metadata: 1", registry=registry, publisher=signer.address)
     assert broken.value.details["problems"]
 
 
 async def test_an_empty_account_is_told_before_anything_is_uploaded(registry, local_chain):
-    poor = local_chain.account(wei=0)
+    poor = local_chain.signer(wei=0)
     with pytest.raises(Refused) as refusal:
         await plan(package(poor), registry=registry, publisher=poor.address)
     assert refusal.value.code is Code.EMPTY_ACCOUNT
@@ -156,65 +158,65 @@ async def test_an_empty_account_is_told_before_anything_is_uploaded(registry, lo
 
 
 async def test_another_accounts_key_does_not_carry_out_a_plan(
-    registry, account, blocks, local_chain
+    registry, signer, blocks, local_chain
 ):
-    planned = await plan(package(account), registry=registry, publisher=account.address)
+    planned = await plan(await package(signer), registry=registry, publisher=signer.address)
     with pytest.raises(UsageError):
-        await carry_out(planned, registry=registry, account=local_chain.account(), storage=blocks)
+        await carry_out(planned, registry=registry, signer=local_chain.signer(), storage=blocks)
 
 
 @pytest.mark.parametrize("moment", [Uploaded, Sent, Receipt, Served])
 async def test_a_killed_publication_is_finished_by_running_it_again(
-    registry, account, blocks, moment
+    registry, signer, blocks, moment
 ):
     async def served(_uri):
         return True
 
-    data = package(account)
+    data = await package(signer)
     with pytest.raises(Killed):
-        await publish(data, registry, account, blocks, served=served, on_step=kill_at(moment))
-    outcome = await publish(data, registry, account, blocks, served=served)
+        await publish(data, registry, signer, blocks, served=served, on_step=kill_at(moment))
+    outcome = await publish(data, registry, signer, blocks, served=served)
     assert outcome.tx_hash is not None
     assert outcome.served_after_s is not None
     assert len(await events(registry)) == 1
-    again = await publish(data, registry, account, blocks)
+    again = await publish(data, registry, signer, blocks)
     assert again.already
     assert again.tx_hash == outcome.tx_hash
 
 
 async def test_a_transaction_that_waits_for_its_block_is_waited_for_not_sent_twice(
-    registry, account, blocks, local_chain
+    registry, signer, blocks, local_chain
 ):
-    data = package(account)
+    data = await package(signer)
     local_chain.call("evm_setAutomine", False)
     with pytest.raises(Killed):
-        await publish(data, registry, account, blocks, on_step=kill_at(Sent))
-    planned = await plan(data, registry=registry, publisher=account.address)
+        await publish(data, registry, signer, blocks, on_step=kill_at(Sent))
+    planned = await plan(data, registry=registry, publisher=signer.address)
     assert planned.resumes is not None
     local_chain.call("evm_mine")
-    outcome = await carry_out(planned, registry=registry, account=account, storage=blocks)
+    outcome = await carry_out(planned, registry=registry, signer=signer, storage=blocks)
     assert outcome.tx_hash == planned.resumes.tx_hash
-    nonce = local_chain.call("eth_getTransactionCount", account.address, "latest")
+    nonce = local_chain.call("eth_getTransactionCount", signer.address, "latest")
     assert int(nonce, 16) == 1
 
 
 async def test_a_journal_entry_that_never_left_or_is_garbage_is_ignored(
-    registry, account, blocks, tmp_path
+    registry, signer, blocks, tmp_path
 ):
-    data = package(account)
+    data = await package(signer)
     with pytest.raises(Killed):
-        await publish(data, registry, account, blocks, on_step=kill_at(Sent))
+        await publish(data, registry, signer, blocks, on_step=kill_at(Sent))
     (entry,) = (tmp_path / "state" / "sent").iterdir()
     for garbage in ("", "{}", '{"tx_hash": "0x00", "nonce": 1, "fingerprint": "x"}', "[1]"):
         entry.write_text(garbage)
-        assert (await plan(data, registry=registry, publisher=account.address)).already
+        assert (await plan(data, registry=registry, publisher=signer.address)).already
 
 
 async def test_the_same_release_published_twice_at_once_is_one_event(
-    registry, account, blocks, local_chain
+    registry, signer, blocks, local_chain
 ):
-    data = package(account)
-    plans = [await plan(data, registry=registry, publisher=account.address) for _ in range(2)]
+    data = await package(signer)
+    plans = [await plan(data, registry=registry, publisher=signer.address) for _ in range(2)]
     assert not any(planned.already for planned in plans)
     local_chain.call("evm_setAutomine", False)
     sent = asyncio.Semaphore(0)
@@ -225,7 +227,7 @@ async def test_the_same_release_published_twice_at_once_is_one_event(
 
     running = [
         asyncio.create_task(
-            carry_out(planned, registry=registry, account=account, storage=blocks, on_step=on_step)
+            carry_out(planned, registry=registry, signer=signer, storage=blocks, on_step=on_step)
         )
         for planned in plans
     ]
@@ -238,10 +240,10 @@ async def test_the_same_release_published_twice_at_once_is_one_event(
     assert len(await events(registry)) == 1
 
 
-async def test_five_publications_of_one_account_at_once_are_five_events(registry, account, blocks):
+async def test_five_publications_of_one_account_at_once_are_five_events(registry, signer, blocks):
     names = [f"note-{letter}" for letter in "abcde"]
     outcomes = await asyncio.gather(
-        *(publish(package(account, name=name), registry, account, blocks) for name in names)
+        *[publish(await package(signer, name=name), registry, signer, blocks) for name in names]
     )
     assert len({outcome.tx_hash for outcome in outcomes}) == 5
     logs = await events(registry)
@@ -252,30 +254,33 @@ async def test_five_publications_of_one_account_at_once_are_five_events(registry
     assert head.count == 5
 
 
-async def test_a_storage_that_keeps_other_bytes_stops_before_the_chain(registry, account, tmp_path):
+async def test_a_storage_that_keeps_other_bytes_stops_before_the_chain(registry, signer, tmp_path):
     class Liar(BlockDirectory):
         async def get(self, cid):
             return b"others"
 
     liar = Liar(tmp_path / "blocks")
     with pytest.raises(Unavailable) as refusal:
-        await publish(package(account), registry, account, liar)
+        await publish(await package(signer), registry, signer, liar)
     assert refusal.value.code is Code.IPFS_UNAVAILABLE
     assert await events(registry) == []
 
 
-async def test_a_node_that_does_not_serve_the_release_is_no_failure(registry, account, blocks):
+async def test_a_node_that_does_not_serve_the_release_is_no_failure(registry, signer, blocks):
     async def down(_uri):
         raise Unavailable("the node is down", Code.NODE_UNAVAILABLE)
 
     outcome = await publish(
-        package(account), registry, account, blocks, served=down, served_timeout_s=0.01
+        await package(signer), registry, signer, blocks, served=down, served_timeout_s=0.01
     )
     assert outcome.tx_hash is not None
     assert outcome.served_after_s is None
 
 
-async def test_no_key_is_ever_logged(registry, account, blocks, caplog):
+async def test_no_key_is_ever_logged(registry, local_chain, blocks, caplog):
+    account = Account.create()
+    local_chain.call("anvil_setBalance", account.address, hex(10**18))
+    signer = LocalSigner(account)
     caplog.set_level(logging.DEBUG)
-    await publish(package(account), registry, account, blocks)
+    await publish(await package(signer), registry, signer, blocks)
     assert account.key.hex() not in caplog.text
