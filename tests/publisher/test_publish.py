@@ -126,11 +126,13 @@ async def test_a_name_belongs_to_its_first_publisher(registry, signer, blocks, l
     await publish(await package(signer), registry, signer, blocks)
     second = local_chain.signer()
     with pytest.raises(Refused) as owned:
-        await plan(package(second, version="2.0.0"), registry=registry, publisher=second.address)
+        await plan(
+            await package(second, version="2.0.0"), registry=registry, publisher=second.address
+        )
     assert owned.value.code is Code.NAME_TAKEN
     assert signer.address in owned.value.message
     with pytest.raises(Refused) as looks_alike:
-        await plan(package(second, name="n0te"), registry=registry, publisher=second.address)
+        await plan(await package(second, name="n0te"), registry=registry, publisher=second.address)
     assert looks_alike.value.code is Code.NAME_TAKEN
     assert signer.address in looks_alike.value.message
 
@@ -152,7 +154,7 @@ async def test_what_no_node_would_serve_costs_nothing(registry, signer, local_ch
 async def test_an_empty_account_is_told_before_anything_is_uploaded(registry, local_chain):
     poor = local_chain.signer(wei=0)
     with pytest.raises(Refused) as refusal:
-        await plan(package(poor), registry=registry, publisher=poor.address)
+        await plan(await package(poor), registry=registry, publisher=poor.address)
     assert refusal.value.code is Code.EMPTY_ACCOUNT
     assert poor.address in refusal.value.fix
 
