@@ -105,22 +105,24 @@ class Chain:
         to: str | None,
         data: str,
         *,
+        gas: int | None = None,
         fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
     ) -> Transaction:
         """Estimate and price a transaction that `sender` can pay within the cap.
 
-        Raises Refused EMPTY_ACCOUNT, or FEE_OVER_CAP when even the fee of now is over the cap.
+        `gas` is what it may take, where that cannot be estimated yet. Raises Refused
+        EMPTY_ACCOUNT, or FEE_OVER_CAP when even the fee of now is over the cap.
         """
         check_account(sender, self.chain_id)
         call: TxParams = {"from": _address(sender), "data": cast("Any", data), "value": _wei(0)}
         if to is not None:
             call["to"] = _address(to)
         with self.faults():
-            estimate = max(1, int(await self.web3.eth.estimate_gas(call)))
+            estimate = gas or max(1, int(await self.web3.eth.estimate_gas(call)))
             history = await self.web3.eth.fee_history(1, "latest", [50.0])
             base = int(history["baseFeePerGas"][-1])  # that of the block to come
             tip = int(await self.web3.eth.max_priority_fee)
-        gas = -(-estimate * GAS_MARGIN_PERCENT // 100)
+        gas = gas or -(-estimate * GAS_MARGIN_PERCENT // 100)
         now = base + tip
         if gas * now > fee_cap_wei:
             raise Refused(

@@ -68,11 +68,12 @@ class Contract:
         sender: str,
         function: str,
         *arguments: Any,
+        gas: int | None = None,
         fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
     ) -> Transaction:
         """The priced, unsigned transaction that calls a function; see `Chain.price`."""
         data: str = self._contract.encode_abi(function, args=arguments)
-        return await self.chain.price(sender, self.address, data, fee_cap_wei=fee_cap_wei)
+        return await self.chain.price(sender, self.address, data, gas=gas, fee_cap_wei=fee_cap_wei)
 
     async def send(
         self,

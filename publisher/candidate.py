@@ -1,0 +1,161 @@
+"""A package on its way: verified, and what the registry says of it before anything is paid."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capdex import package
+from capdex.cid import Cid
+from capdex.errors import CapdexError, InvalidInput
+from capdex.events import Announcement
+from capdex.package import VerifiedPackage
+from capdex.uri import is_reserved, skeleton
+from publisher.journal import Journal
+from publisher.refusals import (
+    given_up,
+    name_reserved,
+    name_taken,
+    not_maintainer,
+    version_exists,
+)
+from publisher.registry import Registry, parse_address
+from publisher.source import read_manifest
+from publisher.transaction import Sent
+
+AT_ONCE: Final = 8  # packages looked up at the same time: enough to hide a slow endpoint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A package that may be published. `claims_name`: the name is free and becomes the account's.
+
+    `already`: these bytes are published. `resumes`: a transaction that publishes them was sent.
+    """
+
+    package: VerifiedPackage
+    claims_name: bool
+    already: bool = False
+    resumes: Sent | None = None
+
+    @property
+    def announcement(self) -> Announcement:
+        """What the chain will say of the release."""
+        return self.package.announcement
+
+    @property
+    def name(self) -> str:
+        """The capability's name."""
+        return self.package.manifest.uri.name
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells a transaction of these bytes from one of others."""
+        return self.announcement.sha256.hex()
+
+    @property
+    def to_send(self) -> bool:
+        """Whether a transaction is still to be made."""
+        return not self.already and self.resumes is None
+
+
+def announce(data: bytes, *, chain_id: int, publisher: str) -> Announcement:
+    """What the chain would say if these bytes were published; raises InvalidInput with problems."""
+    uri, cid = read_manifest(data).uri, Cid.of(data)
+    return Announcement(
+        chain_id=chain_id,
+        publisher=publisher,
+        cap_uri=str(uri),
+        semver=str(uri.version),
+        cid=str(cid),
+        sha256=cid.digest,
+    )
+
+
+async def examine(data: bytes, *, registry: Registry, publisher: str) -> Candidate:
+    """Check everything that could refuse a release, the cheapest first.
+
+    Raises InvalidInput (problems; VERSION_EXISTS), VerificationFailure as every node would,
+    Refused (NAME_TAKEN, NAME_RESERVED, NOT_OWNER), Unavailable.
+    """
+    address = parse_address(publisher)
+    announcement = announce(data, chain_id=registry.chain_id, publisher=address)
+    return await look_up(package.verify(announcement, data), registry=registry)
+
+
+async def look_up(verified: VerifiedPackage, *, registry: Registry) -> Candidate:
+    """What the registry says of a verified package now; raises like `examine`."""
+    announcement, name = verified.announcement, verified.manifest.uri.name
+    published = await registry.release(name, announcement.semver)
+    if published is not None and published.sha256 == announcement.sha256:
+        return Candidate(verified, claims_name=False, already=True)
+    claims_name = await may_claim(registry, name, announcement.publisher)
+    if published is not None:  # told last: another version would not help who may not publish
+        raise version_exists(name, announcement.semver, published.sha256.hex())
+    sent = await journal(registry, verified).recall(announcement.sha256.hex())
+    return Candidate(verified, claims_name, resumes=sent)
+
+
+async def may_claim(registry: Registry, name: str, address: str) -> bool:
+    """True: the name is free for `address`; False: it may publish there. Else raises Refused."""
+    record = await registry.name_record(name)
+    if record.owner == address:
+        return False
+    if record.renounced:
+        raise given_up(name)
+    if record.owner is not None:
+        if await registry.is_maintainer(name, address):
+            return False
+        raise not_maintainer(name, address, record.owner)
+    if is_reserved(name) or await registry.is_reserved(name):
+        raise name_reserved(name)
+    taken_by = await registry.name_of_skeleton(name)
+    if taken_by is not None:
+        raise name_taken(name, taken_by, await registry.owner_of(taken_by) or "")
+    return True
+
+
+async def examine_all(
+    files: Sequence[bytes], *, registry: Registry, publisher: str
+) -> list[Candidate | CapdexError]:
+    """Examine several files side by side: for each its candidate, or why it cannot be published."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(data: bytes) -> Candidate | CapdexError:
+        async with slots:
+            try:
+                return await examine(data, registry=registry, publisher=publisher)
+            except CapdexError as error:
+                return error
+
+    return _apart(await asyncio.gather(*map(one, files)))
+
+
+def journal(registry: Registry, verified: VerifiedPackage) -> Journal:
+    """Where the transaction that publishes a package is remembered."""
+    uri = verified.manifest.uri
+    return Journal(registry, "publish", uri.name, str(uri.version))
+
+
+def _apart(found: Sequence[Candidate | CapdexError]) -> list[Candidate | CapdexError]:
+    """Refuse what cannot be published together: a version twice, or names that look the same."""
+    uris: set[str] = set()
+    names: dict[str, str] = {}  # by skeleton
+    kept: list[Candidate | CapdexError] = []
+    for candidate in found:
+        if isinstance(candidate, Candidate):
+            uri, name = candidate.announcement.cap_uri, candidate.name
+            first = names.setdefault(skeleton(name), name)
+            if uri in uris:
+                candidate = InvalidInput(
+                    f"{uri} is given twice",
+                    why="a version is published once",
+                    fix="name one file for each version",
+                )
+            elif first != name:
+                candidate = name_taken(name, first)
+            uris.add(uri)
+        kept.append(candidate)
+    return kept
