@@ -9,19 +9,19 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from publisher.contract import Contract
 from publisher.files import write_atomically
-from publisher.registry import Registry
 from publisher.transaction import Sent
 
 
 class Journal:
-    """One entry: an action on one release of one registry, in the registry's state directory."""
+    """One entry: an action on one subject of one contract, in the user's state directory."""
 
-    def __init__(self, registry: Registry, action: str, name: str, semver: str) -> None:
-        directory: Path = registry.chain.state_dir / "sent"
-        where = f"{registry.chain_id}-{registry.address.lower()}"
+    def __init__(self, contract: Contract, action: str, name: str, semver: str) -> None:
+        directory: Path = contract.chain.state_dir / "sent"
+        where = f"{contract.chain_id}-{contract.address.lower()}"
         self._path = directory / f"{where}-{action}-{name}-{semver}.json"
-        self._registry = registry
+        self._chain = contract.chain
 
     def remember(self, sent: Sent, fingerprint: str) -> None:
         """Write down a transaction, before it leaves."""
@@ -38,7 +38,7 @@ class Journal:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return sent if same and await self._registry.chain.knows(sent.tx_hash) else None
+        return sent if same and await self._chain.knows(sent.tx_hash) else None
 
     def forget(self) -> None:
         """Drop the entry: the transaction is in a block."""

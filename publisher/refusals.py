@@ -42,6 +42,16 @@ def renounced(name: str) -> Refused:
     )
 
 
+def given_up(name: str) -> Refused:
+    """A change to a name that nobody owns any more."""
+    return Refused(
+        f'"{name}" was given up by its owner',
+        Code.NOT_OWNER,
+        why="a renounced name stays as it is: nobody can change it, or publish under it, any more",
+        fix="publish under another name",
+    )
+
+
 def not_owner(name: str, caller: str, owner: str = "") -> Refused:
     """An account that tried what only the owner of a name may do."""
     owned = f"; it is {owner}" if owner else ""

@@ -1,11 +1,19 @@
-"""The votes contract: what was voted on a name, and by whom."""
+"""The votes contract: what was voted on a name, and voting."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Final
 
+from capdex.errors import Code, UsageError
+from capdex.uri import check_name
 from publisher.chain import Chain
+from publisher.change import Change
 from publisher.contract import Contract, account_or_none
+from publisher.registry import Registry
+from publisher.standing import claimed
+
+CHOICES: Final = {"up": 1, "down": -1, "clear": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +46,30 @@ class Votes(Contract):
     async def registry(self) -> str | None:
         """The address of the registry whose names are voted on."""
         return account_or_none(await self.read("REGISTRY"))
+
+
+def vote(votes: Votes, registry: Registry, name: str, choice: str) -> Change:
+    """Vote for (up) or against (down) a name, or take the vote back (clear)."""
+    value = CHOICES[choice]
+
+    async def stands(sender: str) -> bool:
+        if (of := await votes.registry()) != registry.address:
+            raise UsageError(
+                f"the votes at {votes.address} are on the names of another registry",
+                Code.CONFIG,
+                why=f"they are on those of {of}, and the registry is {registry.address}",
+                fix="correct votes of this network",
+            )
+        await claimed(registry, name)
+        return await votes.vote_of(name, sender) == value
+
+    async def arguments() -> tuple[Any, ...]:
+        return check_name(name), value
+
+    said = {"up": "your vote counts for it", "down": "your vote counts against it"}
+    return Change(
+        f"vote {choice}", check_name(name), votes, "vote", stands, arguments,
+        already="that is your vote already" if value else "you have no vote on it",
+        effects=(said.get(choice, "your vote counts no more"), "you can change it at any time"),
+        target=choice,
+    )  # fmt: skip

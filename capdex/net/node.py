@@ -81,14 +81,31 @@ async def serves(mcp_url: str, cap_uri: str, sha256: str) -> bool:
 
 async def releases(node_url: str, name: str) -> Json:
     """Everything a node knows of a name: `GET /c/<name>.json`; raises InvalidInput NOT_FOUND."""
+    status, answer = await _get(node_url, f"/c/{name}.json")
+    if status == 200 and isinstance(answer.get("releases"), list):
+        return answer
+    raise _no_page(node_url, status, answer)
+
+
+async def indexed_block(node_url: str) -> int | None:
+    """The newest block whose events a node knows: `GET /status`; None before the first."""
+    status, answer = await _get(node_url, "/status")
+    chain = answer.get("chain")
+    if status != 200 or not isinstance(chain, dict):
+        raise _no_page(node_url, status, answer)
+    block = chain.get("block_number")
+    return block if isinstance(block, int) else None
+
+
+async def _get(node_url: str, path: str) -> tuple[int, Json]:
+    """The status and the JSON object of a page; raises Unavailable NODE_UNAVAILABLE."""
     import aiohttp
 
-    url = f"{node_url}/c/{name}.json"
     timeout = aiohttp.ClientTimeout(total=READ_S, sock_connect=5)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, allow_redirects=False) as response,
+            session.get(f"{node_url}{path}", allow_redirects=False) as response,
         ):
             body = await response.content.read(MAX_PAGE_BYTES + 1)
             while len(body) <= MAX_PAGE_BYTES and (more := await response.content.read(1 << 16)):
@@ -102,11 +119,15 @@ async def releases(node_url: str, name: str) -> Json:
         answer = json.loads(body)
     except (ValueError, RecursionError):
         raise _down(node_url, f"it answered {status}, and not with JSON") from None
-    if isinstance(answer, dict) and status == 200 and isinstance(answer.get("releases"), list):
-        return answer
-    if isinstance(answer, dict) and "code" in answer:
-        raise as_error(answer)
-    raise _down(node_url, f"it answered {status}, and not as a capdex node")
+    if not isinstance(answer, dict):
+        raise _down(node_url, f"it answered {status}, and not as a capdex node")
+    return status, answer
+
+
+def _no_page(node_url: str, status: int, answer: Json) -> CapdexError:
+    if "code" in answer:
+        return as_error(answer)
+    return _down(node_url, f"it answered {status}, and not as a capdex node")
 
 
 def as_error(content: Json) -> CapdexError:
