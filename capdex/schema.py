@@ -211,7 +211,7 @@ class _Check:
         steps = [x.replace("~1", "/").replace("~0", "~") for x in fragment.split("/")[1:]]
         in_package = self._package_schema is not None and steps[:1] == ["schema"]
         document = self._package_schema if in_package else self._root
-        found, target = _resolve(document, steps[1:] if in_package else steps)
+        found, target = at_pointer(document, steps[1:] if in_package else steps)
         if not found or not isinstance(target, dict | bool):
             message = f"{show(reference)} points at {'no schema' if found else 'nothing'}"
             self._findings.error(Reason.BAD_SCHEMA, path, message)
@@ -219,7 +219,8 @@ class _Check:
             self._ahead.append((target, (*top, *steps)))
 
 
-def _resolve(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:
+def at_pointer(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:
+    """Whether there is something at a JSON pointer of these steps (RFC 6901), and what."""
     for step in steps:
         if isinstance(document, dict) and step in document:
             document = document[step]
