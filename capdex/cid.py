@@ -9,11 +9,13 @@ from typing import Final
 
 from multiformats.cid import CID as _CID
 
+from capdex.base58 import encode_multibase
 from capdex.errors import InvalidInput
 
 MAX_CID_CHARS = 128
 RAW: Final = "raw"
 DAG_PB: Final = "dag-pb"
+_CODECS: Final = {b"\x01\x55\x12\x20": RAW, b"\x01\x70\x12\x20": DAG_PB}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,22 @@ class Cid:
     def of(cls, data: bytes) -> Cid:
         """The raw CIDv1 of these bytes as one block."""
         return cls.raw(hashlib.sha256(data).digest())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Cid:
+        """The CID in its binary form, as links and CARs hold it; raises InvalidInput."""
+        prefix, digest = data[:-32], data[-32:]
+        if prefix == b"\x12\x20":
+            return cls(encode_multibase(data)[1:], 0, DAG_PB, digest)
+        if prefix in _CODECS:
+            return cls(_base32(data), 1, _CODECS[prefix], digest)
+        raise _refusal(f"0x{data[:8].hex()}…", "it is not raw or dag-pb with sha2-256")
+
+    def to_bytes(self) -> bytes:
+        """The binary form: a prefix, then the digest."""
+        if self.version == 0:
+            return b"\x12\x20" + self.digest
+        return next(p for p, codec in _CODECS.items() if codec == self.codec) + self.digest
 
     def matches(self, block: bytes) -> bool:
         """Whether `block` is the block this CID names (for dag-pb: the root block)."""
