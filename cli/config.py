@@ -1,8 +1,9 @@
-"""Reading the configuration: flag > CAPDEX_* > capdex.toml upward > config.toml > live `up`.
+"""Reading the configuration: flag > CAPDEX_* > capdex.toml upward > config.toml > what is built in.
 
 A file holds `default-network`, tables `[networks.NAME]`, and (the user's own file alone) the keys
 of `OWN`: a cloned repository must not spend money. Unknown keys are errors with a suggestion.
 With a live `.capdex/up.json` upward its network and its keys are used when no other was chosen.
+Public chains are known by name (`cli.networks`), their chain ids are pinned.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from capdex.errors import Code, UsageError
+from cli.networks import TEMPLATES
 from cli.places import places
 from cli.settings import DEFAULT_FEE_CAP_WEI, Network, NodeSettings, Settings, UpSettings
 
@@ -25,6 +27,7 @@ __all__ = ["Network", "NodeSettings", "Settings", "UpSettings", "live_up", "load
 
 PROJECT_FILE: Final = "capdex.toml"
 UP_NETWORK: Final = "local"
+BUILT_IN: Final = "built-in"
 NETWORK_KEYS: Final = tuple(f.name.replace("_", "-") for f in fields(Network) if f.name != "name")
 OWN: Final = (  # never from a project's file
     *("keystore", "author-key", "passphrase-file"),
@@ -72,7 +75,8 @@ def load(
         project, user = _find_project(cwd), places(environ).config_file
         layers += [_file(project, own=False)] if project else []
         layers += [_file(user, own=True)] if user.is_file() else []
-    return _settle(layers, live_up(cwd))
+    built_in = {name: template.values() for name, template in TEMPLATES.items()}
+    return _settle([*layers, _Layer(BUILT_IN, networks=built_in)], live_up(cwd))
 
 
 def _settle(layers: list[_Layer], up: tuple[Path, dict[str, Any]] | None) -> Settings:
@@ -93,11 +97,14 @@ def _settle(layers: list[_Layer], up: tuple[Path, dict[str, Any]] | None) -> Set
     for key in (*NETWORK_KEYS, *OWN):
         for layer in [*(own if key in OWN else layers), *tail]:
             named = layer.networks.get(chosen or "", {})
-            value = layer.values.get(key, named.get(key))
+            value = named.get(key, layer.values.get(key))
             if value is not None:
                 values[key], origins[key] = value, layer.origin
                 folders[key] = layer.folder  # a relative path is meant from where it is written
                 break
+    _check_pinned(chosen, values, origins)
+    if origins.get("votes") == BUILT_IN != origins.get("registry"):
+        del values["votes"], origins["votes"]  # they are of another registry
     settings_network = None
     if chosen is not None or any(key in values for key in NETWORK_KEYS):
         settings_network = _network(chosen or "custom", values)
@@ -113,6 +120,18 @@ def _settle(layers: list[_Layer], up: tuple[Path, dict[str, Any]] | None) -> Set
         up=up[0] if from_up and up else None,
         origins=origins,
     )
+
+
+def _check_pinned(name: str | None, values: Mapping[str, str], origins: Mapping[str, str]) -> None:
+    """Refuse a public chain's name for another chain: money would go where nobody meant it to."""
+    template = TEMPLATES.get(name or "")
+    if template is not None and values["chain-id"] != str(template.chain_id):
+        raise UsageError(
+            f"{name} is chain {template.chain_id}, not {values['chain-id']!r}",
+            Code.CONFIG,
+            why=f"set by {origins['chain-id']}",
+            fix="give a network of your own a name of its own",
+        )
 
 
 def stray(environ: Mapping[str, str]) -> list[str]:

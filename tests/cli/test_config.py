@@ -12,7 +12,9 @@ import pytest
 
 from capdex.errors import Code, UsageError
 from cli.config import OWN, load
+from cli.networks import REGISTRY, TEMPLATES, VOTES
 from cli.settings import Network
+from publisher import create2
 
 SEPOLIA = 'default-network = "sepolia"\n[networks.sepolia]\nchain-id = 11155111\n'
 
@@ -74,6 +76,7 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
         registry="0xuser",
         node_url="http://environment",
         mcp_url="http://flag/mcp",
+        confirmations=3,
     )
     assert settings.origins == {
         "network": str(user_file),
@@ -82,6 +85,7 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
         "registry": str(user_file),
         "node-url": "environment",
         "mcp-url": "--config",
+        "confirmations": "built-in",
     }
 
 
@@ -161,6 +165,58 @@ def test_a_named_file_replaces_both_files(folder: Path, user_file: Path) -> None
     assert load(overrides=[str(own)]).need_network().name == "mine"
 
 
+def test_what_is_said_of_a_network_goes_before_what_is_said_of_all(user_file: Path) -> None:
+    user_file.write_text('keystore = "all"\n[networks.base]\nkeystore = "base"\n', "utf-8")
+    assert load(network="base").keystore == user_file.parent / "base"
+    assert load(network="sepolia").keystore == user_file.parent / "all"
+
+
+# public chains ------------------------------------------------------------------------------
+
+
+def test_a_public_chain_is_known_by_name_without_any_file() -> None:
+    settings = load(network="base-sepolia", environ={"CAPDEX_RPC_URL": "https://rpc.example"})
+    assert settings.network == Network(
+        *("base-sepolia", 84532, "https://rpc.example"),
+        registry=REGISTRY,
+        votes=VOTES,
+        confirmations=15,
+    )
+    assert settings.origins["chain-id"] == settings.origins["registry"] == "built-in"
+
+
+def test_no_name_has_an_endpoint_of_a_third_party_built_in() -> None:
+    for name, template in TEMPLATES.items():
+        assert not any("url" in key for key in template.values()), name
+    assert len({template.chain_id for template in TEMPLATES.values()}) == len(TEMPLATES)
+
+
+def test_the_addresses_built_in_are_those_that_deploying_gives() -> None:
+    # After a change of the contracts: write what `capdex deploy --address` (and `--votes`) prints.
+    registry = create2.registry(1).address
+    assert registry == REGISTRY
+    assert create2.votes(registry).address == VOTES
+
+
+@pytest.mark.parametrize("name", sorted(TEMPLATES))
+def test_a_public_chains_name_never_means_another_chain(project: Path, name: str) -> None:
+    (project / "capdex.toml").write_text(f"[networks.{name}]\nchain-id = 31337\n", "utf-8")
+    with pytest.raises(UsageError, match=f"{name} is chain {TEMPLATES[name].chain_id}") as caught:
+        load(network=name, cwd=project)
+    assert caught.value.code is Code.CONFIG
+    assert "capdex.toml" in caught.value.why
+    with pytest.raises(UsageError, match="not '31337'"):
+        load(network=name, environ={"CAPDEX_CHAIN_ID": "31337"})
+
+
+def test_built_in_votes_are_not_those_of_another_registry() -> None:
+    settings = load(
+        network="base", overrides=["registry=0x5FbDB2315678afecb367f032d93F642f64180aa3"]
+    )
+    assert settings.need_network().votes == ""
+    assert "votes" not in settings.origins
+
+
 # a local stack ------------------------------------------------------------------------------
 
 
@@ -204,7 +260,9 @@ def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
     up_json(folder)
     user_file.write_text(SEPOLIA, encoding="utf-8")
     settings = load()
-    assert settings.network == Network("sepolia", chain_id=11155111)
+    assert settings.network == Network(
+        "sepolia", 11155111, registry=REGISTRY, votes=VOTES, confirmations=3
+    )
     assert (settings.up, settings.keystore) == (None, None)
     assert load(network="local").up is not None
 

@@ -1,0 +1,47 @@
+"""Public chains that are known by name: what never changes about them, and nobody's endpoint.
+
+An endpoint is the user's own choice, so none stands here; the chain id is pinned, so that no file
+can make a name mean another chain. The contracts have one address on all of them (CREATE2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+# What `capdex deploy --address` and `capdex deploy --address --votes` compute from the code.
+REGISTRY: Final = "0xDDe3EfdAD73Ed4ef1991F25406a132E06BbdD711"
+VOTES: Final = "0xb64E686427488bA3690f0b10fFe33E9ad909bC2c"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A public chain. `confirmations` are some thirty seconds of its blocks."""
+
+    chain_id: int
+    currency: str  # what fees are paid in
+    explorer_url: str
+    confirmations: int
+
+    def values(self) -> dict[str, str]:
+        """The settings of a network of this kind, as a file would have them."""
+        return {
+            "chain-id": str(self.chain_id),
+            "registry": REGISTRY,
+            "votes": VOTES,
+            "confirmations": str(self.confirmations),
+        }
+
+
+TEMPLATES: Final = {
+    "ethereum": Template(1, "ETH", "https://etherscan.io", 3),
+    "optimism": Template(10, "ETH", "https://optimistic.etherscan.io", 15),
+    "gnosis": Template(100, "xDAI", "https://gnosisscan.io", 6),
+    "polygon": Template(137, "POL", "https://polygonscan.com", 15),
+    "base": Template(8453, "ETH", "https://basescan.org", 15),
+    "arbitrum": Template(42161, "ETH", "https://arbiscan.io", 120),
+    "sepolia": Template(11155111, "ETH", "https://sepolia.etherscan.io", 3),
+    "base-sepolia": Template(84532, "ETH", "https://sepolia.basescan.org", 15),
+    "optimism-sepolia": Template(11155420, "ETH", "https://sepolia-optimism.etherscan.io", 15),
+    "arbitrum-sepolia": Template(421614, "ETH", "https://sepolia.arbiscan.io", 120),
+}
