@@ -45,6 +45,12 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
             setattr(app.options, str(param.name), value)
 
 
+def _networks(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    from cli.config import network_names
+
+    return [name for name in network_names() if name.startswith(typed)]
+
+
 def _global(*names: str, **attributes: Any) -> click.Option:
     return click.Option(names, expose_value=False, callback=_remember, **attributes)
 
@@ -65,7 +71,12 @@ GLOBALS: tuple[click.Option, ...] = (
     _global("-q", "--quiet", is_flag=True, help="Results, warnings and errors only."),
     _global("-v", "--verbose", count=True, show_default=False, help="Say more about each step."),
     _global("--debug", is_flag=True, help="Show tracebacks."),
-    _global("--network", metavar="NAME", help="The network to use.  [env var: CAPDEX_NETWORK]"),
+    _global(
+        "--network",
+        metavar="NAME",
+        shell_complete=_networks,
+        help="The network to use.  [env var: CAPDEX_NETWORK]",
+    ),
     _global(
         "--config",
         multiple=True,

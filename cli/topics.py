@@ -35,7 +35,7 @@ def exit_codes() -> str:
 
 def environment() -> str:
     """Variables and files, strongest first."""
-    from cli.config import ENVIRONMENT
+    from cli.layers import ENVIRONMENT
 
     names = sorted(ENVIRONMENT)
     return "\n".join(
@@ -47,9 +47,10 @@ def environment() -> str:
             "  3. capdex.toml             nearest upward, no further than the repository's root",
             "  4. config.toml             in the user's configuration directory",
             "  5. .capdex/up.json         while a `capdex up` runs in this directory or above",
+            "  6. what is built in        public chains: `capdex config networks`",
             "",
             "A project's capdex.toml may not set keystore, author-key, passphrase-file, signer,",
-            "signer-address or fee-cap.",
+            "signer-address, fee-cap or trust-rpc-url.",
             "The network of `capdex up` brings its own keys; yours are used there only when an",
             "option or a variable names them. `capdex config` shows what holds, and from where.",
             "",
@@ -62,9 +63,8 @@ def environment() -> str:
             "",
             '  default-network = "sepolia"',
             "  [networks.sepolia]",
-            "  chain-id = 11155111",
             '  rpc-url = "https://rpc.example"',
-            '  registry = "0x…"',
+            "  start-block = 7000000",
         ]
     )
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, UsageError
-from cli.config import OWN, load
+from cli.config import load
+from cli.layers import NOT_FROM_A_PROJECT
 from cli.networks import REGISTRY, TEMPLATES, VOTES
 from cli.settings import Network
 from publisher import create2
@@ -108,7 +109,7 @@ def test_a_projects_file_is_not_looked_for_above_its_repository(
     assert load(cwd=project).network is None
 
 
-@pytest.mark.parametrize("key", OWN)
+@pytest.mark.parametrize("key", NOT_FROM_A_PROJECT)
 @pytest.mark.parametrize("table", ["", "[networks.sepolia]\n"])
 def test_a_projects_file_may_choose_neither_keys_nor_money(
     project: Path, key: str, table: str
@@ -140,6 +141,12 @@ def test_the_users_own_file_may_and_paths_are_relative_to_it(user_file: Path) ->
         ("fee-cap = 'nan'\n", ""),
         ("= broken", ""),
         ("keystore = true", ""),
+        ("keystore = '~nobody-of-that-name/key'", ""),
+        ("fee-cap = '1e999999'\n", ""),
+        ("fee-cap = '1e40'\n", ""),
+        (f"[networks.a]\nchain-id = '{'9' * 5000}'\n", ""),
+        (f"[networks.a]\nchain-id = {'9' * 5000}\n", ""),
+        (f"a = {'[' * 5000}", ""),
     ],
 )
 def test_what_cannot_be_meant_is_an_error_with_a_suggestion(
