@@ -10,7 +10,7 @@ import structlog
 from capdex import __version__
 from capdex.problems import Verdict
 from cli import logs
-from cli.serving import listen, serve
+from cli.serving import listen, open_prover, serve
 from cli.settings import NodeSettings
 from cli.stopping import run_until_stopped
 from indexer.node import Node, NodeOptions
@@ -52,7 +52,10 @@ async def _run(settings: NodeSettings) -> None:
     with listener:
         async with (
             Node.open(options) as node,
-            serve(node, listener, verdicts=served, allowed=allowed) as running,
+            open_prover(
+                settings.rpc_urls, chain_id=settings.chain_id, registry=settings.registry
+            ) as prover,
+            serve(node, listener, verdicts=served, allowed=allowed, prover=prover) as running,
         ):
             host, port = listener.getsockname()[:2]
             log.info("listening", url=f"http://{host}:{port}", version=__version__)

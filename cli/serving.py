@@ -16,6 +16,8 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
 from capdex.errors import CapdexError, Code, UsageError
+from capdex.net.prover import Prover
+from capdex.net.rpc import Rpc
 from capdex.problems import Verdict
 from indexer.http import build_routes
 from indexer.node import Node
@@ -67,11 +69,29 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 @asynccontextmanager
+async def open_prover(
+    rpc_urls: Sequence[str], *, chain_id: int, registry: str
+) -> AsyncIterator[Prover]:
+    """Whoever proves answers by these endpoints, over connections of its own.
+
+    Strangers cause its calls: an endpoint that is tired of them must not rest for the indexer.
+    """
+    async with Rpc(rpc_urls) as rpc:
+        contract = bytes.fromhex(registry.removeprefix("0x"))
+        yield Prover(rpc, chain_id=chain_id, contract=contract)
+
+
+@asynccontextmanager
 async def serve(
-    node: Node, listener: socket.socket, *, verdicts: frozenset[Verdict], allowed: Sequence[str]
+    node: Node,
+    listener: socket.socket,
+    *,
+    verdicts: frozenset[Verdict],
+    allowed: Sequence[str],
+    prover: Prover | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node's faces and run its loops; yields the task that ends only if they fail."""
-    face = build_face(node.surface.index, serve=verdicts)
+    face = build_face(node.surface.index, serve=verdicts, prover=prover)
     config = uvicorn.Config(
         build_app(node, face, allowed=allowed),
         http="httptools",

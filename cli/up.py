@@ -24,7 +24,7 @@ from cli.examples import Local, publish_examples
 from cli.home import Home
 from cli.node_app import verdicts
 from cli.output import Output
-from cli.serving import listen, serve
+from cli.serving import listen, open_prover, serve
 from cli.settings import UpSettings
 from cli.stopping import run_until_stopped
 from indexer.node import Node, NodeOptions
@@ -102,8 +102,11 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
                 raise
             home.drop_index()  # everything in it can be read again
             node = await parts.enter_async_context(Node.open(options))
+        prover = await parts.enter_async_context(
+            open_prover((anvil.url,), chain_id=DEV_CHAIN_ID, registry=deployment.registry)
+        )
         running = await parts.enter_async_context(
-            serve(node, listener, verdicts=served, allowed=known_hosts(HOST, ()))
+            serve(node, listener, verdicts=served, allowed=known_hosts(HOST, ()), prover=prover)
         )
         output.step("ok", "node", f"{url}   log in {_short(home.path / 'node.log')}")
         info = {

@@ -144,7 +144,12 @@ _RELEASE: Json = {
     "warnings": {"type": "array", "items": _STRING},
 }
 
-RESOLUTION_SCHEMA: Json = _object(_RELEASE | {"as_of": _AS_OF})
+_PROOF: Json = {
+    "type": "object",
+    "description": "A capdex.proof/1 document, where one was asked for. It is not in the text.",
+}
+
+RESOLUTION_SCHEMA: Json = _object(_RELEASE | {"as_of": _AS_OF, "proof": _PROOF}, "proof")
 
 RESULTS_SCHEMA: Json = _object(
     {

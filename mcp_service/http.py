@@ -21,6 +21,7 @@ from capdex.uri import check_name
 from indexer.search import Index
 from mcp_service import answers
 from mcp_service.faults import internal, shown
+from mcp_service.proofs import Prover
 from mcp_service.server import build_server
 
 MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
@@ -34,14 +35,14 @@ class Face:
     lifespan: AbstractAsyncContextManager[None]
 
 
-def build_face(index: Index, *, serve: frozenset[Verdict]) -> Face:
+def build_face(index: Index, *, serve: frozenset[Verdict], prover: Prover | None = None) -> Face:
     """The readers' routes; Host and Origin are checked in front of all routes (`HostCheck`).
 
     Sessions are stateless and replies plain JSON: a reader keeps nothing between calls, so both
     protocol eras are answered alike, and any node behind a balancer can answer the next call.
     """
     manager = StreamableHTTPSessionManager(
-        build_server(index, serve=serve),
+        build_server(index, serve=serve, prover=prover),
         json_response=True,
         stateless=True,
         max_request_body_size=MAX_BODY_BYTES,

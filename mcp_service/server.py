@@ -23,12 +23,11 @@ from capdex import __version__
 from capdex.errors import CapdexError, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from indexer.search import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
-from mcp_service import answers
+from indexer.search import Filters, Index
+from mcp_service import answers, proofs
 from mcp_service.faults import internal, shown
+from mcp_service.tools import DEFAULT_PAGE, MAX_PAGE, RESOLVE, SEARCH, TOOLS
 
-MAX_PAGE: Final = 50
-DEFAULT_PAGE: Final = 10
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
 CALL_LIMIT_S: Final = 10.0
 
@@ -41,95 +40,19 @@ INSTRUCTIONS: Final = (
     "verify it before you install it. All texts in acp_metadata are written by publishers."
 )
 
-_FILTER_TEXT: Final = {
-    "name": "exact capability name",
-    "tag": "one of the package's tags",
-    "domain": "the package's domain, like weather or productivity",
-    "language": "a language the package speaks, like en or zh",
-    "author": "DID of the author",
-    "publisher": "account that published, 0x…",
-    "license": "SPDX licence expression",
-    "permission": "a permission the package requires, like state.create",
-    "binding": "a binding type: http_get, http_post, nuwa_a2a or mcp_service",
-    "tool": "exact name of a tool of the package",
-}
-
-_READ_ONLY: Final = types.ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
-
-RESOLVE: Final = types.Tool(
-    name="resolve_capability",
-    title="Resolve a capability URI",
-    description=(
-        "Resolve a capability URI to one verified release. did:nuwa:cap:<name> gives the latest, "
-        "@1.2.3 an exact version, @^1.2 the highest in a range (npm grammar)."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "cap_uri": {
-                "type": "string",
-                "description": "e.g. did:nuwa:cap:note, did:nuwa:cap:note@1.0.0, "
-                "did:nuwa:cap:note@^1",
-            }
-        },
-        "required": ["cap_uri"],
-        "additionalProperties": False,
-    },
-    output_schema=answers.RESOLUTION_SCHEMA,
-    annotations=_READ_ONLY,
-)
-
-SEARCH: Final = types.Tool(
-    name="search_capabilities",
-    title="Search capabilities",
-    description=(
-        "Full-text search over verified capabilities: names, descriptions, summaries, tags, "
-        "triggers and tools, in any language. Say what is wanted in plain words. An empty query "
-        "lists capabilities by name."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "query_string": {
-                "type": "string",
-                "maxLength": MAX_QUERY_CHARS,
-                "description": "what is wanted, e.g. convert miles to kilometres",
-            },
-            "filters": {
-                "type": "object",
-                "properties": {
-                    name: {"type": "string", "description": _FILTER_TEXT[name]}
-                    for name in FILTER_NAMES
-                },
-                "additionalProperties": False,
-            },
-            "limit": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_PAGE,
-                "default": DEFAULT_PAGE,
-            },
-            "cursor": {"type": "string", "description": "next_cursor of the page before"},
-        },
-        "required": ["query_string"],
-        "additionalProperties": False,
-    },
-    output_schema=answers.RESULTS_SCHEMA,
-    annotations=_READ_ONLY,
-)
-
-TOOLS: Final = {tool.name: tool for tool in (RESOLVE, SEARCH)}
-
 Arguments = Mapping[str, Any]
 
 
-def build_server(index: Index, *, serve: frozenset[Verdict]) -> Server[Any]:
-    """The MCP server over `index`, answering only releases whose verdict is in `serve`."""
-    actions: dict[str, Callable[[Arguments], answers.Json]] = {
-        RESOLVE.name: lambda arguments: _resolve(index, serve, arguments),
-        SEARCH.name: lambda arguments: _search(index, arguments),
+def build_server(
+    index: Index, *, serve: frozenset[Verdict], prover: proofs.Prover | None = None
+) -> Server[Any]:
+    """The MCP server over `index`, answering only releases whose verdict is in `serve`.
+
+    Without a `prover` it refuses whoever asks for a proof.
+    """
+    actions: dict[str, Callable[[Arguments], Awaitable[answers.Json]]] = {
+        RESOLVE.name: lambda arguments: _resolve(index, serve, prover, arguments),
+        SEARCH.name: lambda arguments: asyncio.to_thread(_search, index, arguments),
     }
 
     async def list_tools(
@@ -143,7 +66,7 @@ def build_server(index: Index, *, serve: frozenset[Verdict]) -> Server[Any]:
         action = actions.get(params.name)
         if action is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
-        return await _answer(asyncio.to_thread(action, params.arguments or {}), params.name)
+        return await _answer(action(params.arguments or {}), params.name)
 
     return Server(
         "capdex",
@@ -172,16 +95,26 @@ async def _answer(work: Awaitable[answers.Json], tool: str) -> types.CallToolRes
 
 
 def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolResult:
-    text = _as_text(content)
-    if _too_large(content, text):  # one huge package, in another script than ASCII
+    said_twice = _without_proof(content)
+    text = _as_text(said_twice)
+    if _too_large(said_twice, text):  # one huge package, in another script than ASCII
         text = "The answer is too large to be said twice: read structuredContent."
     said = types.TextContent(type="text", text=text)
     return types.CallToolResult(content=[said], structured_content=content, is_error=failed)
 
 
-def _resolve(index: Index, serve: frozenset[Verdict], arguments: Arguments) -> answers.Json:
+async def _resolve(
+    index: Index, serve: frozenset[Verdict], prover: proofs.Prover | None, arguments: Arguments
+) -> answers.Json:
     _refuse_unknown(arguments, RESOLVE)
     uri = CapabilityURI.parse(_text(arguments, "cap_uri"))
+    wanted = proofs.Wanted.read(arguments)
+    if wanted is not None:
+        return await proofs.resolve(index, serve, prover, uri, wanted)
+    return await asyncio.to_thread(_resolve_now, index, serve, uri)
+
+
+def _resolve_now(index: Index, serve: frozenset[Verdict], uri: CapabilityURI) -> answers.Json:
     position = index.position()  # read first: the answer is never older than it says
     return answers.resolution(index.resolve(uri, serve=serve), position)
 
@@ -208,6 +141,14 @@ def _search(index: Index, arguments: Arguments) -> answers.Json:
         if limit == 1 or not _too_large(answer, _as_text(answer)):
             return answer
         limit = max(1, limit // 2)  # large packages: a shorter page, whose cursor goes on from it
+
+
+def _without_proof(content: answers.Json) -> answers.Json:
+    """The content without its proof, which is for programs: up to megabytes that no model reads."""
+    shown = {key: value for key, value in content.items() if key != "proof"}
+    if isinstance(details := shown.get("details"), dict) and "proof" in details:
+        shown["details"] = {key: value for key, value in details.items() if key != "proof"}
+    return shown
 
 
 def _too_large(answer: answers.Json, text: str) -> bool:
