@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from publisher.secret import Secret
 
 
-def confirm(app: App, question: str) -> None:
-    """Go on if the person says yes (or said --yes); raises Refused NO_CONSENT otherwise."""
+def confirm(app: App, question: str, *, typed: str = "") -> None:
+    """Go on if the person says yes (or said --yes); raises Refused NO_CONSENT otherwise.
+
+    `typed`: what has to be typed instead of a yes, where much is given away.
+    """
     if app.options.yes:
         return
     if not app.may_ask:
@@ -30,7 +33,13 @@ def confirm(app: App, question: str) -> None:
             fix="read the plan with --dry-run, then say --yes",
         )
     with _ctrl_c_ends():
-        agreed = click.confirm(question, default=False, err=True)
+        if typed:
+            answer = click.prompt(
+                f"{question} Type {safe(typed)} to agree", default="", show_default=False, err=True
+            )
+            agreed = answer == typed
+        else:
+            agreed = click.confirm(question, default=False, err=True)
     if not agreed:
         raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
 

@@ -13,15 +13,16 @@ from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from cli.output import Output
 from indexer.search import Index
+from publisher.change import carry_out_change, plan_change
 from publisher.files import write_atomically
 from publisher.keys import DidKey
+from publisher.lifecycle import yank
 from publisher.publish import carry_out
 from publisher.publish import plan as plan_publication
 from publisher.registry import Registry
 from publisher.sign import sign
 from publisher.signers import Signer
 from publisher.source import read_manifest
-from publisher.yank import carry_out_yank, plan_yank
 
 YANKED = "yanked.json"  # {"name@version": "reason"}: what is yanked once it is published
 
@@ -74,14 +75,9 @@ async def publish_examples(local: Local, folder: Path, output: Output) -> None:
 async def _yank(local: Local, key: str, reason: str) -> bool:
     """Yank one release; False when that had happened before."""
     uri = CapabilityURI.exact(PREFIX + key)
-    plan = await plan_yank(
-        uri.name,
-        str(uri.version),
-        reason,
-        registry=local.registry,
-        sender=local.signer.address,
-    )
-    outcome = await carry_out_yank(plan, registry=local.registry, signer=local.signer)
+    wanted = yank(local.registry, uri.name, str(uri.version), reason)
+    plan = await plan_change(wanted, sender=local.signer.address)
+    outcome = await carry_out_change(plan, signer=local.signer)
     return not outcome.already
 
 

@@ -99,23 +99,3 @@ def until_served(app: App, sha256: str) -> Callable[[str], Awaitable[bool]] | No
         return await serves(network.mcp_url, cap_uri, sha256)
 
     return served
-
-
-def until_flagged(
-    app: App, semver: str, *, yanked: bool
-) -> Callable[[str], Awaitable[bool]] | None:
-    """Asks the configured node whether a release carries its new flag; None without a node."""
-    network = app.settings.network
-    if network is None or not network.node_url:
-        return None
-
-    async def served(cap_uri: str) -> bool:
-        from capdex.net.node import releases
-        from capdex.uri import CapabilityURI
-        from cli.releases import part
-
-        answer = await releases(network.node_url, CapabilityURI.exact(cap_uri).name)
-        found = [x for x in answer["releases"] if part(x, "semver") == semver]
-        return any(part(x, "status", "yanked") is yanked for x in found)
-
-    return served

@@ -25,8 +25,8 @@ def mark(stream: Stream, answer: Json) -> str:
     verdict = part(answer, "verification", "verdict")
     words = safe(verdict or part(answer, "availability") or "not judged")
     kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
-    yanked = ", yanked" if part(answer, "status", "yanked") is True else ""
-    return f"{stream.mark(kind)} {words}{yanked}"
+    flags = [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
+    return f"{stream.mark(kind)} {', '.join([words, *flags])}"
 
 
 def name_of(answer: Json) -> str:
@@ -53,6 +53,16 @@ def freshness(answer: Json) -> str:
     return f"block {block}{behind}" + (f", release is {finality}" if finality else "")
 
 
+def _published(chain: Any) -> str:
+    by = f"by {safe(part(chain, 'publisher'))}"
+    if part(chain, "tx_hash") is None:  # the registry's log, without a node's index of it
+        return by
+    return (
+        f"{by} on chain {safe(part(chain, 'chain_id'))}, block {safe(part(chain, 'block_number'))},"
+        f" tx {short(safe(part(chain, 'tx_hash')))}"
+    )
+
+
 def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
     """What, where, verdict and freshness as (label, text)."""
     chain = part(answer, "chain") or {}
@@ -60,12 +70,7 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
         ("what", stream.style(safe(answer.get("cap_uri", "?")), bold=True)),
         ("", summary_of(answer)),
         ("where", safe(answer.get("ipfs_cid", "?"))),
-        (
-            "published",
-            f"by {safe(part(chain, 'publisher'))} on chain {safe(part(chain, 'chain_id'))},"
-            f" block {safe(part(chain, 'block_number'))},"
-            f" tx {short(safe(part(chain, 'tx_hash')))}",
-        ),
+        ("published", _published(chain)),
         ("verdict", mark(stream, answer)),
         ("signer", safe(part(answer, "verification", "signer") or "-")),
         ("as of", freshness(answer)),
@@ -73,6 +78,8 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
     reason = part(answer, "status", "reason")
     if part(answer, "status", "yanked") is True:
         rows.append(("yanked", safe(reason or "no reason given")))
+    if part(answer, "status", "deprecated") is True:
+        rows.append(("deprecated", safe(part(answer, "status", "message") or "no reason given")))
     warnings = answer.get("warnings")
     rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
     return [(label, text) for label, text in rows if text]

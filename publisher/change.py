@@ -10,7 +10,7 @@ a crash is found again: the change on chain, or a transaction that waits for its
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from capdex.errors import CapdexError, InvalidInput, Refused, UsageError
@@ -18,12 +18,13 @@ from capdex.uri import check_name
 from publisher.chain import RECEIPT_WAIT_S
 from publisher.contract import Contract, Receipt, parse_address
 from publisher.journal import Journal
-from publisher.outcome import SERVED_WAIT_S, IsServed, OnStep, ignore, wait_served
+from publisher.outcome import SERVED_WAIT_S, OnStep, ignore, wait_served
 from publisher.registry import Registry
 from publisher.signers import Signer
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 
 Stands = Callable[[str], Awaitable[bool]]
+Indexed = Callable[[int], Awaitable[bool]]  # whether the node knows this block
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,12 @@ async def carry_out_change(
     plan: ChangePlan,
     *,
     signer: Signer,
-    served: IsServed | None = None,
+    indexed: Indexed | None = None,
     on_step: OnStep = ignore,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
     served_timeout_s: float = SERVED_WAIT_S,
 ) -> Changed:
-    """Send the change, wait for its block, then until `served(subject)` says the node has it."""
+    """Send the change, wait for its block, then until the node has `indexed` that block."""
     if signer.address != plan.sender:
         raise UsageError(
             f"the key is that of {signer.address}",
@@ -128,16 +129,22 @@ async def carry_out_change(
             fix="plan and sign with one account",
         )
     receipt = await _bring_about(plan, signer, on_step, receipt_timeout_s)
-    after_s = await wait_served(plan.change.subject, served, on_step, timeout_s=served_timeout_s)
-    changed = Changed(already=receipt is None, served_after_s=after_s)
     if receipt is None:
-        return changed
-    return replace(
-        changed,
+        return Changed(already=True)
+
+    async def served(_: str) -> bool:
+        return indexed is not None and await indexed(receipt.block_number)
+
+    after_s = await wait_served(
+        plan.change.subject, served if indexed else None, on_step, timeout_s=served_timeout_s
+    )
+    return Changed(
+        already=False,
         tx_hash=receipt.tx_hash,
         block_number=receipt.block_number,
         gas_used=receipt.gas_used,
         fee_wei=receipt.fee_wei,
+        served_after_s=after_s,
     )
 
 

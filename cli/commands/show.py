@@ -1,33 +1,33 @@
-"""`capdex show`: all releases of a name, the rejected ones with their reason."""
+"""`capdex show`: a name, its owner, and all its releases, the rejected ones with their reason."""
 
 from __future__ import annotations
 
 import click
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from cli.app import App
 from cli.house import command
 from cli.output import Stream
 from cli.releases import Json, card, freshness, mark, part
+from cli.standing import asks_chain, joined, rows_of, standing_of
 from cli.text import columns, safe
 
 
 @command("show", examples=["capdex show weather", "capdex show weather@1.3.0 --json"])
 @click.argument("name", metavar="NAME[@VERSION]")
 def show_command(app: App, name: str) -> None:
-    """Show all releases of a name and why each is served or not.
+    """Show a name: who owns it, all its releases and how each stands.
 
-    With a version: that release, with every check it passed or failed.
+    Owner, maintainers and flags are the chain's where an endpoint is configured; verdicts, and why
+    a release is not served, are the node's. With a version: every check it passed or failed.
     """
-    from capdex.net.node import releases
-
     uri = CapabilityURI.loose(name)
-    network = app.settings.need_network("node_url")
-    answer = app.run(releases(network.node_url, uri.name))
-    found = [x for x in answer["releases"] if isinstance(x, dict)]
-    stream = app.output.out
+    standing, answer = app.run(_look(app, uri.name))
+    found = [x for x in answer.get("releases") or [] if isinstance(x, dict)]
+    if standing is not None:
+        found = joined(standing, found, asked_node="as_of" in answer)
     if uri.selector is not None:
         found = [x for x in found if _chosen(uri, x)]
         if not found:
@@ -36,17 +36,50 @@ def show_command(app: App, name: str) -> None:
                 Code.NOT_FOUND,
                 fix=f"capdex show {uri.name} lists what there is",
             )
+    stream = app.output.out
     app.output.results(
         "release",
         found,
         human=lambda: (
-            _list(stream, found) if uri.selector is None else _details(stream, found, answer)
+            [*_head(standing), *_list(stream, found)]
+            if uri.selector is None
+            else _details(stream, found, answer)
         ),
         plain=[x.get("cap_uri", "") for x in found],
         name=uri.name,
+        standing=standing,
         as_of=answer.get("as_of"),
     )
-    app.output.say(app.output.err.dim(freshness(answer)))
+    app.output.say(app.output.err.dim(_sources(standing, answer)))
+
+
+async def _look(app: App, name: str) -> tuple[Json | None, Json]:
+    """How the name stands on chain, and what the node answers; either may be missing, not both."""
+    network = app.settings.need_network()
+    if not asks_chain(app):
+        network.require("node_url")
+    standing: Json | None = None
+    answer: Json = {}
+    failed: Unavailable | InvalidInput | None = None
+    if asks_chain(app):
+        try:
+            standing = await standing_of(app, name)
+        except (Unavailable, InvalidInput) as error:
+            if isinstance(error, InvalidInput) and error.code is not Code.NOT_FOUND:
+                raise
+            failed = error
+    if network.node_url:
+        from capdex.net.node import releases
+
+        try:
+            answer = await releases(network.node_url, name)
+        except (Unavailable, InvalidInput) as error:
+            failed = failed or error
+    if standing is None and not answer and failed is not None:
+        raise failed
+    if failed is not None:
+        app.output.warn(f"{safe(failed.message)}: {safe(failed.why or failed.code)}")
+    return standing, answer
 
 
 def _chosen(uri: CapabilityURI, release: Json) -> bool:
@@ -59,13 +92,17 @@ def _chosen(uri: CapabilityURI, release: Json) -> bool:
         return False
 
 
+def _head(standing: Json | None) -> list[str]:
+    return [] if standing is None else [*columns(rows_of(standing), indent=0), ""]
+
+
 def _list(stream: Stream, found: list[Json]) -> list[str]:
     return columns(
         [
             (
                 stream.style(safe(x.get("semver", "?")), bold=True),
                 mark(stream, x),
-                safe(x.get("availability") or ""),
+                safe(x.get("availability") or "") if part(x, "verification", "verdict") else "",
                 "latest" if x.get("latest") is True else "",
                 _why(x),
             )
@@ -76,8 +113,9 @@ def _list(stream: Stream, found: list[Json]) -> list[str]:
 
 
 def _why(release: Json) -> str:
-    if reason := part(release, "status", "reason"):
-        return safe(reason)
+    said = [part(release, "status", "reason"), part(release, "status", "message")]
+    if words := "; ".join(safe(x) for x in said if x):
+        return words
     if reason := release.get("reason"):
         return f"{safe(reason)}: {safe(release.get('message') or '')}".rstrip(": ")
     return ""
@@ -102,3 +140,9 @@ def _details(stream: Stream, found: list[Json], answer: Json) -> list[str]:
             ]
         )
     return lines
+
+
+def _sources(standing: Json | None, answer: Json) -> str:
+    chain = f"chain: block {standing['block_number']}" if standing is not None else ""
+    node = f"{'node: ' if chain else ''}{freshness(answer)}" if answer else ""
+    return " · ".join(x for x in (chain, node) if x)

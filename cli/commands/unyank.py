@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from cli.app import App
-from cli.commands.yank import DRY_RUN, URI, change
+from cli.changing import RELEASE, change, exact, sending_options
 from cli.house import command
-from cli.wallet import account_options
 
 
 @command("unyank", examples=["capdex unyank weather@1.3.0"])
-@URI
-@DRY_RUN
-@account_options
-def unyank_command(app: App, uri: str, dry_run: bool) -> None:
+@RELEASE
+@sending_options
+def unyank_command(app: App, release: str, dry_run: bool) -> None:
     """Put a yanked release back."""
-    change(app, uri, None, dry_run)
+    from publisher.lifecycle import unyank
+
+    name, semver = exact(release)
+    change(app, lambda registry: unyank(registry, name, semver), dry_run=dry_run)

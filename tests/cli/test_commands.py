@@ -245,7 +245,7 @@ def test_show_lists_all_releases_with_the_reason_of_the_rejected(
     }
     node.page("weather", {"name": "weather", "releases": [good, bad], "as_of": release["as_of"]})
     document = capdex.json("show", "weather")
-    assert set(document) == {"schema", "results", "name", "as_of"}
+    assert set(document) == {"schema", "results", "name", "standing", "as_of"}
     lines = capdex("show", "weather", "--format", "human").stdout.splitlines()
     assert lines == [
         "1.2.0  ✓ verified  available  latest",

@@ -1,0 +1,25 @@
+"""`capdex undeprecate`: take the advice against a release or a name back."""
+
+from __future__ import annotations
+
+import click
+
+from capdex.uri import CapabilityURI
+from cli.app import App
+from cli.changing import change, sending_options
+from cli.house import command
+
+
+@command("undeprecate", examples=["capdex undeprecate weather@1.3.0", "capdex undeprecate weather"])
+@click.argument("subject", metavar="NAME[@VERSION]")
+@sending_options
+def undeprecate_command(app: App, subject: str, dry_run: bool) -> None:
+    """Take a deprecation back."""
+    from publisher.lifecycle import undeprecate, undeprecate_name
+
+    uri = CapabilityURI.loose(subject)
+    if uri.selector is None:
+        change(app, lambda registry: undeprecate_name(registry, uri.name), dry_run=dry_run)
+    else:
+        semver = str(uri.version)
+        change(app, lambda registry: undeprecate(registry, uri.name, semver), dry_run=dry_run)

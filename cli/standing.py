@@ -1,0 +1,158 @@
+"""How a name stands on chain, from the chain's own logs: its owner, its releases, its flags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from capdex.errors import Code, InvalidInput
+from capdex.uri import PREFIX
+from capdex.version import Version, latest
+from cli.app import App
+from cli.progress import open_registry
+from cli.text import safe
+
+if TYPE_CHECKING:
+    from capdex.ledger import NameState, ReleaseState
+    from publisher.registry import Registry
+
+Json = dict[str, Any]
+
+
+def asks_chain(app: App) -> bool:
+    """Whether the chosen network says how to ask the chain."""
+    network = app.settings.need_network()
+    return bool(network.rpc_url and network.chain_id and network.registry)
+
+
+async def standing_of(app: App, name: str) -> Json:
+    """A name from the chain as JSON; raises InvalidInput NOT_FOUND if nobody claimed it."""
+    from publisher.names import name_state
+
+    app.settings.need_network("rpc_url", "chain_id", "registry")
+    async with open_registry(app) as registry:
+        state, block = await name_state(registry, name)
+        if state is None:
+            raise InvalidInput(
+                f'nobody has claimed the name "{name}"',
+                Code.NOT_FOUND,
+                why=f"the registry {registry.address} does not know it, as of block {block}",
+                fix="check how it is written, or find it: capdex search",
+            )
+        votes = await _votes(app, registry, name)
+    return describe(name, state) | {
+        "votes": votes,
+        "releases": [_release(name, x) for x in reversed(state.releases)],
+        "source": "chain",
+        "block_number": block,
+    }
+
+
+def describe(name: str, state: NameState) -> Json:
+    """Who has a name, and what its owner says of it."""
+    return {
+        "name": name,
+        "owner": state.owner,
+        "renounced": state.renounced,
+        "pending_owner": state.pending_owner,
+        "maintainers": sorted(state.maintainers),
+        "deprecated": state.deprecated,
+        "message": state.message if state.deprecated else None,
+        "replaced_by": (state.replaced_by or None) if state.deprecated else None,
+    }
+
+
+async def _votes(app: App, registry: Registry, name: str) -> Json | None:
+    """How the votes stand; None where the network has none."""
+    network = app.settings.need_network()
+    if not network.votes:
+        return None
+    from publisher.votes import Votes
+
+    tally = await Votes(registry.chain, network.votes).tally(name)
+    return {"up": tally.upvotes, "down": tally.downvotes}
+
+
+def _release(name: str, release: ReleaseState) -> Json:
+    return {
+        "cap_uri": f"{PREFIX}{name}@{release.semver}",
+        "semver": release.semver,
+        "ipfs_cid": release.cid,
+        "sha256": release.sha256.hex(),
+        "chain": {"publisher": release.publisher, "sequence": release.sequence},
+        "status": {
+            "yanked": release.yanked,
+            "reason": release.yank_reason if release.yanked else None,
+            "deprecated": release.deprecated,
+            "message": release.message if release.deprecated else None,
+        },
+    }
+
+
+def joined(standing: Json, of_node: list[Json], *, asked_node: bool) -> list[Json]:
+    """Every release on chain, highest version first, with what the node makes of it.
+
+    Flags and bytes are the chain's. A release that only the node has is kept, with a warning.
+    """
+    known = {x.get("semver"): x for x in of_node}
+    found = []
+    for on_chain in standing["releases"]:
+        answer = known.pop(on_chain["semver"], None)
+        if answer is None:
+            state = "not indexed" if asked_node else "on chain"
+            found.append(on_chain | {"availability": state, "warnings": []})
+        elif answer.get("sha256") != on_chain["sha256"]:
+            words = "the node has other bytes for this version than the chain"
+            found.append(on_chain | {"availability": "not indexed", "warnings": [words]})
+        else:
+            found.append(answer | {"status": on_chain["status"]})
+    strays = [
+        x | {"warnings": ["the node has this release, and the chain has not"]}
+        for x in known.values()
+    ]
+    return sorted(found, key=lambda x: Version.parse(x["semver"]), reverse=True) + strays
+
+
+def rows_of(standing: Json) -> list[tuple[str, str]]:
+    """How a name stands, as (label, text)."""
+    owner = "nobody: given up for good" if standing["renounced"] else str(standing["owner"])
+    rows = [("owner", owner)]
+    rows += [("maintainer", x) for x in standing["maintainers"]]
+    if standing["pending_owner"]:
+        rows.append(("on offer to", standing["pending_owner"]))
+    if standing["deprecated"]:
+        instead = f"; use {standing['replaced_by']} instead" if standing["replaced_by"] else ""
+        rows.append(("deprecated", (safe(standing["message"] or "") + instead).lstrip("; ")))
+    if standing["votes"]:
+        rows.append(("votes", f"{standing['votes']['up']} up, {standing['votes']['down']} down"))
+    return rows
+
+
+async def held_by(registry: Registry, account: str) -> tuple[list[Json], int]:
+    """The names that an account owns, maintains or is offered, and the block they were read at."""
+    from publisher.names import names_held
+
+    held, block = await names_held(registry, account)
+    found = []
+    for one in held:
+        state = one.state
+        live = [Version.parse(x.semver) for x in state.releases if not x.yanked]
+        highest = latest(live)
+        found.append(
+            describe(one.name, state)
+            | {
+                "role": one.role,
+                "release_count": len(state.releases),
+                "latest": None if highest is None else str(highest),
+                "flags": _flags(state),
+            }
+        )
+    return found, block
+
+
+def _flags(state: NameState) -> list[str]:
+    yanked = sum(x.yanked for x in state.releases)
+    deprecated = sum(x.deprecated for x in state.releases)
+    flags = ["deprecated"] if state.deprecated else []
+    flags += [f"on offer to {state.pending_owner}"] if state.pending_owner else []
+    flags += [f"{yanked} yanked"] if yanked else []
+    return flags + ([f"{deprecated} deprecated"] if deprecated else [])
