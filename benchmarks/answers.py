@@ -38,7 +38,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from capdex import did
-from capdex.events import checksum_address, decode
+from capdex.events import LogHead, checksum_address
 from capdex.net.blocks import BlockDirectory
 from capdex.package import VerifiedPackage, judge
 from capdex.problems import Verdict
@@ -46,9 +46,9 @@ from capdex.uri import CapabilityURI
 from cli.serving import build_app, listen
 from indexer.health import Health
 from indexer.http import Surface
-from indexer.rows import Decoded
 from indexer.search import Index
 from indexer.store import Deployment, Store
+from indexer.sync import follow
 from mcp_service import answers
 from mcp_service.hosts import LOOPBACK
 from mcp_service.http import build_face
@@ -100,7 +100,7 @@ def fill(url: str, made: list[tuple[str, str, bytes]]) -> None:
     step = announce(made)
     store = Store.open(url, Deployment(CHAIN_ID, checksum_address(bytes(20)), 1, bytes(32)))
     try:
-        store.append(step, [Decoded(log, decode(log, CHAIN_ID)) for log in step.logs])
+        store.append(step, follow(step, LogHead(), CHAIN_ID))
         data = {name: body for name, _, body in made}
         for job in store.due(time.time() + 1, len(made)):
             name = CapabilityURI.exact(job.announcement.cap_uri).name

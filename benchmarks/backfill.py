@@ -27,7 +27,7 @@ from eth_abi import encode
 from eth_hash.auto import keccak
 
 from capdex.cid import Cid
-from capdex.events import LogHead, checksum_address, decode
+from capdex.events import LogHead, checksum_address
 from capdex.net.faults import RpcError
 from capdex.net.rpc import Rpc
 from indexer.chain import ChainReader
@@ -118,9 +118,8 @@ async def read_only(url: str, registry: bytes, first: int, count: int) -> list[b
         async with aclosing(reader.steps()) as steps:
             async for step in steps:
                 if isinstance(step, Blocks):
-                    log = follow(step, log)
-                    for raw in step.logs:
-                        decode(raw, 31337)
+                    decoded = follow(step, log, 31337)
+                    log = decoded[-1].head if decoded else log
                 if log.count == count:
                     return []
     raise AssertionError("the stream ended")

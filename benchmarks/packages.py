@@ -29,15 +29,15 @@ from eth_abi import encode
 
 from capdex import did
 from capdex.cid import Cid
-from capdex.events import PUBLISHED, LogPosition, RawLog, checksum_address, decode
+from capdex.events import PUBLISHED, LogHead, LogPosition, RawLog, checksum_address
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
 from capdex.uri import name_id
 from indexer.fetch import WORKERS, Fetcher
-from indexer.rows import Decoded
 from indexer.search import Index
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
+from indexer.sync import follow
 from indexer.verifier import Verifier
 from publisher.keys import DidKey
 from publisher.scaffold import scaffold
@@ -109,7 +109,7 @@ async def ours(url: str, step: Blocks, verifier: Verifier, folder: Path) -> floa
     registry = checksum_address(bytes(20))
     deployment, db = Deployment(CHAIN_ID, registry, 1, bytes(32)), f"sqlite:///{folder}/index.db"
     store, gateway, index = Store.open(db, deployment), Gateway(url), Index(db)
-    store.append(step, [Decoded(log, decode(log, CHAIN_ID)) for log in step.logs])
+    store.append(step, follow(step, LogHead(), CHAIN_ID))
     fetcher = Fetcher(
         store,
         [gateway],

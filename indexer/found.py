@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, select, true
+from sqlalchemy import Connection, Row, Select, func, select, true
 
 from capdex.problems import Availability, Reason, Verdict
+from capdex.uri import PREFIX
 from indexer.models import (
+    STANDS,
     CursorRow,
     DeploymentRow,
+    DeprecationRow,
     EventRow,
     ListingRow,
     PackageRow,
@@ -21,6 +24,8 @@ from indexer.models import (
 
 RELEASE, EVENT, PACKAGE = table(ReleaseRow), table(EventRow), table(PackageRow)
 LISTING, DEPLOYMENT, CURSOR = table(ListingRow), table(DeploymentRow), table(CursorRow)
+DEPRECATION = table(DeprecationRow)
+OF_RELEASE, OF_NAME = DEPRECATION.alias("of_release"), DEPRECATION.alias("of_name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,8 @@ class Found:
 
     `metadata` is the package's metadata section (a claim unless `verdict` is verified), None while
     its bytes are pending; `availability` is None when the event alone refused it and its bytes were
-    never asked for. Hashes are 0x hex but `sha256`, which is bare; `latest` says that search lists
-    this release of the name.
+    never asked for; `replaced_by` is the name to use instead of a deprecated one, or empty. Hashes
+    are 0x hex but `sha256`, which is bare; `latest`: this is the one of its name that search lists.
     """
 
     name: str | None
@@ -49,6 +54,11 @@ class Found:
     availability: Availability | None
     yanked: bool
     yank_reason: str
+    deprecated: bool
+    deprecation_message: str
+    name_deprecated: bool
+    name_message: str
+    replaced_by: str
     chain_id: int
     registry: str
     block_number: int
@@ -66,19 +76,33 @@ class Found:
         return replace(self, warnings=[*self.warnings, *warnings])
 
 
-_EVERYTHING = (
+# What was said last counts; of a release, what was said after it was there.
+_LATEST: Final = select(func.max(DEPRECATION.c.sequence)).correlate(RELEASE)
+_LATEST_OF_RELEASE: Final = _LATEST.where(
+    DEPRECATION.c.subject == RELEASE.c.cap_uri, DEPRECATION.c.sequence > RELEASE.c.sequence
+).scalar_subquery()
+_LATEST_OF_NAME: Final = _LATEST.where(
+    DEPRECATION.c.subject == PREFIX + RELEASE.c.name
+).scalar_subquery()
+
+_EVERYTHING: Final = (
     select(
         *(column for column in RELEASE.c if column.name not in ("queued_at", "due_at")),
         *(EVENT.c.block_number, EVENT.c.block_hash, EVENT.c.timestamp),
         *(EVENT.c.tx_hash, EVENT.c.log_index),
         *(PACKAGE.c.acp_metadata, PACKAGE.c.signer, PACKAGE.c.checks, PACKAGE.c.problems),
         LISTING.c.release_id.label("listed"),
+        *(OF_RELEASE.c.deprecated, OF_RELEASE.c.message.label("deprecation_message")),
+        *(OF_NAME.c.deprecated.label("name_deprecated"), OF_NAME.c.message.label("name_message")),
+        OF_NAME.c.replaced_by,
         *(DEPLOYMENT.c.chain_id, DEPLOYMENT.c.contract, CURSOR.c.finalized),
     )
     .select_from(RELEASE)
     .join(EVENT, EVENT.c.sequence == RELEASE.c.sequence)
     .outerjoin(PACKAGE, PACKAGE.c.release_id == RELEASE.c.id)
     .outerjoin(LISTING, LISTING.c.release_id == RELEASE.c.id)
+    .outerjoin(OF_RELEASE, STANDS & (OF_RELEASE.c.sequence == _LATEST_OF_RELEASE))
+    .outerjoin(OF_NAME, OF_NAME.c.sequence == _LATEST_OF_NAME)
     .join(DEPLOYMENT, true())
     .join(CURSOR, true())
 )
@@ -119,6 +143,11 @@ def _found(row: Row[Any]) -> Found:
         availability=Availability(row.availability) if row.availability else None,
         yanked=row.yanked,
         yank_reason=row.yank_reason,
+        deprecated=bool(row.deprecated),
+        deprecation_message=row.deprecation_message if row.deprecated else "",
+        name_deprecated=bool(row.name_deprecated),
+        name_message=row.name_message if row.name_deprecated else "",
+        replaced_by=row.replaced_by if row.name_deprecated else "",
         chain_id=row.chain_id,
         registry=row.contract,
         block_number=row.block_number,
@@ -129,5 +158,20 @@ def _found(row: Row[Any]) -> Found:
         timestamp=row.timestamp,
         finality="finalized" if row.block_number <= row.finalized else "head",
         latest=row.listed is not None,
-        warnings=[f"this release was yanked: {row.yank_reason}".rstrip(": ")] if row.yanked else [],
+        warnings=list(_warnings(row)),
     )
+
+
+def _warnings(row: Row[Any]) -> Iterator[str]:
+    """What its owner, or a maintainer, has said against using it."""
+    if row.yanked:
+        yield _said("this release was yanked", row.yank_reason)
+    if row.deprecated:
+        yield _said("this release is deprecated", row.deprecation_message)
+    if row.name_deprecated:
+        instead = f"; use {PREFIX}{row.replaced_by} instead" if row.replaced_by else ""
+        yield _said(f"{row.name} is deprecated by its owner", row.name_message) + instead
+
+
+def _said(what: str, words: str) -> str:
+    return f"{what}: {words}" if words else what

@@ -3,7 +3,8 @@
     deployment, cursor    one row each: which chain and registry, and how far they are applied
     block                 the ring: the newest applied blocks, where a fork is looked for
     event ─┬─ release ─┬─ package    every log of the registry; what it announced; what was judged
-           └─ yank     └─ listing ── facet    the one release of a name that search answers with
+           │           └─ listing ── facet    the one release of a name that search answers with
+           └─ yank, deprecation      what was said later of a release, or of a name
 
 The full-text documents stand beside them in one table a dialect (indexer/fulltext.py).
 """
@@ -34,7 +35,9 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 from typing_extensions import override
 
-DECODER_VERSION: Final = 1  # raised whenever the same logs would give other rows
+# Raised whenever the same logs would give other rows; what an older one could not decode is then
+# decoded again (indexer/journal.py). 2: all events; reasons that are not UTF-8.
+DECODER_VERSION: Final = 2
 
 # SQLite numbers its rows in INTEGER only; PostgreSQL needs 64 bits to be told.
 BIG: Final = BigInteger().with_variant(Integer(), "sqlite")
@@ -144,7 +147,7 @@ class EventRow(IndexTable, table=True):
     """One log of the registry with its raw topics and data, so that it can be decoded again.
 
     `sequence` counts the logs from 1 as the log slot does; `log_head` is the slot's hash after this
-    one. `error` says why it is no event, or why a yank concerns nothing.
+    one. `error` says why it is no event, or why it concerns nothing.
     """
 
     __tablename__ = "event"
@@ -172,6 +175,23 @@ class YankRow(IndexTable, table=True):
     cap_uri: str = Field(sa_type=PLAIN)
     yanked: bool
     reason: str = Field(sa_type=Text)
+
+
+class DeprecationRow(IndexTable, table=True):
+    """One deprecation, or the end of one, of a release or of a name, by its capability URI.
+
+    What holds is the latest of its `subject`; nothing is derived from it, so nothing has to be
+    taken back in a reorg but the row. `replaced_by` is a name, or empty.
+    """
+
+    __tablename__ = "deprecation"
+    __table_args__ = (Index("ix_deprecation_subject", "subject", "sequence"),)
+
+    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    subject: str = Field(sa_type=PLAIN)
+    deprecated: bool
+    message: str = Field(sa_type=Text)
+    replaced_by: str = Field(sa_type=Text)
 
 
 class ReleaseRow(IndexTable, table=True):

@@ -68,6 +68,9 @@ def check_step(before: Cursor | None, step: Blocks, decoded: Sequence[Decoded]) 
     first = blocks[min(blocks)]
     if tuple(one.log for one in decoded) != step.logs:
         raise _astray("its logs are not the decoded ones")
+    log = before.log if before else LogHead()
+    if [one.head.count - log.count for one in decoded] != list(range(1, len(decoded) + 1)):
+        raise _astray(f"its events do not continue the {log.count} that are stored")
     if first.number <= after:
         raise _astray(f"it begins at block {first.number}, the cursor stands at {after}")
     if before and first.number == after + 1 and first.parent != before.block.hash:

@@ -11,10 +11,20 @@ from functools import lru_cache
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
-from capdex.events import Announcement, Event, LogHead, Published, RawLog, YankChanged
+from capdex.events import (
+    Announcement,
+    DeprecationChanged,
+    Event,
+    LogHead,
+    NameDeprecationChanged,
+    Published,
+    RawLog,
+    YankChanged,
+    decode,
+)
 from capdex.package import RejectedPackage, precheck
 from capdex.problems import Availability, Reason, Verdict
-from capdex.uri import PREFIX, CapabilityURI, name_id
+from capdex.uri import PREFIX, CapabilityURI, check_name, name_id
 from indexer.listing import precedence
 
 MAX_TEXT_CHARS: Final = 256  # twice the longest cap_uri, semver or CID that follows the protocol
@@ -27,10 +37,11 @@ _id_of = lru_cache(maxsize=16_384)(name_id)
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A log and what it says: an event, or why it is none."""
+    """A log, what it says (an event, or why it is none), and the registry's log slot after it."""
 
     log: RawLog
     event: Event | InvalidInput
+    head: LogHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,14 @@ class Claim:
     def stands(self) -> bool:
         """Whether this is the release of the version it names, be it served or not."""
         return self.uri is not None and str(self.uri.version) == self.event.announcement.semver
+
+
+def decoded(log: RawLog, head: LogHead, chain_id: int) -> Decoded:
+    """Decode a log after which the slot is `head`; what is no event is kept with the reason."""
+    try:
+        return Decoded(log, decode(log, chain_id), head)
+    except InvalidInput as error:
+        return Decoded(log, error, head)
 
 
 def claim(event: Published) -> Claim:
@@ -76,13 +95,11 @@ def refusal(announcement: Announcement, message: str) -> RejectedPackage:
     return RejectedPackage(announcement, Verdict.MISMATCH, Reason.BAD_EVENT, message)
 
 
-def event_row(
-    decoded: Decoded, sequence: int, timestamp: int, head: LogHead, error: str | None
-) -> Row:
+def event_row(one: Decoded, timestamp: int, error: str | None) -> Row:
     """The row of one log, raw parts included."""
-    log = decoded.log
+    log = one.log
     return {
-        "sequence": sequence,
+        "sequence": one.head.count,
         "block_number": log.position.block_number,
         "block_hash": log.position.block_hash,
         "timestamp": timestamp,
@@ -90,9 +107,14 @@ def event_row(
         "log_index": log.position.log_index,
         "topics": b"".join(log.topics),
         "data": log.data,
-        "log_head": head.head,
-        "error": None if error is None else visible(error, MAX_REASON_CHARS),
+        "log_head": one.head.head,
+        "error": shown(error),
     }
+
+
+def shown(error: str | None) -> str | None:
+    """Why an event counts for nothing, fit for its row."""
+    return None if error is None else visible(error, MAX_REASON_CHARS)
 
 
 def release_row(claimed: Claim, sequence: int, now: float, *, stands: bool) -> Row:
@@ -121,10 +143,16 @@ def release_row(claimed: Claim, sequence: int, now: float, *, stands: bool) -> R
     }
 
 
-def yanked_uri(event: YankChanged) -> CapabilityURI | None:
-    """The release a yank is about, if it names one and its name id is that name's hash."""
+def concerned(
+    event: YankChanged | DeprecationChanged | NameDeprecationChanged,
+) -> CapabilityURI | None:
+    """The release or the name that an event is about, if its name id is that name's hash."""
     try:
-        uri = CapabilityURI.exact(f"{PREFIX}{event.name}@{event.semver}")
+        if isinstance(event, NameDeprecationChanged):
+            uri = CapabilityURI(check_name(event.name))
+            check_name(event.replaced_by or event.name)
+        else:
+            uri = CapabilityURI.exact(f"{PREFIX}{event.name}@{event.semver}")
     except InvalidInput:
         return None
     return uri if _id_of(uri.name) == event.name_id else None
@@ -134,6 +162,19 @@ def yank_row(event: YankChanged, uri: CapabilityURI, sequence: int) -> Row:
     """The row of one yank or un-yank."""
     reason = visible(event.reason, MAX_REASON_CHARS)
     return {"sequence": sequence, "cap_uri": str(uri), "yanked": event.yanked, "reason": reason}
+
+
+def deprecation_row(
+    event: DeprecationChanged | NameDeprecationChanged, uri: CapabilityURI, sequence: int
+) -> Row:
+    """The row of one deprecation, or of its end."""
+    return {
+        "sequence": sequence,
+        "subject": str(uri),
+        "deprecated": event.deprecated,
+        "message": visible(event.message, MAX_REASON_CHARS),
+        "replaced_by": event.replaced_by if isinstance(event, NameDeprecationChanged) else "",
+    }
 
 
 def visible(text: str, most: int = MAX_TEXT_CHARS) -> str:

@@ -56,7 +56,7 @@ class Store:
         serve: frozenset[Verdict] = frozenset({Verdict.VERIFIED}),
         clock: Callable[[], float] = time.time,
     ) -> Store:
-        """Open the database at `url` for writing, bring its tables up to date, check whose it is.
+        """Open the database at `url` for writing, bring it up to date, check whose it is.
 
         `serve` are the verdicts that search lists. Raises Unavailable DATABASE_LOCKED when there is
         another writer, UsageError FOREIGN_DATABASE when it indexes another registry.
@@ -99,16 +99,16 @@ class Store:
             if before is not None and before.block == step.upto:
                 return
             place.check_step(before, step, decoded)
-            log, names = journal.apply(
+            names = journal.apply(
                 connection,
                 decoded,
-                before.log if before else LogHead(),
                 timestamps=place.timestamps(step),
                 chain_id=self._deployment.chain_id,
                 now=self._clock(),
             )
             listing.refresh(connection, names, self._serve)
-            place.advance(connection, step, log)
+            log = before.log if before else LogHead()
+            place.advance(connection, step, decoded[-1].head if decoded else log)
 
     def rollback(self, fork: BlockRef) -> None:
         """Forget everything above `fork`: what is left is as if it had never been applied.
@@ -168,7 +168,10 @@ class Store:
             connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
     def _prepare(self, connection: Connection) -> None:
-        from indexer.migrations import migrate  # alembic takes a while; readers never need it
+        from indexer.migrations import (
+            foreign_version,
+            migrate,
+        )  # alembic takes a while; readers never need it
 
         migrate(connection)
         ours = {
@@ -176,17 +179,22 @@ class Store:
             "contract": self._deployment.registry,
             "start_block": self._deployment.start_block,
             "genesis": self._deployment.genesis,
-            "decoder_version": DECODER_VERSION,
         }
         rules = listing.listing_rules(self._serve)
         row = connection.execute(select(DEPLOYMENT)).mappings().first()
         if row is None:
-            first = {"id": 1, **ours, "listing_rules": rules, "revision": 0}
-            connection.execute(insert(DEPLOYMENT), first)
+            first = {"id": 1, **ours, "decoder_version": DECODER_VERSION}
+            connection.execute(insert(DEPLOYMENT), first | {"listing_rules": rules, "revision": 0})
             return
         other = [key for key, value in ours.items() if row[key] != value]
         if other:
             raise _foreign(other, row, ours)
+        if row["decoder_version"] > DECODER_VERSION:
+            raise foreign_version(f"its events were decoded by rules {row['decoder_version']}")
+        if row["decoder_version"] < DECODER_VERSION:
+            names = journal.decode_again(connection, self._deployment, self._clock())
+            listing.refresh(connection, names, self._serve)
+            connection.execute(update(DEPLOYMENT).values(decoder_version=DECODER_VERSION))
         if row["listing_rules"] != rules:
             listing.rebuild(connection, self._serve)
             connection.execute(update(DEPLOYMENT).values(listing_rules=rules))

@@ -13,10 +13,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from capdex.errors import Code, InvalidInput, Unavailable
-from capdex.events import LogHead, RawLog, decode
+from capdex.errors import Code, Unavailable
+from capdex.events import LogHead
 from indexer.chain import ChainReader, sequence_of
-from indexer.rows import Decoded
+from indexer.rows import Decoded, decoded
 from indexer.steps import BlockRef, Blocks, Reorg
 from indexer.store import Store
 
@@ -97,28 +97,24 @@ def _apply(store: Store, step: Blocks | Reorg, at: Progress, chain_id: int) -> P
         store.rollback(step.fork)
         undone = at.block.number - step.fork.number if at.block else 0
         return replace(_resume(store, at), undone=undone)
-    log = follow(step, at.log)
-    store.append(step, [_decode(raw, chain_id) for raw in step.logs])
+    entries = follow(step, at.log, chain_id)
+    store.append(step, entries)
+    log = entries[-1].head if entries else at.log
     return Progress(step.upto, step.head, step.finalized, log)
 
 
-def _decode(raw: RawLog, chain_id: int) -> Decoded:
-    try:
-        return Decoded(raw, decode(raw, chain_id))
-    except InvalidInput as error:  # kept beside its log: a hostile event costs only itself
-        return Decoded(raw, error)
-
-
-def follow(step: Blocks, log: LogHead) -> LogHead:
-    """The log head after a step that continues `log`; raises Gap when it does not."""
+def follow(step: Blocks, log: LogHead, chain_id: int) -> list[Decoded]:
+    """The logs of a step that continues `log`, decoded; raises Gap when it does not."""
+    found = []
     for raw in step.logs:
         sequence = sequence_of(raw)
         if sequence != log.count + 1:
             raise _gap(step, f"event {log.count + 1} is missing: {sequence} came in its place")
         log = log.fold(raw)
+        found.append(decoded(raw, log, chain_id))
     if step.log is not None and step.log != log:
         raise _gap(step, f"the contract counts {step.log.count} events, the logs give {log.count}")
-    return log
+    return found
 
 
 def _gap(step: Blocks, why: str) -> Gap:

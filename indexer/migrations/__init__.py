@@ -22,9 +22,14 @@ def migrate(connection: Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        raise UsageError(
-            "the database was written by another version of capdex",
-            Code.FOREIGN_DATABASE,
-            why=str(error)[:200],
-            fix="run the newest capdex, or index into a new database",
-        ) from error
+        raise foreign_version(str(error)[:200]) from error
+
+
+def foreign_version(why: str) -> UsageError:
+    """The refusal of a database that a newer capdex has written."""
+    return UsageError(
+        "the database was written by another version of capdex",
+        Code.FOREIGN_DATABASE,
+        why=why,
+        fix="run the newest capdex, or index into a new database",
+    )

@@ -15,10 +15,10 @@ from eth_hash.auto import keccak
 
 from capdex import did, events, package, signing
 from capdex.cid import Cid
-from capdex.errors import InvalidInput
-from capdex.events import LogPosition, RawLog
+from capdex.events import LogHead, LogPosition, RawLog
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.uri import PREFIX
+from indexer import rows
 from indexer.rows import Decoded
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Job, Store
@@ -28,6 +28,8 @@ REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
 PUBLISHER = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 OTHER = bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")
 DEPLOYMENT = Deployment(CHAIN_ID, events.checksum_address(REGISTRY), 0, b"\x11" * 32)
+
+BEGINNING = LogHead()
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 AUTHOR = did.did_url(did.did_key(KEY.public_key().public_bytes_raw()))
@@ -188,14 +190,41 @@ def unyanked(name: str = "note", version: str = "1.0.0") -> tuple[bytes, bytes, 
     return events.UNYANKED, keccak(name.encode()), PUBLISHER, body
 
 
-def decoded(step: Blocks) -> list[Decoded]:
-    """The logs of a step as the walk decodes them."""
+def deprecated(
+    name: str = "note", version: str = "1.0.0", message: str = "old"
+) -> tuple[bytes, bytes, bytes, Any]:
+    body = (("uint64", "string", "string", "string"), (name, version, message))
+    return events.TOPICS["Deprecated"], keccak(name.encode()), PUBLISHER, body
+
+
+def undeprecated(name: str = "note", version: str = "1.0.0") -> tuple[bytes, bytes, bytes, Any]:
+    body = (("uint64", "string", "string"), (name, version))
+    return events.TOPICS["Undeprecated"], keccak(name.encode()), PUBLISHER, body
+
+
+def name_deprecated(
+    name: str = "note", message: str = "unmaintained", replaced_by: str = ""
+) -> tuple[bytes, bytes, bytes, Any]:
+    body = (("uint64", "string", "string", "string"), (name, message, replaced_by))
+    return events.TOPICS["NameDeprecated"], keccak(name.encode()), PUBLISHER, body
+
+
+def of_name(kind: str, name: str = "note", **fields: Any) -> tuple[bytes, bytes, bytes, Any]:
+    """An event that says a name and, by ABI type, one thing more or nothing."""
+    body = (("uint64", "string", *fields), (name, *fields.values()))
+    return events.TOPICS[kind], keccak(name.encode()), PUBLISHER, body
+
+
+def committed(commitment: bytes = b"\x77" * 32) -> tuple[bytes, bytes, bytes, Any]:
+    return events.TOPICS["Committed"], commitment, PUBLISHER, (("uint64", "uint64"), (1,))
+
+
+def decoded(step: Blocks, log: LogHead = BEGINNING) -> list[Decoded]:
+    """The logs of a step that follows the slot `log`, as the walk decodes them."""
     entries = []
-    for log in step.logs:
-        try:
-            entries.append(Decoded(log, events.decode(log, CHAIN_ID)))
-        except InvalidInput as error:
-            entries.append(Decoded(log, error))
+    for raw in step.logs:
+        log = log.fold(raw)
+        entries.append(rows.decoded(raw, log, CHAIN_ID))
     return entries
 
 
@@ -203,7 +232,7 @@ def append(store: Store, chain: Chain, upto: BlockRef | None = None) -> None:
     """Apply what the chain has beyond the store's cursor."""
     cursor = store.cursor()
     step = chain.step(cursor.block if cursor else None, upto)
-    store.append(step, decoded(step))
+    store.append(step, decoded(step, cursor.log if cursor else BEGINNING))
 
 
 def judge(chain: Chain, job: Job) -> VerifiedPackage | RejectedPackage:

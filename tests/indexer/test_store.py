@@ -88,6 +88,8 @@ def test_a_step_that_does_not_follow_the_cursor_is_refused(
         assert refusal.value.code is Code.STALLED
     with pytest.raises(Unavailable):
         store.append(step, [])
+    with pytest.raises(Unavailable):  # as if an event had come before
+        store.append(step, making.decoded(step, replace(making.BEGINNING, count=1)))
     store.append(step, making.decoded(step))
 
 
@@ -99,8 +101,9 @@ def test_a_failed_transaction_leaves_nothing(
     chain.mine(making.yanked("note"), making.published("later", "1.0.0"))
     step = chain.step(store.cursor().block)  # type: ignore[union-attr]
     broken = replace(step, upto=replace(step.upto, timestamp=1 << 70))  # no column holds it
+    decoded = making.decoded(step, store.cursor().log)  # type: ignore[union-attr]
     with pytest.raises(Unavailable):
-        store.append(replace(broken, blocks=(broken.upto,)), making.decoded(step))
+        store.append(replace(broken, blocks=(broken.upto,)), decoded)
     assert store.cursor().block == chain.blocks[1].ref  # type: ignore[union-attr]
     assert search_index.state().releases == 1
     making.append(store, chain)

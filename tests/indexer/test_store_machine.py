@@ -18,6 +18,8 @@ from indexer.search import Index
 from indexer.store import Store
 
 NAMES = ("note", "memo")
+KINDS = ("publish", "lie", "yank", "unyank", "noise", "claim")
+KINDS += ("deprecate", "undeprecate", "deprecate name", "undeprecate name")
 VERSIONS = ("1.0.0", "1.1.0", "2.0.0-rc.1")
 
 
@@ -66,7 +68,7 @@ class Indexing(RuleBasedStateMachine):
         making.append(self.store, self.chain)
 
     @rule(
-        kinds=st.lists(st.sampled_from(["publish", "lie", "yank", "unyank", "noise"]), max_size=3),
+        kinds=st.lists(st.sampled_from(KINDS), max_size=3),
         name=st.sampled_from(NAMES),
         version=st.sampled_from(VERSIONS),
         edition=st.integers(0, 1),
@@ -80,6 +82,11 @@ class Indexing(RuleBasedStateMachine):
             "lie": lambda: making.published(name, version, cid="nonsense"),
             "yank": lambda: making.yanked(name, version),
             "unyank": lambda: making.unyanked(name, version),
+            "deprecate": lambda: making.deprecated(name, version, f"edition {edition}"),
+            "undeprecate": lambda: making.undeprecated(name, version),
+            "deprecate name": lambda: making.name_deprecated(name, "", NAMES[edition]),
+            "undeprecate name": lambda: making.of_name("NameUndeprecated", name),
+            "claim": lambda: making.of_name("Claimed", name),
             "noise": lambda: (*making.yanked(name, version)[:3], b"\0" * 31),
         }
         self.chain.mine(*(make[kind]() for kind in kinds))
