@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 # What `capdex deploy --address` and `capdex deploy --address --votes` compute from the code.
-REGISTRY: Final = "0xDDe3EfdAD73Ed4ef1991F25406a132E06BbdD711"
-VOTES: Final = "0xb64E686427488bA3690f0b10fFe33E9ad909bC2c"
+REGISTRY: Final = "0x622D9635044afa47502c16a33cb6E57927F6E3e9"
+VOTES: Final = "0x8aF3eBBdf2e039E1169A3A7703B50e0c20778C4a"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {IVotes} from "@openzeppelin/contracts/governance/utils/IVotes.sol";
+import {IERC5805} from "@openzeppelin/contracts/interfaces/IERC5805.sol";
 
 import {ICapabilityRegistry} from "./interfaces/ICapabilityRegistry.sol";
 import {ICapabilityVotes} from "./interfaces/ICapabilityVotes.sol";
 import {EventLog} from "./libraries/EventLog.sol";
+import {Text} from "./libraries/Text.sol";
 
 /// @title CapabilityVotes
 /// @notice See `ICapabilityVotes`.
@@ -21,7 +22,7 @@ contract CapabilityVotes is ICapabilityVotes {
     ICapabilityRegistry public immutable REGISTRY;
 
     /// @inheritdoc ICapabilityVotes
-    IVotes public immutable TOKEN;
+    IERC5805 public immutable TOKEN;
 
     /// @inheritdoc ICapabilityVotes
     uint256 public immutable TIMEPOINT;
@@ -32,13 +33,13 @@ contract CapabilityVotes is ICapabilityVotes {
 
     /// @param registry The registry whose names are voted on.
     /// @param token An ERC-5805 token, or zero.
-    /// @param timepoint The time or block, in the token's clock, at which holdings count. It has to be over, and a
-    /// token says so by refusing the question.
-    constructor(ICapabilityRegistry registry, IVotes token, uint256 timepoint) {
+    /// @param timepoint The time or block, in the token's clock, at which holdings count; zero without a token.
+    constructor(ICapabilityRegistry registry, IERC5805 token, uint256 timepoint) {
+        bool isOver = address(token) == address(0) ? timepoint == 0 : timepoint < token.clock();
+        if (!isOver) revert InvalidTimepoint(timepoint);
         REGISTRY = registry;
         TOKEN = token;
         TIMEPOINT = timepoint;
-        if (address(token) != address(0)) token.getPastTotalSupply(timepoint);
     }
 
     /// @inheritdoc ICapabilityVotes
@@ -46,7 +47,7 @@ contract CapabilityVotes is ICapabilityVotes {
         if (value < -1 || value > 1) revert InvalidVote(value);
         (address owner,,, uint32 epoch,) = REGISTRY.nameRecord(name);
         if (owner == address(0) && epoch == 0) revert NoSuchName(name);
-        bytes32 nameId = keccak256(bytes(name));
+        bytes32 nameId = Text.hash(name);
         int8 former = _votes[nameId][msg.sender];
         if (value == former) revert VoteUnchanged(name, value);
         uint256 weight = weightOf(msg.sender);
@@ -58,17 +59,18 @@ contract CapabilityVotes is ICapabilityVotes {
         if (value == 1) sums.upvotes += weight;
         if (value == -1) sums.downvotes += weight;
         _votes[nameId][msg.sender] = value;
-        _log.append(Voted.selector, nameId, msg.sender, abi.encode(_log.next(), name, value, weight));
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, value, weight);
+        _log.append(Voted.selector, nameId, msg.sender, data);
     }
 
     /// @inheritdoc ICapabilityVotes
     function voteOf(string calldata name, address voter) external view returns (int8) {
-        return _votes[keccak256(bytes(name))][voter];
+        return _votes[Text.hash(name)][voter];
     }
 
     /// @inheritdoc ICapabilityVotes
     function tally(string calldata name) external view returns (uint256 upvotes, uint256 downvotes) {
-        Tally storage sums = _tallies[keccak256(bytes(name))];
+        Tally storage sums = _tallies[Text.hash(name)];
         return (sums.upvotes, sums.downvotes);
     }
 

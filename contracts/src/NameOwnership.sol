@@ -1,146 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {RegistryStorage} from "./RegistryStorage.sol";
+import {Commitments} from "./Commitments.sol";
 import {ICapabilityRegistry} from "./interfaces/ICapabilityRegistry.sol";
 import {EventLog} from "./libraries/EventLog.sol";
+import {NameRecord, NameRecords} from "./libraries/NameRecord.sol";
 import {Names} from "./libraries/Names.sol";
 import {Reserved} from "./libraries/Reserved.sol";
+import {Text} from "./libraries/Text.sol";
 
 /// @notice Who owns a name, who may publish under it, and how both change. See `ICapabilityRegistry`.
-abstract contract NameOwnership is ICapabilityRegistry, RegistryStorage {
+abstract contract NameOwnership is Commitments {
     using EventLog for EventLog.Log;
 
     /// @dev Room for a sentence or two; reasons and messages live in the log, not in storage.
-    uint256 internal constant MAX_REASON_BYTES = 500;
-
-    uint32 internal constant NAME_DEPRECATED = 0x01;
-
-    /// @inheritdoc ICapabilityRegistry
-    uint256 public immutable MIN_COMMITMENT_AGE;
-
-    /// @inheritdoc ICapabilityRegistry
-    uint256 public immutable MAX_COMMITMENT_AGE;
-
-    constructor(uint256 minCommitmentAge, uint256 maxCommitmentAge) {
-        if (minCommitmentAge != 0 && minCommitmentAge >= maxCommitmentAge) {
-            revert InvalidCommitmentAges(minCommitmentAge, maxCommitmentAge);
-        }
-        MIN_COMMITMENT_AGE = minCommitmentAge;
-        MAX_COMMITMENT_AGE = maxCommitmentAge;
-    }
+    uint256 private constant MAX_REASON_BYTES = 500;
 
     // ------------------------------------------------------------------------------------------ claiming
 
     /// @inheritdoc ICapabilityRegistry
-    function commit(bytes32 commitment) external {
-        if (MIN_COMMITMENT_AGE == 0) revert CommitmentNotNeeded();
-        uint256 madeAt = _commitments[commitment];
-        // Until it expires nobody, not even its maker, can make it younger.
-        if (madeAt != 0 && block.timestamp <= madeAt + MAX_COMMITMENT_AGE) {
-            revert CommitmentExists(commitment, madeAt + MAX_COMMITMENT_AGE);
-        }
-        _commitments[commitment] = block.timestamp;
-        _log.append(
-            Committed.selector, commitment, msg.sender, abi.encode(_log.next(), uint64(block.timestamp))
-        );
-    }
-
-    /// @inheritdoc ICapabilityRegistry
     function claim(string calldata name, bytes32 secret) external {
-        bytes32 nameId = keccak256(bytes(name));
-        NameRecord memory record = _names[nameId];
-        if (_isClaimed(record)) revert NameClaimed(name, record.owner);
-        _claim(nameId, name, msg.sender, secret);
-        _names[nameId].owner = msg.sender;
-        _log.append(Claimed.selector, nameId, msg.sender, abi.encode(_log.next(), name));
+        bytes32 nameId = Text.hash(name);
+        NameRecord record = _names[nameId];
+        if (record.isClaimed()) revert NameClaimed(name, record.owner());
+
+        _names[nameId] = _claim(nameId, name, msg.sender, secret);
+        _log.append(Claimed.selector, nameId, msg.sender, abi.encode(EventLog.SEQUENCE, name));
     }
 
-    /// @dev Checks that `claimer` may have `name` now, and gives the name its skeleton. The grammar is looked at here
-    /// only: a name that is claimed has passed.
-    function _claim(bytes32 nameId, string calldata name, address claimer, bytes32 secret) internal {
+    /// @dev Gives a name that was never claimed its skeleton, if `claimer` may have it now, and returns the record to
+    /// be stored. The grammar is looked at here only: a name that is claimed has passed.
+    function _claim(bytes32 nameId, string calldata name, address claimer, bytes32 secret)
+        internal
+        returns (NameRecord)
+    {
         bytes32 skeletonId = keccak256(bytes(Names.skeletonOf(name)));
         if (Reserved.contains(skeletonId)) revert NameReserved(name);
         string memory takenBy = _nameOfSkeleton[skeletonId];
         if (bytes(takenBy).length != 0) revert NameTaken(name, takenBy);
-        if (MIN_COMMITMENT_AGE != 0) _checkCommitment(_commitment(nameId, claimer, secret));
+        _checkCommitment(nameId, claimer, secret);
         _nameOfSkeleton[skeletonId] = name;
-    }
-
-    function _checkCommitment(bytes32 commitment) private view {
-        uint256 madeAt = _commitments[commitment];
-        if (madeAt == 0) revert CommitmentMissing(commitment);
-        if (block.timestamp < madeAt + MIN_COMMITMENT_AGE) {
-            revert CommitmentTooYoung(commitment, madeAt + MIN_COMMITMENT_AGE);
-        }
-        if (block.timestamp > madeAt + MAX_COMMITMENT_AGE) {
-            revert CommitmentExpired(commitment, madeAt + MAX_COMMITMENT_AGE);
-        }
+        return NameRecords.claimedBy(claimer);
     }
 
     // ------------------------------------------------------------------------------------------ maintainers
 
     /// @inheritdoc ICapabilityRegistry
     function addMaintainer(string calldata name, address account) external {
-        (bytes32 nameId, NameRecord memory record) = _owned(name);
-        if (account == address(0) || account == record.owner) revert InvalidRecipient(name, account);
-        mapping(address => bool) storage maintainers = _maintainers[nameId][record.epoch];
+        (bytes32 nameId, NameRecord record) = _owned(name);
+        if (account == address(0) || account == record.owner()) revert InvalidRecipient(name, account);
+        mapping(address => bool) storage maintainers = _maintainers[nameId][record.epoch()];
         if (maintainers[account]) revert MaintainerUnchanged(name, account);
+
         maintainers[account] = true;
-        _log.append(MaintainerAdded.selector, nameId, msg.sender, abi.encode(_log.next(), name, account));
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, account);
+        _log.append(MaintainerAdded.selector, nameId, msg.sender, data);
     }
 
     /// @inheritdoc ICapabilityRegistry
     function removeMaintainer(string calldata name, address account) external {
-        bytes32 nameId = keccak256(bytes(name));
-        NameRecord memory record = _names[nameId];
-        if (msg.sender != record.owner && msg.sender != account) revert NotOwner(name, msg.sender);
-        mapping(address => bool) storage maintainers = _maintainers[nameId][record.epoch];
+        bytes32 nameId = Text.hash(name);
+        NameRecord record = _names[nameId];
+        if (msg.sender != record.owner() && msg.sender != account) revert NotOwner(name, msg.sender);
+        mapping(address => bool) storage maintainers = _maintainers[nameId][record.epoch()];
         if (!maintainers[account]) revert MaintainerUnchanged(name, account);
+
         maintainers[account] = false;
-        _log.append(MaintainerRemoved.selector, nameId, msg.sender, abi.encode(_log.next(), name, account));
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, account);
+        _log.append(MaintainerRemoved.selector, nameId, msg.sender, data);
     }
 
     // ------------------------------------------------------------------------------------------ transfers
 
     /// @inheritdoc ICapabilityRegistry
     function offerTransfer(string calldata name, address recipient) external {
-        (bytes32 nameId, NameRecord memory record) = _owned(name);
-        if (recipient == address(0) || recipient == record.owner) revert InvalidRecipient(name, recipient);
+        (bytes32 nameId, NameRecord record) = _owned(name);
+        if (recipient == address(0) || recipient == record.owner()) revert InvalidRecipient(name, recipient);
+
         _pendingOwners[nameId] = recipient;
-        _log.append(TransferOffered.selector, nameId, msg.sender, abi.encode(_log.next(), name, recipient));
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, recipient);
+        _log.append(TransferOffered.selector, nameId, msg.sender, data);
     }
 
     /// @inheritdoc ICapabilityRegistry
     function cancelTransfer(string calldata name) external {
         (bytes32 nameId,) = _owned(name);
         if (_pendingOwners[nameId] == address(0)) revert NoOffer(name, msg.sender);
+
         delete _pendingOwners[nameId];
-        _log.append(TransferCancelled.selector, nameId, msg.sender, abi.encode(_log.next(), name));
+        _log.append(TransferCancelled.selector, nameId, msg.sender, abi.encode(EventLog.SEQUENCE, name));
     }
 
     /// @inheritdoc ICapabilityRegistry
     function acceptTransfer(string calldata name) external {
-        bytes32 nameId = keccak256(bytes(name));
+        bytes32 nameId = Text.hash(name);
         if (_pendingOwners[nameId] != msg.sender) revert NoOffer(name, msg.sender);
-        address formerOwner = _names[nameId].owner;
-        _handOver(nameId, msg.sender);
-        _log.append(Transferred.selector, nameId, msg.sender, abi.encode(_log.next(), name, formerOwner));
+
+        NameRecord record = _names[nameId];
+        _handOver(nameId, record, msg.sender);
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, record.owner());
+        _log.append(Transferred.selector, nameId, msg.sender, data);
     }
 
     /// @inheritdoc ICapabilityRegistry
     function renounce(string calldata name) external {
-        (bytes32 nameId,) = _owned(name);
-        _handOver(nameId, address(0));
-        _log.append(Renounced.selector, nameId, msg.sender, abi.encode(_log.next(), name));
+        (bytes32 nameId, NameRecord record) = _owned(name);
+
+        _handOver(nameId, record, address(0));
+        _log.append(Renounced.selector, nameId, msg.sender, abi.encode(EventLog.SEQUENCE, name));
     }
 
     /// @dev The epoch goes up, and so whatever the old owner granted is void.
-    function _handOver(bytes32 nameId, address owner) private {
+    function _handOver(bytes32 nameId, NameRecord record, address newOwner) private {
         delete _pendingOwners[nameId];
-        NameRecord storage record = _names[nameId];
-        record.owner = owner;
-        ++record.epoch;
+        _names[nameId] = record.handedTo(newOwner);
     }
 
     // ------------------------------------------------------------------------------------------ deprecation
@@ -149,29 +122,30 @@ abstract contract NameOwnership is ICapabilityRegistry, RegistryStorage {
     function deprecateName(string calldata name, string calldata message, string calldata replacedBy)
         external
     {
-        if (bytes(message).length > MAX_REASON_BYTES) revert ReasonTooLong(bytes(message).length);
-        (bytes32 nameId, NameRecord memory record) = _owned(name);
-        if (record.flags & NAME_DEPRECATED != 0) revert AlreadyDeprecated(name, "");
+        _checkReason(message);
+        (bytes32 nameId, NameRecord record) = _owned(name);
+        if (record.isDeprecated()) revert AlreadyDeprecated(name, "");
         if (bytes(replacedBy).length != 0) Names.skeletonOf(replacedBy);
-        _names[nameId].flags = record.flags | NAME_DEPRECATED;
-        _log.append(
-            NameDeprecated.selector, nameId, msg.sender, abi.encode(_log.next(), name, message, replacedBy)
-        );
+
+        _names[nameId] = record.flipDeprecated();
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, message, replacedBy);
+        _log.append(NameDeprecated.selector, nameId, msg.sender, data);
     }
 
     /// @inheritdoc ICapabilityRegistry
     function undeprecateName(string calldata name) external {
-        (bytes32 nameId, NameRecord memory record) = _owned(name);
-        if (record.flags & NAME_DEPRECATED == 0) revert NotDeprecated(name, "");
-        _names[nameId].flags = record.flags & ~NAME_DEPRECATED;
-        _log.append(NameUndeprecated.selector, nameId, msg.sender, abi.encode(_log.next(), name));
+        (bytes32 nameId, NameRecord record) = _owned(name);
+        if (!record.isDeprecated()) revert NotDeprecated(name, "");
+
+        _names[nameId] = record.flipDeprecated();
+        _log.append(NameUndeprecated.selector, nameId, msg.sender, abi.encode(EventLog.SEQUENCE, name));
     }
 
     // ------------------------------------------------------------------------------------------ views
 
     /// @inheritdoc ICapabilityRegistry
     function ownerOf(string calldata name) external view returns (address) {
-        return _names[keccak256(bytes(name))].owner;
+        return _names[Text.hash(name)].owner();
     }
 
     /// @inheritdoc ICapabilityRegistry
@@ -180,16 +154,19 @@ abstract contract NameOwnership is ICapabilityRegistry, RegistryStorage {
         view
         returns (address owner, address pendingOwner, uint32 count, uint32 epoch, bool deprecated)
     {
-        bytes32 nameId = keccak256(bytes(name));
-        NameRecord memory record = _names[nameId];
-        bool isDeprecated = record.flags & NAME_DEPRECATED != 0;
-        return (record.owner, _pendingOwners[nameId], record.releaseCount, record.epoch, isDeprecated);
+        bytes32 nameId = Text.hash(name);
+        NameRecord record = _names[nameId];
+        owner = record.owner();
+        pendingOwner = _pendingOwners[nameId];
+        count = record.releaseCount();
+        epoch = record.epoch();
+        deprecated = record.isDeprecated();
     }
 
     /// @inheritdoc ICapabilityRegistry
     function isMaintainer(string calldata name, address account) external view returns (bool) {
-        bytes32 nameId = keccak256(bytes(name));
-        return _maintainers[nameId][_names[nameId].epoch][account];
+        bytes32 nameId = Text.hash(name);
+        return _maintainers[nameId][_names[nameId].epoch()][account];
     }
 
     /// @inheritdoc ICapabilityRegistry
@@ -199,47 +176,29 @@ abstract contract NameOwnership is ICapabilityRegistry, RegistryStorage {
 
     /// @inheritdoc ICapabilityRegistry
     function nameOfSkeleton(string calldata skeleton) external view returns (string memory) {
-        return _nameOfSkeleton[keccak256(bytes(skeleton))];
-    }
-
-    /// @inheritdoc ICapabilityRegistry
-    function commitmentOf(string calldata name, address claimer, bytes32 secret)
-        external
-        pure
-        returns (bytes32)
-    {
-        return _commitment(keccak256(bytes(name)), claimer, secret);
-    }
-
-    /// @inheritdoc ICapabilityRegistry
-    function committedAt(bytes32 commitment) external view returns (uint256) {
-        return _commitments[commitment];
+        return _nameOfSkeleton[Text.hash(skeleton)];
     }
 
     // ------------------------------------------------------------------------------------------ inside
 
-    /// @dev Whether a name was ever claimed. A renounced one has no owner, but an epoch.
-    function _isClaimed(NameRecord memory record) internal pure returns (bool) {
-        return record.owner != address(0) || record.epoch != 0;
-    }
-
     /// @dev Reverts unless `account` owns the name or is a maintainer of it.
-    function _checkMaintainer(bytes32 nameId, string calldata name, NameRecord memory record, address account)
+    function _checkMaintainer(bytes32 nameId, string calldata name, NameRecord record, address account)
         internal
         view
     {
-        if (record.owner != account && !_maintainers[nameId][record.epoch][account]) {
+        if (record.owner() != account && !_maintainers[nameId][record.epoch()][account]) {
             revert NotMaintainer(name, account);
         }
     }
 
-    function _owned(string calldata name) private view returns (bytes32 nameId, NameRecord memory record) {
-        nameId = keccak256(bytes(name));
-        record = _names[nameId];
-        if (record.owner != msg.sender) revert NotOwner(name, msg.sender);
+    function _checkReason(string calldata reason) internal pure {
+        if (bytes(reason).length > MAX_REASON_BYTES) revert ReasonTooLong(bytes(reason).length);
     }
 
-    function _commitment(bytes32 nameId, address claimer, bytes32 secret) private pure returns (bytes32) {
-        return keccak256(abi.encode(nameId, claimer, secret));
+    /// @dev The id and the record of `name`, if the caller owns it.
+    function _owned(string calldata name) private view returns (bytes32 nameId, NameRecord record) {
+        nameId = Text.hash(name);
+        record = _names[nameId];
+        if (record.owner() != msg.sender) revert NotOwner(name, msg.sender);
     }
 }

@@ -2,6 +2,7 @@
 pragma solidity 0.8.30;
 
 import {EventLog} from "./libraries/EventLog.sol";
+import {NameRecord} from "./libraries/NameRecord.sol";
 import {ReleaseWord} from "./libraries/ReleaseWord.sol";
 
 /// @notice What the registry keeps, and where: all that `eth_getProof` is asked for. The layout is part of the
@@ -24,18 +25,6 @@ import {ReleaseWord} from "./libraries/ReleaseWord.sol";
 /// | time of a commitment | `k(commitment, 8)` |
 /// | next nonce of a publisher's signatures | `k(account, 9)` |
 abstract contract RegistryStorage {
-    /// @notice One word: `flags (4 bytes) ‖ epoch (4) ‖ releaseCount (4) ‖ owner (20)`, most significant first.
-    /// @param owner Who owns the name; zero when it is unclaimed, and when it is renounced.
-    /// @param releaseCount How many releases there are; their indices are 0 to `releaseCount - 1`.
-    /// @param epoch How often the name has changed hands. What an owner grants is keyed by it, and so ends with it.
-    /// @param flags Marks on the name itself: bit 0, deprecated.
-    struct NameRecord {
-        address owner;
-        uint32 releaseCount;
-        uint32 epoch;
-        uint32 flags;
-    }
-
     /// @dev Slot 0: `head (24 bytes) ‖ count (8)`.
     EventLog.Log internal _log;
 

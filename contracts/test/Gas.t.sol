@@ -11,22 +11,101 @@ import {Test} from "./Test.sol";
 contract GasTest is Test {
     string private constant GROUP = "CapabilityRegistry";
     string private constant NAME = "weather-reporter-by-nuwa";
+    uint256 private constant BATCH = 20;
 
-    function test_GasStaysWithinItsBudgets() public {
-        ICapabilityRegistry registry = newRegistry(0, 0);
+    // The key of Anvil's first account, which everybody knows.
+    uint256 private constant KEY = 0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80;
+    bytes32 private constant SECRET = keccak256("a secret");
+
+    ICapabilityRegistry private registry;
+
+    function setUp() public {
+        registry = _inUse(0, 0);
+    }
+
+    function test_CodeStaysWithinItsBudget() public view {
         assertTrue(address(registry).code.length <= 20_000, "code within 20 kB");
-        registry.publish("first-name", "1.0.0", Reference.rawCid(sha256("x")), sha256("x"));
+    }
 
-        registry.publish(NAME, "10.200.3000", Reference.rawCid(sha256("a")), sha256("a"));
-        uint256 gas = vm.snapshotGasLastCall(GROUP, "publish_first");
-        assertTrue(gas <= 145_000, "first release of a name within 145 000 gas");
+    function test_PublishingStaysWithinItsBudgets() public {
+        _publish(NAME, 0);
+        _spent("publish_first", 145_000);
+        _publish(NAME, 1);
+        _spent("publish_further", 95_000);
+    }
 
-        registry.publish(NAME, "10.200.3001", Reference.rawCid(sha256("b")), sha256("b"));
-        gas = vm.snapshotGasLastCall(GROUP, "publish_further");
-        assertTrue(gas <= 95_000, "further release within 95 000 gas");
+    function test_ABatchStaysWithinItsBudgets() public {
+        ICapabilityRegistry.Publication[] memory batch = new ICapabilityRegistry.Publication[](BATCH);
+        for (uint256 i; i < BATCH; ++i) {
+            batch[i] = _publication(NAME, i + 1);
+        }
+        _publish(NAME, 0);
+        registry.publishBatch(batch);
+        uint256 gas = vm.snapshotGasLastCall(GROUP, "publish_batch_20");
+        assertTrue(gas / BATCH <= 65_000, "each of a batch within 65 000 gas");
+        vm.snapshotValue(GROUP, "publish_batch_each", gas / BATCH);
+    }
 
-        registry.yank(NAME, "10.200.3001", 1, "broken: leaks the user's token");
-        gas = vm.snapshotGasLastCall(GROUP, "yank");
-        assertTrue(gas <= 45_000, "yank within 45 000 gas");
+    function test_ABatchOfManyNames() public {
+        ICapabilityRegistry.Publication[] memory batch = new ICapabilityRegistry.Publication[](BATCH);
+        for (uint256 i; i < BATCH; ++i) {
+            string memory name = string.concat("weather-reporter-by-nu", vm.toString(i + 10));
+            batch[i] = _publication(name, 1);
+            _publish(name, 0);
+        }
+        registry.publishBatch(batch);
+        uint256 gas = vm.snapshotGasLastCall(GROUP, "publish_batch_20_names");
+        vm.snapshotValue(GROUP, "publish_batch_each_of_20_names", gas / BATCH);
+    }
+
+    function test_YankStaysWithinItsBudget() public {
+        _publish(NAME, 0);
+        registry.yank(NAME, _semver(0), 0, "broken: leaks the user's token");
+        _spent("yank", 45_000);
+    }
+
+    function test_ClaimingStaysWithinItsBudgets() public {
+        registry.claim(NAME, 0);
+        _spent("claim", 145_000);
+        registry = _inUse(60, 1 days);
+        registry.commit(registry.commitmentOf(NAME, address(this), SECRET));
+        _spent("commit", 55_000);
+        vm.warp(vm.getBlockTimestamp() + 60);
+        ICapabilityRegistry.Publication memory one = _publication(NAME, 0);
+        registry.claimAndPublish(one.name, one.semver, one.cid, one.sha256, SECRET);
+        _spent("publish_first_revealed", 145_000);
+    }
+
+    function _inUse(uint256 minAge, uint256 maxAge) private returns (ICapabilityRegistry fresh) {
+        fresh = newRegistry(minAge, maxAge);
+        if (minAge != 0) {
+            fresh.commit(fresh.commitmentOf("first-name", address(this), SECRET));
+            vm.warp(vm.getBlockTimestamp() + minAge);
+        }
+        bytes32 digest = sha256("x");
+        fresh.claimAndPublish("first-name", "1.0.0", Reference.rawCid(digest), digest, SECRET);
+    }
+
+    function _publish(string memory name, uint256 number) private {
+        ICapabilityRegistry.Publication memory one = _publication(name, number);
+        registry.publish(one.name, one.semver, one.cid, one.sha256);
+    }
+
+    function _publication(string memory name, uint256 number)
+        private
+        pure
+        returns (ICapabilityRegistry.Publication memory)
+    {
+        bytes32 digest = keccak256(abi.encode(name, number));
+        return ICapabilityRegistry.Publication(name, _semver(number), Reference.rawCid(digest), digest, 0);
+    }
+
+    function _semver(uint256 number) private pure returns (string memory) {
+        return string.concat("10.200.", vm.toString(3000 + number));
+    }
+
+    function _spent(string memory entry, uint256 budget) private {
+        uint256 gas = vm.snapshotGasLastCall(GROUP, entry);
+        assertTrue(gas <= budget, string.concat(entry, " within ", vm.toString(budget), " gas"));
     }
 }

@@ -36,7 +36,7 @@ contract LaxRegistry {
         bytes32 sha256
     ) public {
         _log.append(
-            Published.selector, nameId, publisher, abi.encode(_log.next(), capUri, semver, cid, sha256)
+            Published.selector, nameId, publisher, abi.encode(EventLog.SEQUENCE, capUri, semver, cid, sha256)
         );
     }
 
@@ -46,12 +46,12 @@ contract LaxRegistry {
     }
 
     function yank(string memory name, string memory semver, uint256, string memory reason) external {
-        bytes memory data = abi.encode(_log.next(), name, semver, reason);
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, semver, reason);
         _log.append(Yanked.selector, keccak256(bytes(name)), msg.sender, data);
     }
 
     function unyank(string memory name, string memory semver, uint256) external {
-        bytes memory data = abi.encode(_log.next(), name, semver);
+        bytes memory data = abi.encode(EventLog.SEQUENCE, name, semver);
         _log.append(Unyanked.selector, keccak256(bytes(name)), msg.sender, data);
     }
 

@@ -18,9 +18,14 @@ interface Vm {
     function expectEmit(address emitter) external;
     function recordLogs() external;
     function getRecordedLogs() external returns (Log[] memory);
-    function deployCode(string calldata artifact, bytes calldata constructorArguments) external returns (address);
+    function deployCode(string calldata artifact, bytes calldata constructorArguments)
+        external
+        returns (address);
     function load(address account, bytes32 slot) external view returns (bytes32);
     function snapshotGasLastCall(string calldata group, string calldata name) external returns (uint256);
+    function snapshotValue(string calldata group, string calldata name, uint256 value) external;
+    function warp(uint256 timestamp) external;
+    function getBlockTimestamp() external view returns (uint256);
     function readFile(string calldata path) external view returns (string memory);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
     function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);

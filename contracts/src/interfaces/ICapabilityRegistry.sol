@@ -44,7 +44,7 @@ interface ICapabilityRegistry {
     /// @notice Thrown when `name` has the skeleton of a word that nobody may claim.
     error NameReserved(string name);
 
-    /// @notice Thrown when `name` is claimed by its own owner once more, or by another account.
+    /// @notice Thrown when `name` is to be claimed and was claimed before, by whomever.
     /// @param owner Who owns it; zero when its owner has renounced it.
     error NameClaimed(string name, address owner);
 
@@ -352,9 +352,9 @@ interface ICapabilityRegistry {
 
     // ------------------------------------------------------------------------------------------ publishing
 
-    /// @notice Publishes a release of `name`. A name nobody owns becomes the caller's: where commitments are needed,
-    /// by the one with the secret zero.
-    /// @dev Reverts as `claim` does (unowned names) or with `NotMaintainer` (owned names), then with `InvalidSemVer`,
+    /// @notice Publishes a release of `name`. A name that was never claimed becomes the caller's: where commitments
+    /// are needed, by the one with the secret zero, out of which anybody can guess the name.
+    /// @dev Reverts as `claim` does (names never claimed) or with `NotMaintainer` (all others), then with `InvalidSemVer`,
     /// `ZeroDigest`, `CidMismatch` or `VersionAlreadyPublished`, looked for in this order. Emits `Published`.
     /// @param name The name of the capability.
     /// @param semver The version. Any order is allowed: 1.2.1 may follow 2.0.0.
@@ -363,7 +363,7 @@ interface ICapabilityRegistry {
     function publish(string calldata name, string calldata semver, string calldata cid, bytes32 sha256)
         external;
 
-    /// @notice Publishes as `publish` does, claiming `name` by the caller's commitment with `secret` if it is free.
+    /// @notice Publishes as `publish` does, claiming a free `name` by the caller's commitment with `secret`.
     /// @dev Reverts as `publish` does. Emits `Published`.
     /// @param name The name of the capability.
     /// @param semver The version.
@@ -535,9 +535,9 @@ interface ICapabilityRegistry {
     /// @param account The account.
     function isMaintainer(string calldata name, address account) external view returns (bool);
 
-    /// @notice Says whether `name` follows the grammar but has the skeleton of a reserved word.
+    /// @notice Says whether `name` has the skeleton of a reserved word. Reverts with `InvalidName`.
     /// @param name The name of the capability.
-    function isReserved(string calldata name) external view returns (bool);
+    function isReserved(string calldata name) external pure returns (bool);
 
     /// @notice Returns the name that has `skeleton`; the empty string when the skeleton is free.
     /// @param skeleton The text of a skeleton, such as `noteslsts` for `notes-1sts`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-import {IVotes} from "@openzeppelin/contracts/governance/utils/IVotes.sol";
+import {IERC5805} from "@openzeppelin/contracts/interfaces/IERC5805.sol";
 
 import {ICapabilityRegistry} from "./ICapabilityRegistry.sol";
 
@@ -11,10 +11,14 @@ import {ICapabilityRegistry} from "./ICapabilityRegistry.sol";
 ///
 /// A vote weighs one where no token is given. Else it weighs what the account held of an ERC-5805 token at one
 /// timepoint in the past, token and timepoint being fixed for good: moving the token afterwards gives nobody a second
-/// vote.
+/// vote. The token is trusted to answer alike for ever, as ERC-5805 has it.
 ///
 /// Every change of state emits one event, and the events are folded into a head as those of `ICapabilityRegistry` are.
 interface ICapabilityVotes {
+    /// @notice Thrown when votes are to be weighed at a timepoint that is not over in the token's clock, or at any
+    /// without a token.
+    error InvalidTimepoint(uint256 timepoint);
+
     /// @notice Thrown when a vote is on a name that nobody has claimed.
     error NoSuchName(string name);
 
@@ -62,7 +66,7 @@ interface ICapabilityVotes {
     function REGISTRY() external view returns (ICapabilityRegistry);
 
     /// @notice Returns the token that votes are weighed by; zero when every vote weighs one.
-    function TOKEN() external view returns (IVotes);
+    function TOKEN() external view returns (IERC5805);
 
     /// @notice Returns the timepoint, in the token's clock, at which holdings count; zero without a token.
     function TIMEPOINT() external view returns (uint256);

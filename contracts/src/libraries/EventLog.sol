@@ -9,22 +9,33 @@ library EventLog {
         bytes32 word;
     }
 
-    /// @notice Returns the sequence that the next event has to carry.
-    function next(Log storage self) internal view returns (uint64) {
-        return count(self) + 1;
-    }
+    /// @dev Holds the place of an event's sequence, its first parameter, until `append` knows it.
+    uint64 internal constant SEQUENCE = 0;
 
     /// @notice Emits an event with three topics and folds it into the head.
-    /// @param data The ABI encoding of the event's other parameters, its sequence being the first.
+    /// @param data The ABI encoding of the event's other parameters, the first being `SEQUENCE`.
     function append(Log storage self, bytes32 topic0, bytes32 topic1, address topic2, bytes memory data)
         internal
     {
+        bytes32 word = self.word;
+        bytes32 account = bytes32(uint256(uint160(topic2)));
         assembly ("memory-safe") {
-            log3(add(data, 32), mload(data), topic0, topic1, topic2)
+            let sequence := add(and(word, 0xffffffffffffffff), 1)
+            let start := add(data, 32)
+            let length := mload(data)
+            mstore(start, sequence)
+            log3(start, length, topic0, topic1, account)
+
+            let entry := mload(0x40) // past all memory in use
+            mstore(entry, topic0)
+            mstore(add(entry, 32), topic1)
+            mstore(add(entry, 64), account)
+            mstore(add(entry, 96), keccak256(start, length))
+            mstore(0x00, word)
+            mstore(0x20, keccak256(entry, 128))
+            word := or(shl(64, shr(64, keccak256(0x00, 64))), sequence)
         }
-        bytes32 entry = keccak256(abi.encode(topic0, topic1, topic2, keccak256(data)));
-        bytes24 newHead = bytes24(keccak256(abi.encode(self.word, entry)));
-        self.word = newHead | bytes32(uint256(next(self)));
+        self.word = word;
     }
 
     function head(Log storage self) internal view returns (bytes24) {

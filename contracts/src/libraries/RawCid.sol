@@ -17,10 +17,26 @@ library RawCid {
     uint256 private constant LANES_64 = type(uint256).max / type(uint64).max;
     uint256 private constant LANES_128 = type(uint256).max / type(uint128).max;
 
+    uint256 private constant LENGTH = 59;
+
     function encode(bytes32 sha256) internal pure returns (string memory) {
-        uint256 upper = uint256(sha256) >> 128;
-        uint256 lower = uint256(uint128(uint256(sha256))) << 2;
-        return string(abi.encodePacked(PREFIX, _base32(upper), _base32(lower)));
+        (bytes32 first, bytes27 rest) = _spell(sha256);
+        return string(abi.encodePacked(first, rest));
+    }
+
+    /// @notice Says whether `cid` is the CID of `sha256`.
+    function spells(string calldata cid, bytes32 sha256) internal pure returns (bool) {
+        if (bytes(cid).length != LENGTH) return false;
+        (bytes32 first, bytes27 rest) = _spell(sha256);
+        return bytes32(bytes(cid)[:32]) == first && bytes27(bytes(cid)[32:]) == rest;
+    }
+
+    /// @dev The CID of `sha256`, as its first 32 characters and the other 27.
+    function _spell(bytes32 sha256) private pure returns (bytes32 first, bytes27 rest) {
+        bytes26 upper = _base32(uint256(sha256) >> 128);
+        bytes26 lower = _base32(uint256(uint128(uint256(sha256))) << 2);
+        first = bytes32(PREFIX) | (bytes32(upper) >> 56);
+        rest = bytes27(bytes32(upper) << 200 | bytes32(lower) >> 8);
     }
 
     /// @dev Spells the last 130 bits of `bits` in 26 characters, all of them at once.
