@@ -21,7 +21,15 @@ def release(found: Found) -> Json:
         "cap_uri": found.cap_uri,
         "semver": found.semver,
         "sha256": found.sha256,
-        "status": {"yanked": found.yanked, "reason": found.yank_reason or None},
+        "status": {
+            "yanked": found.yanked,
+            "yank_reason": found.yank_reason or None,
+            "deprecated": found.deprecated,
+            "deprecation_message": found.deprecation_message or None,
+            "name_deprecated": found.name_deprecated,
+            "name_message": found.name_message or None,
+            "replaced_by": found.replaced_by or None,
+        },
         "verification": {
             "verdict": None if found.verdict is None else str(found.verdict),
             "signer": found.signer,
@@ -97,6 +105,7 @@ def _object(properties: Json, *optional: str) -> Json:
 
 
 _STRING: Json = {"type": "string"}
+_BOOLEAN: Json = {"type": "boolean"}
 _INTEGER: Json = {"type": "integer"}
 _MAYBE_STRING: Json = {"type": ["string", "null"]}
 _MAYBE_INTEGER: Json = {"type": ["integer", "null"]}
@@ -119,7 +128,20 @@ _RELEASE: Json = {
     "cap_uri": {"type": "string", "description": "The capability URI with its exact version."},
     "semver": _STRING,
     "sha256": {"type": "string", "description": "sha256 of the file, hex, as on chain."},
-    "status": _object({"yanked": {"type": "boolean"}, "reason": _MAYBE_STRING}),
+    "status": _object(
+        {
+            "yanked": _BOOLEAN,
+            "yank_reason": _MAYBE_STRING,
+            "deprecated": _BOOLEAN,
+            "deprecation_message": _MAYBE_STRING,
+            "name_deprecated": _BOOLEAN,
+            "name_message": _MAYBE_STRING,
+            "replaced_by": {
+                "type": ["string", "null"],
+                "description": "The name that its owner says to use instead.",
+            },
+        }
+    ),
     "verification": _object(
         {
             "verdict": _MAYBE_STRING,

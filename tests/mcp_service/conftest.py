@@ -62,6 +62,8 @@ def database(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
         chain.publish(f"large-{i}", notes=[f"{i} " + "x" * 1000] * 195)
     chain.mine(making.published("soon", digest=b"\x33" * 32))
     chain.mine(making.yanked("note", "1.0.1", "loses notes"), making.yanked("gone"))
+    chain.mine(making.deprecated("note", "1.0.0", "use 1.1.0"))
+    chain.mine(making.name_deprecated("weather", "the source closes", "climate"))
     store = Store.open(url, making.DEPLOYMENT)
     try:
         making.follow(store, chain)

@@ -220,6 +220,7 @@ async def test_a_name_has_all_its_releases_highest_first(http: aiohttp.ClientSes
     assert [x["semver"] for x in found] == ["2.0.0-rc.1", "1.1.0", "1.0.1", "1.0.0"]
     assert [x["semver"] for x in found if x["latest"]] == ["1.1.0"]
     assert [x["semver"] for x in found if x["status"]["yanked"]] == ["1.0.1"]
+    assert [x["semver"] for x in found if x["status"]["deprecated"]] == ["1.0.0"]
     assert {x["verification"]["verdict"] for x in found} == {"verified"}
 
 

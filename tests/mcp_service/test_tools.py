@@ -27,6 +27,15 @@ from mcp_service import server
 from mcp_service.answers import RESOLUTION_SCHEMA, RESULTS_SCHEMA
 from mcp_service.server import MAX_REPLY_BYTES, build_server
 
+FREE = {
+    "yanked": False,
+    "yank_reason": None,
+    "deprecated": False,
+    "deprecation_message": None,
+    "name_deprecated": False,
+    "name_message": None,
+    "replaced_by": None,
+}
 GOLDEN = Path(__file__).parent / "golden" / "tools.json"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
 HOSTILE = Path(__file__).parents[1] / "vectors" / "search" / "hostile_queries.json"
@@ -113,7 +122,7 @@ async def test_a_uri_means_its_latest_exact_or_highest_release(
         found = await resolve(client, rest)
     assert found["semver"] == version
     assert found["cap_uri"] == found["acp_metadata"]["id"] == f"did:nuwa:cap:note@{version}"
-    assert found["status"] == {"yanked": False, "reason": None}
+    assert found["status"]["yanked"] is False
 
 
 async def test_an_answer_says_how_to_check_it(connect: Any, making: Any) -> None:
@@ -132,8 +141,26 @@ async def test_an_answer_says_how_to_check_it(connect: Any, making: Any) -> None
 async def test_a_yanked_release_named_exactly_comes_with_a_warning(connect: Any) -> None:
     async with connect() as client:
         found = await resolve(client, "note@1.0.1")
-    assert found["status"] == {"yanked": True, "reason": "loses notes"}
+    assert found["status"] == FREE | {"yanked": True, "yank_reason": "loses notes"}
     assert any("yanked" in warning for warning in found["warnings"])
+
+
+async def test_what_is_deprecated_is_served_with_the_words_of_its_owner(connect: Any) -> None:
+    async with connect() as client:
+        note, newer, weather = [await resolve(client, x) for x in ("note@1.0.0", "note", "weather")]
+        hits = (await search(client, "weather"))["list_of_results"]
+    assert note["status"] == FREE | {"deprecated": True, "deprecation_message": "use 1.1.0"}
+    assert note["warnings"] == ["this release is deprecated: use 1.1.0"]
+    assert (newer["status"], newer["warnings"]) == (FREE, [])
+    assert weather["status"] == FREE | {
+        "name_deprecated": True,
+        "name_message": "the source closes",
+        "replaced_by": "climate",
+    }
+    assert weather["warnings"] == [
+        "weather is deprecated by its owner: the source closes; use did:nuwa:cap:climate instead"
+    ]
+    assert (hits[0]["status"], hits[0]["warnings"]) == (weather["status"], weather["warnings"])
 
 
 async def test_a_signed_release_is_served_only_by_those_who_choose_to(connect: Any) -> None:
