@@ -40,6 +40,7 @@ _COMMANDS = {
         "deploy": "Deploy the registry contract, or the votes on its names",
     },
     "Check": {
+        "doctor": "Check the installation and say how to mend what is wrong",
         "explain": "Explain an error or reason code",
         "cid": "Take a CID apart, or make one of a file",
         "config": "Show each setting and where it comes from",
