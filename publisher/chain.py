@@ -1,15 +1,13 @@
-"""One chain through one endpoint: what a transaction costs, sending it once, waiting for it."""
+"""One chain through one endpoint: what it says, and what a transaction costs there."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from eth_abi.exceptions import DecodingError
-from filelock import AsyncFileLock, Timeout
 from hexbytes import HexBytes
 from web3 import AsyncWeb3
 from web3.exceptions import (
@@ -22,42 +20,69 @@ from web3.exceptions import (
 from web3.types import TxParams, TxReceipt
 
 from capdex.errors import CapdexError, Code, Refused, Unavailable
-from publisher import reverts
+from publisher import reverts, sending, waiting
 from publisher.endpoint import Endpoint
-from publisher.keys import check_account
+from publisher.keys import DEV_CHAIN_ID, check_account
 from publisher.signers import Signer
-from publisher.transaction import DEFAULT_FEE_CAP_WEI, Mined, Sent, Transaction, ether
+from publisher.transaction import (
+    DEFAULT_FEE_CAP_WEI,
+    GAS_MARGIN_PERCENT,
+    Fees,
+    Mined,
+    Sent,
+    Transaction,
+    ether,
+)
+from publisher.waiting import PATIENCE, RECEIPT_WAIT_S, Patience
 
-GAS_MARGIN_PERCENT: Final = 120  # an estimate is of one state; the next block may have another
-LOCK_WAIT_S: Final = 60.0  # sending takes a second; whoever holds the lock longer is stuck
-SEND_TRIES: Final = 4  # endpoints behind a balancer may know an older nonce for a moment
-RECEIPT_WAIT_S: Final = 180.0  # fifteen slots of the slowest common chain
-MAX_POLL_S: Final = 2.0
+USUAL_CONFIRMATIONS: Final = 2  # most reorganisations of public chains are one block deep
 
 
 class Chain:
     """One chain through one endpoint. Open it with `Chain.connect`.
 
     Every method raises Unavailable when the endpoint does not answer as it should, and the errors
-    of `publisher.reverts` when the contract refuses.
+    of `publisher.reverts` when the contract refuses. `confirmations` is how many blocks have to
+    hold a transaction, its own counted, before it is believed.
     """
 
-    def __init__(self, endpoint: Endpoint, chain_id: int, state_dir: Path) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        chain_id: int,
+        state_dir: Path,
+        *,
+        confirmations: int | None = None,
+        patience: Patience = PATIENCE,
+    ) -> None:
         self.endpoint = endpoint
         self.chain_id = chain_id
         self.state_dir = state_dir
+        usual = 1 if chain_id == DEV_CHAIN_ID else USUAL_CONFIRMATIONS
+        self.confirmations = confirmations or usual
+        self.patience = patience
         self.web3: AsyncWeb3[Endpoint] = AsyncWeb3(endpoint, middleware=[])
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, rpc_url: str, chain_id: int, *, state_dir: Path) -> AsyncIterator[Chain]:
+    async def connect(
+        cls,
+        rpc_url: str,
+        chain_id: int,
+        *,
+        state_dir: Path,
+        confirmations: int | None = None,
+        patience: Patience = PATIENCE,
+    ) -> AsyncIterator[Chain]:
         """Open an endpoint; raises Refused WRONG_CHAIN if it speaks for another chain.
 
         `state_dir` holds the nonce locks that all of a user's processes share.
         """
         endpoint = Endpoint(rpc_url)
         try:
-            chain = cls(endpoint, chain_id, state_dir)
+            chain = cls(
+                endpoint, chain_id, state_dir, confirmations=confirmations, patience=patience
+            )
             with chain.faults():
                 found = int(await chain.web3.eth.chain_id)
             if found != chain_id:
@@ -81,113 +106,50 @@ class Chain:
         except ContractLogicError as error:
             raise reverts.explain(error.data, _printable(error.message)) from None
         except Web3RPCError as error:
-            raise self._refusal(_rpc_words(error)) from None
+            raise self.refusal(_rpc_words(error)) from None
         except (
             *(Web3Exception, DecodingError, ArithmeticError),
             *(AttributeError, LookupError, TypeError, ValueError),
         ) as error:
             # The reply was JSON-RPC, but not what Ethereum's API says it should be.
-            raise self._refusal(f"its reply makes no sense ({type(error).__name__})") from None
+            raise self.refusal(f"its reply makes no sense ({type(error).__name__})") from None
+
+    # ------------------------------------------------------------------------------------- reads
 
     async def balance(self, address: str) -> int:
         """The account's balance in wei."""
         with self.faults():
-            return int(await self.web3.eth.get_balance(_address(address)))
+            return int(await self.web3.eth.get_balance(_any(address)))
 
     async def code(self, address: str) -> bytes:
         """The code at an address; empty when there is no contract."""
         with self.faults():
-            return bytes(await self.web3.eth.get_code(_address(address)))
+            return bytes(await self.web3.eth.get_code(_any(address)))
 
-    async def price(
-        self,
-        sender: str,
-        to: str | None,
-        data: str,
-        *,
-        gas: int | None = None,
-        fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
-    ) -> Transaction:
-        """Estimate and price a transaction that `sender` can pay within the cap.
-
-        `gas` is what it may take, where that cannot be estimated yet. Raises Refused
-        EMPTY_ACCOUNT, or FEE_OVER_CAP when even the fee of now is over the cap.
-        """
-        check_account(sender, self.chain_id)
-        call: TxParams = {"from": _address(sender), "data": cast("Any", data), "value": _wei(0)}
-        if to is not None:
-            call["to"] = _address(to)
+    async def head(self) -> int:
+        """The number of the newest block."""
         with self.faults():
-            estimate = gas or max(1, int(await self.web3.eth.estimate_gas(call)))
+            return int(await self.web3.eth.block_number)
+
+    async def nonce(self, address: str, block: Literal["latest", "pending"]) -> int:
+        """The account's next nonce: after what is mined, or after what waits in the pool too."""
+        with self.faults():
+            return int(await self.web3.eth.get_transaction_count(_any(address), block))
+
+    async def fees(self) -> Fees:
+        """What gas costs in the block to come."""
+        with self.faults():
             history = await self.web3.eth.fee_history(1, "latest", [50.0])
-            base = int(history["baseFeePerGas"][-1])  # that of the block to come
+            base = int(history["baseFeePerGas"][-1])
             tip = int(await self.web3.eth.max_priority_fee)
-        gas = gas or -(-estimate * GAS_MARGIN_PERCENT // 100)
-        now = base + tip
-        if gas * now > fee_cap_wei:
-            raise Refused(
-                f"the fee would be {ether(gas * now)}, over the cap of {ether(fee_cap_wei)}",
-                Code.FEE_OVER_CAP,
-                why=f"{gas} gas at {now / 10**9:.3g} gwei",
-                fix="wait for a quieter hour, or raise the cap with --fee-cap",
-            )
-        # Room for the base fee to double before the transaction is mined, but never past the cap.
-        fee_per_gas = min(2 * base + tip, fee_cap_wei // gas)
-        priced = Transaction(
-            chain_id=self.chain_id,
-            sender=sender,
-            to=to,
-            data=data,
-            gas=gas,
-            max_fee_per_gas=fee_per_gas,
-            max_priority_fee_per_gas=tip,
-            expected_fee_wei=estimate * now,
-            fee_cap_wei=fee_cap_wei,
-        )
-        await self._check_balance(priced)
-        return priced
-
-    async def send(
-        self,
-        signer: Signer,
-        transaction: Transaction,
-        *,
-        on_signed: Callable[[Sent], None] | None = None,
-    ) -> Sent:
-        """Sign and send, one process at a time for each account, so that no nonce is used twice.
-
-        `on_signed` is told the hash before anything leaves, so that a caller killed right after
-        can find the transaction again.
-        """
-        check_account(signer.address, self.chain_id)
-        async with self._nonce_lock(signer.address):
-            for attempt in range(SEND_TRIES):
-                with self.faults():
-                    nonce = int(
-                        await self.web3.eth.get_transaction_count(
-                            _address(signer.address), "pending"
-                        )
-                    )
-                signed = await signer.sign_transaction(transaction.fields(nonce))
-                sent = Sent(signed.tx_hash, nonce)
-                if on_signed is not None:
-                    on_signed(sent)
-                try:
-                    await self.web3.eth.send_raw_transaction(signed.raw)
-                except Web3RPCError as error:
-                    words = _rpc_words(error)
-                    if "already known" in words or "already imported" in words:
-                        return sent
-                    if not _is_stale_nonce(words) or attempt == SEND_TRIES - 1:
-                        raise await self._not_sent(transaction, words) from None
-                    await asyncio.sleep(0.25 * 2**attempt)
-                except Unavailable as error:
-                    error.details = {"tx_hash": sent.tx_hash}
-                    error.why += f"; transaction {sent.tx_hash} may or may not have been sent"
-                    raise
-                else:
-                    return sent
-        raise AssertionError("the last attempt returns or raises")
+        try:
+            # Some nodes know better than the formula what the next block asks for.
+            with self.faults():
+                pending = await self.web3.eth.get_block("pending")
+                base = max(base, int(pending["baseFeePerGas"]))
+        except Unavailable:
+            pass
+        return Fees(base, tip)
 
     async def knows(self, tx_hash: str) -> bool:
         """Whether the chain has this transaction, mined or waiting."""
@@ -197,52 +159,18 @@ class Chain:
             except TransactionNotFound:
                 return False
 
-    async def wait(
-        self,
-        sent: Sent | str,
-        *,
-        timeout_s: float = RECEIPT_WAIT_S,
-        signer: Signer | None = None,
-        on_signed: Callable[[Sent], None] | None = None,
-        done: Callable[[], Awaitable[bool]] | None = None,
-    ) -> Mined:
-        """Wait until a transaction is in a block; raises TIMEOUT, or why the contract refused.
-
-        An endpoint that fails in between is asked again: what was sent stays sent.
-        """
-        tx_hash = sent.tx_hash if isinstance(sent, Sent) else sent
-        why = ["the chain is slow, or the fee is too low for now"]
-        try:
-            async with asyncio.timeout(timeout_s):
-                mined, succeeded = await self._receipt(tx_hash, why)
-        except TimeoutError:
-            raise Unavailable(
-                f"transaction {tx_hash} was sent, but in {timeout_s:g} s no block was seen to "
-                "hold it",
-                Code.TIMEOUT,
-                why=why[-1],
-                fix="run the same command again: it waits for this transaction, and pays nothing",
-                details={"tx_hash": tx_hash},
-            ) from None
-        if not succeeded:
-            raise await self._why_reverted(mined)
-        return mined
-
-    async def _receipt(self, tx_hash: str, why: list[str]) -> tuple[Mined, bool]:
-        """The mined transaction and whether it succeeded; what goes wrong meanwhile to `why`."""
-        pause_s = 0.05
-        while True:
+    async def receipt(self, tx_hash: str) -> tuple[Mined, bool] | None:
+        """A mined transaction and whether it succeeded; None while no block holds it."""
+        with self.faults():
             try:
-                with self.faults(), suppress(TransactionNotFound, TransactionIndexingInProgress):
-                    receipt = await self.web3.eth.get_transaction_receipt(HexBytes(tx_hash))
-                    if receipt["blockHash"] is not None:
-                        return _mined(receipt), receipt["status"] == 1
-            except Unavailable as error:
-                why.append(f"{error.message}: {error.why}")
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, MAX_POLL_S)
+                receipt = await self.web3.eth.get_transaction_receipt(HexBytes(tx_hash))
+            except (TransactionNotFound, TransactionIndexingInProgress):
+                return None
+            if not receipt["blockHash"]:  # some nodes answer for the pool too
+                return None
+            return _mined(receipt), receipt["status"] == 1
 
-    async def _why_reverted(self, mined: Mined) -> CapdexError:
+    async def why_reverted(self, mined: Mined) -> CapdexError:
         """Replay a reverted transaction at its block, to learn the contract's reason."""
         try:
             with self.faults():
@@ -256,7 +184,56 @@ class Chain:
             return error
         return reverts.explain(None)
 
-    async def _check_balance(self, transaction: Transaction) -> None:
+    # ------------------------------------------------------------------------------------- money
+
+    async def price(
+        self,
+        sender: str,
+        to: str | None,
+        data: str,
+        *,
+        gas: int | None = None,
+        fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
+    ) -> Transaction:
+        """Estimate and price a transaction that `sender` can pay within the cap.
+
+        `gas`: what to allow where an estimate cannot be made. Raises Refused EMPTY_ACCOUNT, or
+        FEE_OVER_CAP when even the fee of now is over the cap.
+        """
+        check_account(sender, self.chain_id)
+        if gas is None:
+            call: TxParams = {"from": _any(sender), "data": cast("Any", data), "value": _any(0)}
+            if to is not None:
+                call["to"] = _any(to)
+            with self.faults():
+                estimate = max(1, int(await self.web3.eth.estimate_gas(call)))
+            gas = -(-estimate * GAS_MARGIN_PERCENT // 100)
+        fees = await self.fees()
+        unpriced = Transaction(
+            chain_id=self.chain_id,
+            sender=sender,
+            to=to,
+            data=data,
+            gas=gas,
+            max_fee_per_gas=0,
+            max_priority_fee_per_gas=0,
+            expected_fee_wei=0,
+            fee_cap_wei=fee_cap_wei,
+        )
+        priced = unpriced.priced(fees)
+        if priced is None:
+            now = sum(fees)
+            raise Refused(
+                f"the fee would be {ether(gas * now)}, over the cap of {ether(fee_cap_wei)}",
+                Code.FEE_OVER_CAP,
+                why=f"{gas} gas at {now / 10**9:.3g} gwei",
+                fix="wait for a quieter hour, or raise the cap with --fee-cap",
+            )
+        await self.check_balance(priced)
+        return priced
+
+    async def check_balance(self, transaction: Transaction) -> None:
+        """Raise Refused EMPTY_ACCOUNT when the sender cannot pay what it may cost at most."""
         balance = await self.balance(transaction.sender)
         if balance < transaction.max_fee_wei:
             raise Refused(
@@ -273,31 +250,53 @@ class Chain:
                 },
             )
 
-    async def _not_sent(self, transaction: Transaction, words: str) -> CapdexError:
-        if "insufficient funds" in words:
-            try:
-                await self._check_balance(transaction)
-            except CapdexError as error:
-                return error
-        return self._refusal(words)
+    # ------------------------------------------------------------------------------------ writes
 
-    @asynccontextmanager
-    async def _nonce_lock(self, address: str) -> AsyncIterator[None]:
-        directory = self.state_dir / "locks"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = directory / f"{self.chain_id}-{address.lower()}.lock"
+    async def submit(self, raw: bytes) -> str:
+        """Hand over a signed transaction; "" when the endpoint has it, else its words of refusal.
+
+        Raises Unavailable when it does not answer: then it may have it, or not.
+        """
         try:
-            async with AsyncFileLock(path, timeout=LOCK_WAIT_S, poll_interval=0.02):
-                yield
-        except Timeout:
-            raise Unavailable(
-                f"another process has been sending from {address} for {LOCK_WAIT_S:.0f} s",
-                Code.TIMEOUT,
-                why=f"it holds {path}",
-                fix="let it finish, then run the same command again",
-            ) from None
+            await self.web3.eth.send_raw_transaction(raw)
+        except Web3RPCError as error:
+            words = _rpc_words(error)
+            known = "already known" in words or "already imported" in words
+            return "" if known else words or "no reason given"
+        except CapdexError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an answer that makes no sense; see `faults`
+            raise self.refusal(f"its reply makes no sense ({type(error).__name__})") from None
+        return ""
 
-    def _refusal(self, words: str) -> Unavailable:
+    async def send(
+        self,
+        signer: Signer,
+        transaction: Transaction,
+        *,
+        on_signed: Callable[[Sent], None] | None = None,
+    ) -> Sent:
+        """Sign and send; see `publisher.sending`."""
+        return await sending.send(self, signer, transaction, on_signed=on_signed)
+
+    async def wait(
+        self,
+        sent: Sent | str,
+        *,
+        timeout_s: float = RECEIPT_WAIT_S,
+        signer: Signer | None = None,
+        on_signed: Callable[[Sent], None] | None = None,
+        done: Callable[[], Awaitable[bool]] | None = None,
+    ) -> Mined:
+        """Wait until a transaction is in a block, mending what goes wrong: `publisher.waiting`."""
+        if isinstance(sent, str):
+            sent = Sent(sent, nonce=-1)
+        return await waiting.wait(
+            self, sent, timeout_s=timeout_s, signer=signer, on_signed=on_signed, done=done
+        )
+
+    def refusal(self, words: str) -> Unavailable:
+        """The error for an endpoint that answers, but not with what was asked for."""
         return Unavailable(
             f"the RPC endpoint {self.endpoint.shown} refused a call",
             Code.RPC_UNAVAILABLE,
@@ -318,10 +317,6 @@ def _mined(receipt: TxReceipt) -> Mined:
     )
 
 
-def _is_stale_nonce(words: str) -> bool:
-    return "nonce too low" in words or "underpriced" in words
-
-
 def _rpc_words(error: Web3RPCError) -> str:
     reply: Any = error.rpc_response or {}
     said = reply.get("error", {}) if isinstance(reply, dict) else {}
@@ -337,9 +332,6 @@ def _hex(value: bytes) -> str:
     return "0x" + bytes(value).hex()
 
 
-def _address(text: str) -> Any:
-    return text
-
-
-def _wei(amount: int) -> Any:
-    return amount
+def _any(value: object) -> Any:
+    """web3 has types of its own for addresses and amounts, which are text and integers."""
+    return value

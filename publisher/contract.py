@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,10 +10,11 @@ from web3.contract.async_contract import AsyncContract
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.events import Event, LogPosition, RawLog, checksum_address, decode
-from publisher.chain import RECEIPT_WAIT_S, Chain
+from publisher.chain import Chain
 from publisher.reverts import artifact
 from publisher.signers import Signer
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Mined, Sent, Transaction
+from publisher.waiting import RECEIPT_WAIT_S
 
 NO_ADDRESS: Final = "0x" + "00" * 20
 
@@ -85,9 +86,20 @@ class Contract:
         """Sign and send a priced transaction; see `Chain.send`."""
         return await self.chain.send(signer, transaction, on_signed=on_signed)
 
-    async def wait(self, tx_hash: str, *, timeout_s: float = RECEIPT_WAIT_S) -> Receipt:
-        """Wait for a transaction of ours; raises TIMEOUT, or why the contract refused."""
-        return self.receipt(await self.chain.wait(tx_hash, timeout_s=timeout_s))
+    async def wait(
+        self,
+        sent: Sent | str,
+        *,
+        timeout_s: float = RECEIPT_WAIT_S,
+        signer: Signer | None = None,
+        on_signed: Callable[[Sent], None] | None = None,
+        done: Callable[[], Awaitable[bool]] | None = None,
+    ) -> Receipt:
+        """Wait for a transaction of ours, mending it where there is a signer; see `Chain.wait`."""
+        mined = await self.chain.wait(
+            sent, timeout_s=timeout_s, signer=signer, on_signed=on_signed, done=done
+        )
+        return self.receipt(mined)
 
     def receipt(self, mined: Mined) -> Receipt:
         """What a mined transaction did here; raises Unavailable if it left no event of ours."""

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, NamedTuple
 
 DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ether: a hundred times what a publication costs
+GAS_MARGIN_PERCENT: Final = 120  # an estimate is of one state; the next block may have another
+# A node takes another transaction of the same nonce when both its fees are a tenth higher (Geth),
+# or an eighth (what the strictest ask): an eighth satisfies all.
+REPLACEMENT_EIGHTHS: Final = 9
+
+
+class Fees(NamedTuple):
+    """What a unit of gas costs now, in wei: the base fee of the block to come, and a usual tip."""
+
+    base: int
+    tip: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,37 @@ class Transaction:
         """The most that this transaction can cost."""
         return self.gas * self.max_fee_per_gas
 
+    def priced(self, fees: Fees) -> Transaction | None:
+        """This transaction at the fees of now; None when even those are over the cap.
+
+        There is room for the base fee to double before it is mined, but never past the cap.
+        """
+        return self._at(fees.base, fees.tip, 2 * fees.base + fees.tip)
+
+    def raised(self, fees: Fees, *, funds_wei: int) -> Transaction | None:
+        """This transaction as the one that replaces it: both fees at least an eighth higher.
+
+        None when that would be over the cap, or more than the account holds.
+        """
+        tip = max(fees.tip, _an_eighth_more(self.max_priority_fee_per_gas))
+        least = max(_an_eighth_more(self.max_fee_per_gas), fees.base + tip)
+        raised = self._at(fees.base, tip, max(least, 2 * fees.base + tip), funds_wei=funds_wei)
+        return raised if raised is not None and raised.max_fee_per_gas >= least else None
+
+    def _at(
+        self, base: int, tip: int, wanted: int, *, funds_wei: int | None = None
+    ) -> Transaction | None:
+        funds = self.fee_cap_wei if funds_wei is None else min(self.fee_cap_wei, funds_wei)
+        most = min(wanted, funds // self.gas)
+        if most < base + tip:
+            return None
+        return replace(
+            self,
+            max_fee_per_gas=most,
+            max_priority_fee_per_gas=tip,
+            expected_fee_wei=self.gas * 100 // GAS_MARGIN_PERCENT * (base + tip),
+        )
+
     def fields(self, nonce: int) -> dict[str, Any]:
         """What a signer signs, by the names of `eth_signTransaction`; numbers are integers."""
         fields: dict[str, Any] = {
@@ -53,10 +95,22 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A transaction handed to the chain: 0x transaction hash and the account's nonce."""
+    """A transaction handed to the chain: its 0x hash and the account's nonce.
+
+    `earlier` holds the hashes it had before, each at lower fees or under a nonce that was lost:
+    whichever of them is mined, the errand is done. `signed_at` is in seconds since the epoch.
+    """
 
     tx_hash: str
     nonce: int
+    transaction: Transaction | None = None
+    signed_at: float = 0.0
+    earlier: tuple[str, ...] = ()
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """Every hash, the newest first, each once."""
+        return tuple(dict.fromkeys((self.tx_hash, *self.earlier)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +129,7 @@ class Mined:
 def ether(wei: int) -> str:
     """An amount of wei for people: four significant digits of ether."""
     return f"{wei / 10**18:.4g} ether"
+
+
+def _an_eighth_more(fee: int) -> int:
+    return -(-fee * REPLACEMENT_EIGHTHS // 8)
