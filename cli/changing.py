@@ -84,7 +84,7 @@ async def _change(
 def _show(app: App, plan: ChangePlan) -> None:
     network, wanted = app.settings.need_network(), plan.change
     where = f"on {safe(network.name)} ({network.chain}) as {short(plan.sender)}"
-    app.output.say(f"  {wanted.verb} {safe(wanted.subject)}   {where}")
+    app.output.say(f"  {safe(wanted.summary)}   {where}")
     if plan.already:
         app.output.step("ok", "unchanged", wanted.already)
     elif plan.resumes is not None:
@@ -101,7 +101,7 @@ def _ask(app: App, plan: ChangePlan) -> None:
     if plan.transaction is None:
         return
     wanted = plan.change
-    question = f"  {wanted.verb.capitalize()} {safe(wanted.subject)}?"
+    question = f"  {safe(wanted.summary[:1].upper() + wanted.summary[1:])}?"
     confirm(app, question, typed=wanted.typed_back)
     remember_told()
 

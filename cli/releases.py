@@ -25,8 +25,12 @@ def mark(stream: Stream, answer: Json) -> str:
     verdict = part(answer, "verification", "verdict")
     words = safe(verdict or part(answer, "availability") or "not judged")
     kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
-    flags = [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
-    return f"{stream.mark(kind)} {', '.join([words, *flags])}"
+    return f"{stream.mark(kind)} {', '.join([words, *flags(answer)])}"
+
+
+def flags(answer: Json) -> list[str]:
+    """What its owner says against a release: yanked, deprecated."""
+    return [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
 
 
 def name_of(answer: Json) -> str:
@@ -73,13 +77,15 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
         ("published", _published(chain)),
         ("verdict", mark(stream, answer)),
         ("signer", safe(part(answer, "verification", "signer") or "-")),
-        ("as of", freshness(answer)),
+        ("as of", freshness(answer) if answer.get("as_of") is not None else ""),
     ]
-    reason = part(answer, "status", "reason")
+    reason = part(answer, "status", "yank_reason")
     if part(answer, "status", "yanked") is True:
         rows.append(("yanked", safe(reason or "no reason given")))
     if part(answer, "status", "deprecated") is True:
-        rows.append(("deprecated", safe(part(answer, "status", "message") or "no reason given")))
+        rows.append(
+            ("deprecated", safe(part(answer, "status", "deprecation_message") or "no reason given"))
+        )
     warnings = answer.get("warnings")
     rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
     return [(label, text) for label, text in rows if text]

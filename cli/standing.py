@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from capdex.errors import Code, InvalidInput
 from capdex.uri import PREFIX
 from capdex.version import Version, latest
 from cli.app import App
 from cli.progress import open_registry
+from cli.releases import flags, name_of
 from cli.text import safe
 
 if TYPE_CHECKING:
     from capdex.ledger import NameState, ReleaseState
     from publisher.registry import Registry
+
+NODE_PAGE: Final = 50
+MAX_NODE_PAGES: Final = 20  # a thousand names of one account; the chain tells them all
 
 Json = dict[str, Any]
 
@@ -56,7 +60,7 @@ def describe(name: str, state: NameState) -> Json:
         "pending_owner": state.pending_owner,
         "maintainers": sorted(state.maintainers),
         "deprecated": state.deprecated,
-        "message": state.message if state.deprecated else None,
+        "message": (state.message or None) if state.deprecated else None,
         "replaced_by": (state.replaced_by or None) if state.deprecated else None,
     }
 
@@ -81,9 +85,9 @@ def _release(name: str, release: ReleaseState) -> Json:
         "chain": {"publisher": release.publisher, "sequence": release.sequence},
         "status": {
             "yanked": release.yanked,
-            "reason": release.yank_reason if release.yanked else None,
+            "yank_reason": (release.yank_reason or None) if release.yanked else None,
             "deprecated": release.deprecated,
-            "message": release.message if release.deprecated else None,
+            "deprecation_message": (release.message or None) if release.deprecated else None,
         },
     }
 
@@ -104,7 +108,8 @@ def joined(standing: Json, of_node: list[Json], *, asked_node: bool) -> list[Jso
             words = "the node has other bytes for this version than the chain"
             found.append(on_chain | {"availability": "not indexed", "warnings": [words]})
         else:
-            found.append(answer | {"status": on_chain["status"]})
+            status = answer["status"] if isinstance(answer.get("status"), dict) else {}
+            found.append(answer | {"status": status | on_chain["status"]})
     strays = [
         x | {"warnings": ["the node has this release, and the chain has not"]}
         for x in known.values()
@@ -125,6 +130,27 @@ def rows_of(standing: Json) -> list[tuple[str, str]]:
     if standing["votes"]:
         rows.append(("votes", f"{standing['votes']['up']} up, {standing['votes']['down']} down"))
     return rows
+
+
+async def published_by(mcp_url: str, account: str) -> list[Json]:
+    """The names whose listed release an account published, as the node answers a search."""
+    from capdex.net.node import NodeClient
+
+    found: list[Json] = []
+    asked: Json = {"query_string": "", "filters": {"publisher": account}, "limit": NODE_PAGE}
+    async with NodeClient.connect(mcp_url) as node:
+        for _ in range(MAX_NODE_PAGES):
+            answer = await node.call("search_capabilities", asked)
+            hits = answer.get("list_of_results")
+            for hit in hits if isinstance(hits, list) else []:
+                if isinstance(hit, dict):
+                    semver = hit.get("semver")
+                    row = {"role": "publisher", "release_count": None, "latest": semver}
+                    found.append({"name": name_of(hit), **row, "flags": flags(hit)})
+            if not answer.get("next_cursor"):
+                break
+            asked["cursor"] = answer["next_cursor"]
+    return found
 
 
 async def held_by(registry: Registry, account: str) -> tuple[list[Json], int]:

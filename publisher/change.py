@@ -15,13 +15,13 @@ from typing import Any
 
 from capdex.errors import CapdexError, InvalidInput, Refused, UsageError
 from capdex.uri import check_name
-from publisher.chain import RECEIPT_WAIT_S
 from publisher.contract import Contract, Receipt, parse_address
 from publisher.journal import Journal
 from publisher.outcome import SERVED_WAIT_S, OnStep, ignore, wait_served
 from publisher.registry import Registry
 from publisher.signers import Signer
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
+from publisher.waiting import RECEIPT_WAIT_S
 
 Stands = Callable[[str], Awaitable[bool]]
 Indexed = Callable[[int], Awaitable[bool]]  # whether the node knows this block
@@ -46,6 +46,11 @@ class Change:
     effects: tuple[str, ...]  # said before anybody agrees
     target: str = ""
     typed_back: str = ""  # what a person has to type to agree: the name, where much is given away
+
+    @property
+    def summary(self) -> str:
+        """The change in a line, as it is typed."""
+        return f"{self.verb} {self.subject} {self.target}".rstrip()
 
     def journal(self, sender: str) -> Journal:
         """Where its transaction is remembered; each account has its own."""
@@ -154,6 +159,10 @@ async def _bring_about(
     """The receipt, or None when it was so already."""
     change, journal = plan.change, plan.change.journal(plan.sender)
     sent = plan.resumes
+
+    def remember(signed: Sent) -> None:
+        journal.remember(signed, change.target)
+
     # A person may have thought for an hour since the plan was made: look once more.
     if plan.already or (sent is None and await change.stands(plan.sender)):
         journal.forget()
@@ -161,14 +170,16 @@ async def _bring_about(
     if sent is None:
         if plan.transaction is None:
             raise UsageError("the plan has nothing to send", fix="plan again")
-        sent = await change.contract.send(
-            signer,
-            plan.transaction,
-            on_signed=lambda signed: journal.remember(signed, change.target),
-        )
+        sent = await change.contract.send(signer, plan.transaction, on_signed=remember)
     on_step(sent)
     try:
-        receipt = await change.contract.wait(sent.tx_hash, timeout_s=timeout_s)
+        receipt = await change.contract.wait(
+            sent,
+            timeout_s=timeout_s,
+            signer=signer,
+            on_signed=remember,
+            done=lambda: change.stands(plan.sender),
+        )
     except (InvalidInput, Refused) as error:  # reverted
         journal.forget()
         if await _stands_now(change, plan.sender, error):  # another process of ours was first

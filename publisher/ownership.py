@@ -22,7 +22,7 @@ def offer_transfer(registry: Registry, name: str, recipient: str) -> Change:
         registry, name, "transfer offer", "offerTransfer", (to,), stands,
         already=f"it is on offer to {to} already",
         effects=(
-            f"{to} may accept, and is then the only owner",
+            f"{to} may accept (capdex transfer accept {name}), and is then the only owner",
             "until then nothing changes, and you can cancel the offer",
         ),
         target=to, typed_back=name,

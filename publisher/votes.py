@@ -68,7 +68,7 @@ def vote(votes: Votes, registry: Registry, name: str, choice: str) -> Change:
 
     said = {"up": "your vote counts for it", "down": "your vote counts against it"}
     return Change(
-        f"vote {choice}", check_name(name), votes, "vote", stands, arguments,
+        "vote", check_name(name), votes, "vote", stands, arguments,
         already="that is your vote already" if value else "you have no vote on it",
         effects=(said.get(choice, "your vote counts no more"), "you can change it at any time"),
         target=choice,

@@ -11,7 +11,7 @@ from cli.app import App
 from cli.house import command
 from cli.output import Stream
 from cli.progress import open_registry
-from cli.standing import held_by
+from cli.standing import asks_chain, held_by, published_by
 from cli.text import columns, safe
 from cli.wallet import account_address, account_options
 
@@ -32,29 +32,35 @@ def list_command(app: App, mine: bool, owner: str | None) -> None:
     """List the names that an account holds.
 
     It may own them, maintain them, or have them on offer. Read from the chain's own logs, so that
-    no node has to be trusted for it.
+    no node has to be trusted for it; without an endpoint, what the node says it published.
     """
     if mine and owner:
         raise UsageError("--mine and --owner are two accounts", fix="say one of them")
     found, account, block = app.run(_list(app, owner))
+    source = "node" if block is None else "chain"
     app.output.results(
         "name",
         found,
         human=lambda: _table(app.output.out, found),
         plain=[x["name"] for x in found],
         account=account,
-        source="chain",
+        source=source,
         block_number=block,
     )
-    said = f"{len(found)} names" if len(found) != 1 else "1 name"
-    app.output.say(app.output.err.dim(f"{said} of {account} · chain: block {block}"))
+    said = f"{len(found)} name{'' if len(found) == 1 else 's'} of {account}"
+    if block is None:
+        app.output.warn("no chain endpoint is set: these are the names it published, by the node")
+    app.output.say(app.output.err.dim(f"{said} · {source if block is None else f'block {block}'}"))
 
 
-async def _list(app: App, owner: str | None) -> tuple[list[Json], str, int]:
+async def _list(app: App, owner: str | None) -> tuple[list[Json], str, int | None]:
+    """The names, the account, and the block of the chain (None: the node was asked)."""
     from publisher.contract import parse_address
 
-    app.settings.need_network("rpc_url", "chain_id", "registry")
+    network = app.settings.need_network()
     account = await account_address(app) if owner is None else parse_address(owner)
+    if not asks_chain(app) and network.mcp_url:
+        return await published_by(network.mcp_url, account), account, None
     async with open_registry(app) as registry:
         found, block = await held_by(registry, account)
     return found, account, block
@@ -66,7 +72,7 @@ def _table(stream: Stream, found: list[Json]) -> list[str]:
             (
                 stream.style(safe(x["name"]), bold=True),
                 x["role"],
-                f"{x['release_count']} release{'' if x['release_count'] == 1 else 's'}",
+                _count(x["release_count"]),
                 safe(x["latest"] or "-"),
                 ", ".join(x["flags"]),
             )
@@ -74,3 +80,7 @@ def _table(stream: Stream, found: list[Json]) -> list[str]:
         ],
         indent=0,
     )
+
+
+def _count(releases: int | None) -> str:
+    return "" if releases is None else f"{releases} release{'' if releases == 1 else 's'}"

@@ -113,7 +113,7 @@ def _list(stream: Stream, found: list[Json]) -> list[str]:
 
 
 def _why(release: Json) -> str:
-    said = [part(release, "status", "reason"), part(release, "status", "message")]
+    said = [part(release, "status", "yank_reason"), part(release, "status", "deprecation_message")]
     if words := "; ".join(safe(x) for x in said if x):
         return words
     if reason := release.get("reason"):
