@@ -29,6 +29,7 @@ from cli.settings import UpSettings
 from cli.stopping import run_until_stopped
 from indexer.node import Node, NodeOptions
 from mcp_service.hosts import known_hosts
+from publisher import create2
 from publisher.chain import Chain
 from publisher.deploy import deploy
 from publisher.files import write_atomically
@@ -77,6 +78,9 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
             await chain.endpoint.make_request(fund, [signer.address, hex(FUNDS_WEI)])
         deployment, is_new = await deploy(chain, signer, home.path / "deployments")
         output.step("ok", "registry", f"{deployment.registry}{', deployed now' if is_new else ''}")
+        votes, _ = await deploy(
+            chain, signer, home.path / "deployments", create2.votes(deployment.registry)
+        )
         if is_new:
             home.drop_index()
         ipfs = await _ipfs(settings.ipfs, home.path)
@@ -113,6 +117,8 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
             "rpc_url": anvil.url,
             "chain_id": DEV_CHAIN_ID,
             "registry": deployment.registry,
+            "start_block": deployment.block_number,
+            "votes": votes.address,
             "http_url": url,
             "mcp_url": f"{url}/mcp",
             "gateway_url": url,

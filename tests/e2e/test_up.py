@@ -16,6 +16,8 @@ KEYS = {
     "rpc_url",
     "chain_id",
     "registry",
+    "start_block",
+    "votes",
     "http_url",
     "mcp_url",
     "gateway_url",
