@@ -20,11 +20,12 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 COUNT ?= 10
 RELEASES ?= 2000
+SEEDS ?= 10
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
-  pytest test format bench soak soak-kill lock clean
+  pytest test format bench soak soak-kill soak-rebuild lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s%s\n", $$1, $$2}'
@@ -123,6 +124,10 @@ soak: dev ## every property of Python and of the contract, with many more exampl
 
 soak-kill: dev ## kill -9 a node COUNT times while it reads RELEASES releases; reorganise the chain
 	KILLS=$(COUNT) RELEASES=$(RELEASES) $(BIN)/pytest tests/e2e/test_kill.py $(PYTEST_ARGS)
+
+soak-rebuild: COUNT = 5000
+soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times
+	OPERATIONS=$(COUNT) SEEDS=$(SEEDS) $(BIN)/pytest -s tests/e2e/test_rebuild.py $(PYTEST_ARGS)
 
 # --- upkeep ----------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ CONTENTS = {
     "cursor": "SELECT number, hash, log_head, log_count FROM cursor",
     "event": "SELECT * FROM event ORDER BY sequence",
     "yank": "SELECT * FROM yank ORDER BY sequence",
+    "deprecation": "SELECT * FROM deprecation ORDER BY sequence",
     "release": "SELECT sequence, name, stands, cap_uri, semver, stable, precedence, cid, sha256, "
     "publisher, yanked, yank_reason, availability, verdict, reason, message FROM release "
     "ORDER BY sequence",
