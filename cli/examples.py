@@ -13,17 +13,21 @@ from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from cli.output import Output
 from indexer.search import Index
+from publisher.candidate import Candidate, examine_all
 from publisher.change import carry_out_change, plan_change
+from publisher.delivery import Delivery
 from publisher.files import write_atomically
 from publisher.keys import DidKey
 from publisher.lifecycle import yank
+from publisher.outcome import Outcome
+from publisher.plan import make_plan
 from publisher.publish import carry_out
-from publisher.publish import plan as plan_publication
 from publisher.registry import Registry
 from publisher.sign import sign
 from publisher.signers import Signer
 from publisher.source import read_manifest
 
+PLAY_WEI = 10**18  # of the play money of the local chain
 YANKED = "yanked.json"  # {"name@version": "reason"}: what is yanked once it is published
 
 
@@ -40,36 +44,48 @@ class Local:
 
 
 async def publish_examples(local: Local, folder: Path, output: Output) -> None:
-    """Publish every package of `folder` that is not on chain yet, lowest versions first."""
+    """Publish every package of `folder` that is not on chain yet, all at once."""
     sources = _sources(folder)
-    new, last = 0, None
-    for path in sources:
-        signed = await sign(
-            path.read_bytes(),
-            local.author,
-            chain_id=local.registry.chain_id,
-            publisher=local.signer.address,
-        )
-        write_atomically(local.packages / path.name, signed)
-        try:
-            plan = await plan_publication(
-                signed, registry=local.registry, publisher=local.signer.address
-            )
-            outcome = await carry_out(
-                plan, registry=local.registry, signer=local.signer, storage=local.storage
-            )
-        except CapdexError as error:
-            output.step("warn", "example", f"{path.name}: {error.message}")
-            continue
-        new += not outcome.already
-        last = outcome.cap_uri
+    files = [await _sign(local, name, data) for name, data in sources.items()]
+    candidates = []
+    for name, found in zip(sources, await _examine(local, files), strict=True):
+        if isinstance(found, Candidate):
+            candidates.append(found)
+        else:
+            output.step("warn", "example", f"{name}: {found.message}")
+    plan = await make_plan(
+        candidates, registry=local.registry, publisher=local.signer.address, fee_cap_wei=PLAY_WEI
+    )
+    ends = await carry_out(
+        plan, registry=local.registry, signer=local.signer, delivery=Delivery(local.storage)
+    )
+    done = [end for end in ends if isinstance(end, Outcome)]
+    for end in (*plan.refused.values(), *ends):
+        if not isinstance(end, Outcome):
+            output.step("warn", "example", end.message)
     yanked = [await _yank(local, key, reason) for key, reason in _yanks(folder).items()]
-    if last is not None:
-        await _served(local.index, last)
-    words = f"{len(sources)} packages, {new} published now"
+    for outcome in done:
+        await _served(local.index, outcome.cap_uri)
+    words = f"{len(sources)} packages, {sum(not x.already for x in done)} published now"
     if any(yanked):
         words += f", {sum(yanked)} yanked"
     output.step("ok", "examples", words)
+
+
+async def _sign(local: Local, name: str, data: bytes) -> bytes:
+    """The package signed by the local author; kept for people to read."""
+    signed = await sign(
+        data,
+        local.author,
+        chain_id=local.registry.chain_id,
+        publisher=local.signer.address,
+    )
+    write_atomically(local.packages / name, signed)
+    return signed
+
+
+async def _examine(local: Local, files: list[bytes]) -> list[Candidate | CapdexError]:
+    return await examine_all(files, registry=local.registry, publisher=local.signer.address)
 
 
 async def _yank(local: Local, key: str, reason: str) -> bool:
@@ -91,14 +107,15 @@ async def _served(index: Index, cap_uri: str, *, tries: int = 300) -> None:
         await asyncio.sleep(0.05)
 
 
-def _sources(folder: Path) -> list[Path]:
-    """The packages of a directory by name, then by version."""
+def _sources(folder: Path) -> dict[str, bytes]:
+    """The packages of a directory by file name, in the order of their names and versions."""
 
-    def key(path: Path) -> tuple[str, Version]:
-        uri = read_manifest(path.read_bytes()).uri
+    def key(item: tuple[str, bytes]) -> tuple[str, Version]:
+        uri = read_manifest(item[1]).uri
         return uri.name, uri.version
 
-    return sorted(folder.glob("*.acp.yaml"), key=key)
+    found = {path.name: path.read_bytes() for path in folder.glob("*.acp.yaml")}
+    return dict(sorted(found.items(), key=key))
 
 
 def _yanks(folder: Path) -> dict[str, str]:

@@ -2,50 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cli.app import App
+from cli.output import Output
 from cli.places import places
-from cli.text import short, size
+from cli.text import safe, short, size
 
 if TYPE_CHECKING:
-    from publisher.outcome import Step
-    from publisher.registry import Registry
+    from publisher.outcome import Reserved, Reserving, Served, Step, Uploaded
+    from publisher.registry import Receipt, Registry
     from publisher.transaction import Transaction
+
+LOG_EVERY_S: Final = 10.0  # where a line cannot be written over
+
+
+class Ticker:
+    """One line that changes while something is waited for; elsewhere than on a terminal, a log."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._shown = False
+        self._logged_at = -LOG_EVERY_S
+
+    def show(self, text: str) -> None:
+        """Show where things stand."""
+        stream = self._output.err
+        if self._output.verbosity < 0:
+            return
+        if stream.tty:
+            stream.file.write(f"\r\x1b[2K  {stream.mark('plan')} {text}")
+            stream.file.flush()
+            self._shown = True
+        elif time.monotonic() - self._logged_at >= LOG_EVERY_S:
+            self._logged_at = time.monotonic()
+            self._output.say(f"  {stream.mark('plan')} {text}")
+
+    def clear(self) -> None:
+        """Take the line away: what came of it is said next."""
+        if self._shown:
+            self._output.err.file.write("\r\x1b[2K")
+            self._shown = False
 
 
 class Progress:
-    """Shows each step when it is done, and knows what was sent if a person interrupts."""
+    """Shows each step when it is done, and knows what was sent if a person interrupts.
 
-    def __init__(self, app: App, done: str) -> None:
+    Of several packages (`total`) uploads and answers of the node are counted, and said once.
+    """
+
+    def __init__(self, app: App, done: str, *, total: int = 1) -> None:
         self._output = app.output
         self._done = done
+        self._total = total
+        self._ticker = Ticker(app.output)
+        self._uploads: list[Uploaded] = []
+        self._served: list[Served] = []
         self.sent: str | None = None
 
     def __call__(self, step: Step) -> None:
         """Show one step."""
-        from publisher.outcome import Served, Uploaded
+        from publisher.outcome import Reserved, Reserving, Served, Uploaded
         from publisher.registry import Receipt
-        from publisher.transaction import Sent, ether
+        from publisher.transaction import Sent
 
-        show = self._output.step
         if isinstance(step, Uploaded):
-            show("ok", "uploaded", f"{step.cid}   {size(step.size_bytes)}, read back and verified")
+            self._uploads.append(step)
+            self._ticker.show(f"uploading {len(self._uploads)} of {self._total}")
+            if len(self._uploads) == self._total:
+                self._say_uploaded()
+            return
+        self._say_uploaded()
+        if isinstance(step, Reserving):
+            self._wait_for_names(step)
+        elif isinstance(step, Reserved):
+            self._say_reserved(step)
         elif isinstance(step, Sent):
             self.sent = step.tx_hash
             self._output.detail(f"    sent        {step.tx_hash}, nonce {step.nonce}")
         elif isinstance(step, Receipt):
-            place = f"block {step.block_number}, tx {short(step.tx_hash)}"
-            show("ok", self._done, f"{place}, cost {ether(step.fee_wei)}")
+            self._say_mined(step)
         elif isinstance(step, Served):
-            if step.after_s is None:
-                show("warn", "not served", "your node does not answer with it yet; it is on chain")
-            else:
-                show("ok", "served", f"your node answers with it after {step.after_s:.1f} s")
+            self._served.append(step)
+            self._ticker.show(f"served {len(self._served)} of {self._total}")
+            if len(self._served) == self._total:
+                self._say_served()
 
     @asynccontextmanager
     async def interruptible(self) -> AsyncIterator[None]:
@@ -54,10 +100,69 @@ class Progress:
 
         try:
             yield
+            self._say_uploaded()
+            self._say_served()
         except asyncio.CancelledError:
+            self._ticker.clear()
             sent = f"transaction {self.sent} was sent" if self.sent else "no transaction was sent"
             self._output.say(f"\n  stopped: {sent}; the same command goes on from here")
             raise
+        finally:
+            self._ticker.clear()
+
+    def _say_uploaded(self) -> None:
+        if not self._uploads:
+            return
+        sources = sorted({one.source for one in self._uploads})
+        whole = size(sum(one.size_bytes for one in self._uploads))
+        what = self._uploads[0].cid if self._total == 1 else f"{len(self._uploads)} packages"
+        back = f"read back and verified from {safe(' and '.join(sources))}"
+        self._uploads = []
+        self._step("ok", "uploaded", f"{what}   {whole}, {back}")
+
+    def _wait_for_names(self, step: Reserving) -> None:
+        names = safe(step.names[0]) if len(step.names) == 1 else f"{len(step.names)} names"
+        self._ticker.show(
+            f"reserving {names} (1 of 2), waiting {step.left_s} s so that nobody can copy it "
+            f"{self._output.err.mark('plan')} safe to stop: run the same command again"
+        )
+
+    def _say_reserved(self, step: Reserved) -> None:
+        from publisher.transaction import ether
+
+        mined = step.mined
+        place = f"block {mined.block_number}, tx {short(mined.tx_hash)}"
+        cost = ether(mined.fee_wei)
+        self._step("ok", "reserved", f"{safe(step.name)} (1 of 2)   {place}, cost {cost}")
+
+    def _say_mined(self, step: Receipt) -> None:
+        from publisher.transaction import ether
+
+        place = f"block {step.block_number}, tx {short(step.tx_hash)}"
+        many = f", {len(step.events)} releases" if len(step.events) > 1 else ""
+        self._step("ok", self._done, f"{place}{many}, cost {ether(step.fee_wei)}")
+
+    def _say_served(self) -> None:
+        if not self._served:
+            return
+        took = [one.after_s for one in self._served if one.after_s is not None]
+        missing = len(self._served) - len(took)
+        self._served = []
+        if took and not missing:
+            self._step("ok", "served", f"your node answers with {self._it} after {max(took):.1f} s")
+            return
+        which = f"{missing} of {missing + len(took)} packages" if self._total > 1 else "it"
+        are = "they are" if self._total > 1 else "it is"
+        words = f"your node does not answer with {which} yet; {are} on chain"
+        self._step("warn", "not served", words)
+
+    @property
+    def _it(self) -> str:
+        return "it" if self._total == 1 else "them all"
+
+    def _step(self, kind: str, label: str, text: str) -> None:
+        self._ticker.clear()
+        self._output.step(kind, label, text)
 
 
 @asynccontextmanager
@@ -76,17 +181,25 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
         yield registry
 
 
-def show_cost(app: App, transaction: Transaction, note: str = "") -> None:
-    """What a transaction will cost, at most, before anybody agrees to it."""
-    from publisher.transaction import ether
+def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note: str = "") -> None:
+    """What is about to be paid, and at most, before anybody agrees to it."""
+    from publisher.transaction import Transaction, ether
 
-    about, most = ether(transaction.expected_fee_wei), ether(transaction.max_fee_wei)
-    words = f"about {about}, at most {most} (cap {ether(app.settings.fee_cap_wei)})"
-    app.output.say(f"    {'cost'.ljust(11)} {words}{note}")
+    every = [transactions] if isinstance(transactions, Transaction) else transactions
+    about = ether(sum(one.expected_fee_wei for one in every))
+    most = ether(sum(one.max_fee_wei for one in every))
+    count = f"{len(every)} transactions, " if len(every) > 1 else ""
+    gas = f"{sum(one.gas for one in every):,}".replace(",", " ")
+    words = f"{count}up to {gas} gas: about {about}, at most {most}"
+    cap = f"(cap {ether(app.settings.fee_cap_wei)})"
+    app.output.say(f"    {'cost'.ljust(11)} {words} {cap}{note}")
 
 
-def until_served(app: App, sha256: str) -> Callable[[str], Awaitable[bool]] | None:
-    """Asks the configured node whether it answers with these bytes; None without a node."""
+def until_served(app: App, sha256: Mapping[str, str]) -> Callable[[str], Awaitable[bool]] | None:
+    """Asks the configured node whether it answers with the bytes; None without a node.
+
+    `sha256` has the digest (hex) of each release by its capability URI.
+    """
     network = app.settings.network
     if network is None or not network.mcp_url:
         return None
@@ -96,6 +209,6 @@ def until_served(app: App, sha256: str) -> Callable[[str], Awaitable[bool]] | No
     async def served(cap_uri: str) -> bool:
         from capdex.net.node import serves
 
-        return await serves(network.mcp_url, cap_uri, sha256)
+        return await serves(network.mcp_url, cap_uri, sha256[cap_uri])
 
     return served

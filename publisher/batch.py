@@ -42,12 +42,12 @@ def divide(
 
 def gas_bound(candidates: Sequence[Candidate]) -> int:
     """What publishing them takes at most, in gas, whether or not each claims its name."""
-    return sum(
-        CLAIM_GAS
-        + _words(candidate.name) * NAME_WORD_GAS
-        + _words(candidate.announcement.semver) * SEMVER_WORD_GAS
-        for candidate in candidates
-    )
+    return sum(claim_gas(one.name, one.announcement.semver) for one in candidates)
+
+
+def claim_gas(name: str, semver: str = "") -> int:
+    """What a claim takes at most, in gas; with a version, and the release that comes with it."""
+    return CLAIM_GAS + _words(name) * NAME_WORD_GAS + _words(semver) * SEMVER_WORD_GAS
 
 
 def call(candidates: Sequence[Candidate], secrets: Secrets) -> tuple[str, tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from capdex import package
 from capdex.cid import Cid
-from capdex.errors import CapdexError, InvalidInput
+from capdex.errors import CapdexError, InvalidInput, Refused
 from capdex.events import Announcement
 from capdex.package import VerifiedPackage
 from capdex.uri import is_reserved, skeleton
@@ -18,7 +18,6 @@ from publisher.refusals import (
     given_up,
     name_reserved,
     name_taken,
-    not_maintainer,
     version_exists,
 )
 from publisher.registry import Registry, parse_address
@@ -108,13 +107,27 @@ async def may_claim(registry: Registry, name: str, address: str) -> bool:
     if record.owner is not None:
         if await registry.is_maintainer(name, address):
             return False
-        raise not_maintainer(name, address, record.owner)
+        raise taken(name, name, record.owner, address)
+    await check_free(registry, name, address)
+    return True
+
+
+async def check_free(registry: Registry, name: str, address: str) -> None:
+    """Raise Refused (NAME_RESERVED, NAME_TAKEN) unless `address` can claim what nobody owns."""
     if is_reserved(name) or await registry.is_reserved(name):
         raise name_reserved(name)
     taken_by = await registry.name_of_skeleton(name)
     if taken_by is not None:
-        raise name_taken(name, taken_by, await registry.owner_of(taken_by) or "")
-    return True
+        raise taken(name, taken_by, await registry.owner_of(taken_by) or "", address)
+
+
+def taken(name: str, taken_by: str, owner: str, address: str) -> Refused:
+    """A name of another account, who could let `address` publish there."""
+    error = name_taken(name, taken_by, owner)
+    error.fix = (
+        f"pick another name, or ask the owner to run: capdex maintainer add {taken_by} {address}"
+    )
+    return error
 
 
 async def examine_all(

@@ -1,4 +1,4 @@
-"""What publishing and yanking report: the steps as they happen, and how it ended."""
+"""What publishing and its like report: the steps as they happen, and how it ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from capdex.errors import Unavailable
 from publisher.registry import Receipt
-from publisher.transaction import Sent
+from publisher.transaction import Mined, Sent
 
 SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder
 MAX_SERVED_POLL_S: Final = 1.0
@@ -18,10 +18,28 @@ MAX_SERVED_POLL_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """The package is stored, and was read back."""
+    """A package is stored, and was fetched back from `source`."""
 
     cid: str
     size_bytes: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The commitment for a new name is in a block."""
+
+    name: str
+    mined: Mined
+
+
+@dataclass(frozen=True, slots=True)
+class Reserving:
+    """New names wait until they may be claimed: for `left_s` of `age_s` seconds of block time."""
+
+    names: tuple[str, ...]
+    left_s: int
+    age_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +49,7 @@ class Served:
     after_s: float | None
 
 
-Step = Uploaded | Sent | Receipt | Served
+Step = Uploaded | Reserved | Reserving | Sent | Receipt | Served
 OnStep = Callable[[Step], None]
 IsServed = Callable[[str], Awaitable[bool]]
 
@@ -41,7 +59,8 @@ class Outcome:
     """How it ended. `already`: nothing had to be sent.
 
     The transaction's fields are None only where it lies beyond what the endpoint will search;
-    hashes are hex (the transaction's with 0x), fees are in wei.
+    hashes are hex (the transaction's with 0x), fees are in wei. Gas and fee are those of the whole
+    transaction, which published `batch` releases.
     """
 
     cap_uri: str
@@ -52,6 +71,7 @@ class Outcome:
     block_number: int | None = None
     gas_used: int | None = None
     fee_wei: int | None = None
+    batch: int | None = None
     served_after_s: float | None = None
 
     @classmethod
@@ -63,7 +83,7 @@ class Outcome:
         receipt: Receipt | None,
         *,
         already: bool,
-        served_after_s: float | None,
+        served_after_s: float | None = None,
     ) -> Outcome:
         """The outcome of a release and the transaction that brought it about."""
         outcome = cls(cap_uri, cid, sha256.hex(), already, served_after_s=served_after_s)
@@ -75,6 +95,7 @@ class Outcome:
             block_number=receipt.block_number,
             gas_used=receipt.gas_used,
             fee_wei=receipt.fee_wei,
+            batch=len(receipt.events),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -87,9 +108,9 @@ def ignore(step: Step) -> None:
 
 
 async def wait_served(
-    cap_uri: str, served: IsServed | None, on_step: OnStep, *, timeout_s: float = SERVED_WAIT_S
+    subject: str, served: IsServed | None, on_step: OnStep, *, timeout_s: float = SERVED_WAIT_S
 ) -> float | None:
-    """Ask until the node serves a release: seconds that took, or None.
+    """Ask until the node shows what was done to a release or name: seconds that took, or None.
 
     A node that is down or slow is no failure: what is on chain stays there.
     """
@@ -100,7 +121,7 @@ async def wait_served(
         async with asyncio.timeout(timeout_s):
             while after_s is None:
                 try:
-                    if await served(cap_uri):
+                    if await served(subject):
                         after_s = time.monotonic() - started
                         break
                 except Unavailable:

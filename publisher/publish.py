@@ -1,111 +1,32 @@
-"""Publishing one release: plan it, show the plan, carry it out; safe to repeat at any point.
+"""Publishing packages: upload them, reserve new names, announce all; safe to repeat at any point.
 
-    bytes ──plan──> Plan ──(a person agrees)──> carry_out ──> Outcome
-            verify, name, version, fee          upload, read back, send, receipt, served
+    bytes ──examine──> Candidate ──make_plan──> Plan ──(a person agrees)──> carry_out ──> Outcome
+          verify, name, version     batches, fees         upload, read back, commit, send, served
 
-A dry run is `plan` alone. Whatever happened before a crash is found again: the release on chain,
-a transaction that waits for its block in the journal, the upload by its CID.
+A dry run ends with the plan. Whatever happened before a crash is found again: releases and
+commitments on chain, a transaction that waits for its block in the journal, uploads by their CIDs.
 """
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from capdex import package
-from capdex.cid import Cid
-from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from capdex.events import Announcement
-from capdex.net.ipfs import Storage
-from capdex.package import VerifiedPackage
-from publisher.chain import RECEIPT_WAIT_S
-from publisher.journal import Journal
-from publisher.outcome import (
-    SERVED_WAIT_S,
-    IsServed,
-    OnStep,
-    Outcome,
-    Uploaded,
-    ignore,
-    wait_served,
-)
-from publisher.registry import Receipt, Registry, parse_address
-from publisher.reverts import name_taken, version_exists
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.events import Published
+from publisher import reservation
+from publisher.candidate import AT_ONCE, Candidate, journal, look_up
+from publisher.delivery import Delivery
+from publisher.outcome import SERVED_WAIT_S, IsServed, OnStep, Outcome, ignore, wait_served
+from publisher.plan import Batch, Plan, price_batch
+from publisher.registry import Receipt, Registry
 from publisher.signers import Signer
-from publisher.source import read_manifest
-from publisher.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
+from publisher.transaction import Sent, Transaction
+from publisher.waiting import RECEIPT_WAIT_S
 
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What publishing would do. Exactly one of `already`, `resumes` and `transaction` is set.
-
-    `claims_name`: the name is free and becomes the account's.
-    """
-
-    package: VerifiedPackage
-    claims_name: bool
-    already: bool = False
-    resumes: Sent | None = None
-    transaction: Transaction | None = None
-
-    @property
-    def announcement(self) -> Announcement:
-        """What the chain will say of the release."""
-        return self.package.announcement
-
-    @property
-    def name(self) -> str:
-        """The capability's name."""
-        return self.package.manifest.uri.name
-
-
-def announce(data: bytes, *, chain_id: int, publisher: str) -> Announcement:
-    """What the chain would say if these bytes were published; raises InvalidInput with problems."""
-    uri, cid = read_manifest(data).uri, Cid.of(data)
-    return Announcement(
-        chain_id=chain_id,
-        publisher=publisher,
-        cap_uri=str(uri),
-        semver=str(uri.version),
-        cid=str(cid),
-        sha256=cid.digest,
-    )
-
-
-async def plan(
-    data: bytes,
-    *,
-    registry: Registry,
-    publisher: str,
-    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
-) -> Plan:
-    """Check everything that could refuse a release, the cheapest first, and price it.
-
-    Raises InvalidInput (problems; VERSION_EXISTS), VerificationFailure as every node would,
-    Refused (NAME_TAKEN, EMPTY_ACCOUNT, a fee over the cap), Unavailable.
-    """
-    address = parse_address(publisher)
-    announcement = announce(data, chain_id=registry.chain_id, publisher=address)
-    verified = package.verify(announcement, data)
-    name, semver = verified.manifest.uri.name, announcement.semver
-    owner = await registry.owner_of(name)
-    if owner is None:
-        taken_by = await registry.name_of_skeleton(name)
-        if taken_by is not None:
-            raise name_taken(name, taken_by, await registry.owner_of(taken_by) or "")
-    elif owner != address:  # before the version: raising that would not help
-        raise name_taken(name, name, owner)
-    elif await _is_published(registry, name, announcement):
-        return Plan(verified, claims_name=False, already=True)
-    journal = Journal(registry, "publish", name, semver)
-    sent = await journal.recall(announcement.sha256.hex())
-    if sent is not None:
-        return Plan(verified, claims_name=owner is None, resumes=sent)
-    priced = await registry.price_publish(
-        address, name, semver, announcement.cid, announcement.sha256, fee_cap_wei=fee_cap_wei
-    )
-    return Plan(verified, claims_name=owner is None, transaction=priced)
+Result = Outcome | CapdexError
+Results = dict[str, Result]  # by capability URI
 
 
 async def carry_out(
@@ -113,94 +34,247 @@ async def carry_out(
     *,
     registry: Registry,
     signer: Signer,
-    storage: Storage,
+    delivery: Delivery,
     served: IsServed | None = None,
     on_step: OnStep = ignore,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
     served_timeout_s: float = SERVED_WAIT_S,
-) -> Outcome:
-    """Upload, read back, send, wait for the block, then until `served(cap_uri)` is true.
+) -> list[Result]:
+    """Carry a plan out: for each of its candidates how it ended, in their order.
 
-    The upload comes first and happens on every run: what is on chain can be fetched, and a lost
-    copy is put back. Raises Unavailable (run again), Refused, or why the contract refused.
+    Uploads come first and happen on every run: what is on chain can be fetched, and a lost copy is
+    put back. An error of one package is its result and does not stop the others. Raises UsageError
+    when the signer is another account than the plan's.
     """
-    announcement = plan.announcement
-    if signer.address != announcement.publisher:
+    if signer.address != plan.publisher:
         raise UsageError(
             f"the key is that of {signer.address}",
-            why=f"the plan is for {announcement.publisher}",
-            fix="use the key file of the account that the package names",
+            why=f"the plan is for {plan.publisher}",
+            fix="use the key file of the account that the packages name",
         )
-    await _upload(storage, plan.package.data)
-    on_step(Uploaded(announcement.cid, len(plan.package.data)))
-    receipt, already = await _announce_on_chain(plan, registry, signer, on_step, receipt_timeout_s)
-    after_s = await wait_served(announcement.cap_uri, served, on_step, timeout_s=served_timeout_s)
-    return Outcome.of(
-        announcement.cap_uri,
-        announcement.cid,
-        announcement.sha256,
-        receipt,
-        already=already,
-        served_after_s=after_s,
+    publishing = _Publishing(plan, registry, signer, on_step, receipt_timeout_s)
+    await publishing.upload(delivery)
+    await publishing.reserve()
+    await publishing.announce()
+    results = publishing.results
+    await _wait_served(results, served, on_step, served_timeout_s)
+    return [results[one.announcement.cap_uri] for one in plan.candidates]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A transaction that was sent, and the releases it publishes."""
+
+    sent: Sent
+    candidates: list[Candidate]
+
+
+class _Publishing:
+    """One run of a plan; `results` grows until every candidate has one."""
+
+    def __init__(
+        self, plan: Plan, registry: Registry, signer: Signer, on_step: OnStep, timeout_s: float
+    ) -> None:
+        self.results: Results = {}
+        self._plan = plan
+        self._registry = registry
+        self._signer = signer
+        self._on_step = on_step
+        self._timeout_s = timeout_s
+
+    async def upload(self, delivery: Delivery) -> None:
+        """Store every package and fetch it back, before anything is paid."""
+        ends = await delivery.put_all(
+            [one.package.data for one in self._plan.candidates], on_uploaded=self._on_step
+        )
+        for one, end in zip(self._plan.candidates, ends, strict=True):
+            if isinstance(end, CapdexError):
+                self.results[one.announcement.cap_uri] = end
+
+    async def reserve(self) -> None:
+        """Make the commitments of new names that are still wanted, and wait for their age."""
+        names = {one.name for one in self._left(self._plan.candidates) if one.to_send}
+        wanted = [one for one in self._plan.reservations if one.name in names]
+        try:
+            await reservation.reserve(
+                wanted,
+                self._plan.commits,
+                registry=self._registry,
+                signer=self._signer,
+                on_step=self._on_step,
+                receipt_timeout_s=self._timeout_s,
+            )
+        except CapdexError as error:
+            reserved = {one.name for one in wanted}
+            self._end((x for x in self._left(self._plan.candidates) if x.name in reserved), error)
+
+    async def announce(self) -> None:
+        """Send what is not on chain, and wait for the blocks."""
+        found = await self._look_again()
+        waiting: dict[str, _Waiting] = {}
+        for one in found.values():
+            if one.resumes is not None:
+                sent = one.resumes
+                waiting.setdefault(sent.tx_hash, _Waiting(sent, [])).candidates.append(one)
+        for batch in self._plan.batches:
+            fresh = [found.get(one.announcement.cap_uri) for one in batch.candidates]
+            to_send = [one for one in fresh if one is not None and one.to_send]
+            if to_send:
+                new = await self._send(Batch(tuple(to_send), batch.transaction))
+                waiting |= {one.sent.tx_hash: one for one in new}
+        await asyncio.gather(*map(self._settle, waiting.values()))
+        self._end(self._left(found.values()), _gone())
+
+    async def _look_again(self) -> dict[str, Candidate]:
+        """What the registry says now: a person may have thought for an hour about the plan."""
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def look(one: Candidate) -> Candidate | None:
+            async with slots:
+                try:
+                    return await self._now(one)
+                except CapdexError as error:
+                    self._end([one], error)
+                    return None
+
+        found = await asyncio.gather(*map(look, self._left(self._plan.candidates)))
+        return {one.announcement.cap_uri: one for one in found if one is not None}
+
+    async def _now(self, one: Candidate) -> Candidate | None:
+        """The candidate as it stands now; None when it is published, which ends it."""
+        now = await look_up(one.package, registry=self._registry)
+        if not now.already:
+            return now
+        self._done(now, await self._receipt_of(now), already=True)
+        return None
+
+    async def _send(self, batch: Batch) -> list[_Waiting]:
+        """Send what the contract takes of a batch: one transaction, or none."""
+        refused: dict[str, CapdexError] = {}
+        try:
+            kept, priced = await reservation.when_ripe(
+                lambda: self._price(batch, refused), timeout_s=self._timeout_s
+            )
+            self.results.update(refused)
+            if priced is None:
+                return []
+            sent = await self._registry.send(self._signer, priced, on_signed=self._remember(kept))
+        except CapdexError as error:
+            self._end(self._left(batch.candidates), error)
+            return []
+        self._on_step(sent)
+        return [_Waiting(sent, list(kept))]
+
+    async def _price(
+        self, batch: Batch, refused: dict[str, CapdexError]
+    ) -> tuple[tuple[Candidate, ...], Transaction | None]:
+        """The transaction as it costs now, within what was agreed to."""
+        return await price_batch(
+            batch.candidates,
+            self._plan.secrets,
+            registry=self._registry,
+            sender=self._plan.publisher,
+            fee_cap_wei=batch.transaction.fee_cap_wei,
+            refused=refused,
+            bounded=False,
+        )
+
+    def _remember(self, candidates: Sequence[Candidate]) -> Callable[[Sent], None]:
+        """Writes down for each release by which transaction it goes, before that leaves."""
+
+        def remember(signed: Sent) -> None:
+            for one in candidates:
+                journal(self._registry, one.package).remember(signed, one.fingerprint)
+
+        return remember
+
+    async def _settle(self, waiting: _Waiting) -> None:
+        """Wait for the block of a transaction, and say of each release how it ended."""
+        candidates = waiting.candidates
+        try:
+            receipt = await self._registry.wait(
+                waiting.sent,
+                timeout_s=self._timeout_s,
+                signer=self._signer,
+                on_signed=self._remember(candidates),
+                done=lambda: self._all_published(candidates),
+            )
+        except (InvalidInput, Refused) as error:
+            for one in candidates:
+                await self._settle_refused(one, error if len(candidates) == 1 else _refused(error))
+            return
+        except CapdexError as error:
+            self._end(candidates, error)
+            return
+        self._on_step(receipt)
+        published = {
+            event.announcement.cap_uri for event in receipt.events if isinstance(event, Published)
+        }
+        for one in candidates:
+            if one.announcement.cap_uri in published:
+                self._done(one, receipt, already=False)
+            else:  # the journal named a transaction of something else
+                await self._settle_refused(one, _gone())
+
+    async def _settle_refused(self, one: Candidate, error: CapdexError) -> None:
+        """A release whose transaction was reverted: another process of ours may have been first."""
+        journal(self._registry, one.package).forget()
+        try:
+            if await self._now(one) is not None:
+                self._end([one], error)
+        except CapdexError as why:
+            self._end([one], why)
+
+    async def _all_published(self, candidates: Sequence[Candidate]) -> bool:
+        found = [await look_up(one.package, registry=self._registry) for one in candidates]
+        return all(one.already for one in found)
+
+    async def _receipt_of(self, one: Candidate) -> Receipt | None:
+        """The receipt of a release that is on chain, if it is not too far back."""
+        event = await self._registry.find_publication(one.name, one.announcement.semver)
+        if event is None:
+            return None
+        return await self._registry.wait("0x" + event.position.tx_hash.hex())
+
+    def _done(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
+        said = one.announcement
+        journal(self._registry, one.package).forget()
+        reservation.forget([one.name], registry=self._registry, claimer=self._plan.publisher)
+        self.results[said.cap_uri] = Outcome.of(
+            said.cap_uri, said.cid, said.sha256, receipt, already=already
+        )
+
+    def _end(self, candidates: Iterable[Candidate], error: CapdexError) -> None:
+        self.results.update({one.announcement.cap_uri: error for one in candidates})
+
+    def _left(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        return [one for one in candidates if one.announcement.cap_uri not in self.results]
+
+
+async def _wait_served(
+    results: Results, served: IsServed | None, on_step: OnStep, timeout_s: float
+) -> None:
+    async def one(uri: str, outcome: Outcome) -> None:
+        after_s = await wait_served(uri, served, on_step, timeout_s=timeout_s)
+        results[uri] = replace(outcome, served_after_s=after_s)
+
+    done = [(uri, end) for uri, end in results.items() if isinstance(end, Outcome)]
+    await asyncio.gather(*(one(uri, outcome) for uri, outcome in done))
+
+
+def _gone() -> Unavailable:
+    return Unavailable(
+        "the transaction that was sent for it is gone",
+        Code.RPC_UNAVAILABLE,
+        why="the chain no longer knows it; nothing was paid for it",
+        fix="run the same command again: it makes a new one",
     )
 
 
-async def _announce_on_chain(
-    plan: Plan, registry: Registry, signer: Signer, on_step: OnStep, timeout_s: float
-) -> tuple[Receipt | None, bool]:
-    """The receipt of the release's publication, and whether it was there before."""
-    announcement, name = plan.announcement, plan.name
-    journal = Journal(registry, "publish", name, announcement.semver)
-    sent = plan.resumes
-    # A person may have thought for an hour since the plan was made: look once more.
-    if plan.already or (sent is None and await _is_published(registry, name, announcement)):
-        return await _published_before(registry, plan), True
-    if sent is None:
-        if plan.transaction is None:
-            raise UsageError("the plan has nothing to send", fix="plan again")
-        fingerprint = announcement.sha256.hex()
-        sent = await registry.send(
-            signer,
-            plan.transaction,
-            on_signed=lambda signed: journal.remember(signed, fingerprint),
-        )
-    on_step(sent)
-    try:
-        receipt = await registry.wait(sent.tx_hash, timeout_s=timeout_s)
-    except InvalidInput:
-        # Reverted. Another process of ours may have been first with the same bytes.
-        journal.forget()
-        if await _is_published(registry, name, announcement):
-            return await _published_before(registry, plan), True
-        raise
-    journal.forget()
-    on_step(receipt)
-    return receipt, False
-
-
-async def _is_published(registry: Registry, name: str, announcement: Announcement) -> bool:
-    """Whether exactly these bytes are published; raises VERSION_EXISTS if others are."""
-    release = await registry.release(name, announcement.semver)
-    if release is None:
-        return False
-    if release.sha256 != announcement.sha256:
-        raise version_exists(name, announcement.semver, release.sha256.hex())
-    return True
-
-
-async def _published_before(registry: Registry, plan: Plan) -> Receipt | None:
-    Journal(registry, "publish", plan.name, plan.announcement.semver).forget()
-    event = await registry.find_publication(plan.name, plan.announcement.semver)
-    return None if event is None else await registry.wait("0x" + event.position.tx_hash.hex())
-
-
-async def _upload(storage: Storage, data: bytes) -> None:
-    expected = Cid.of(data)
-    stored = await storage.put(data)
-    if stored != expected or hashlib.sha256(await storage.get(stored)).digest() != expected.digest:
-        raise Unavailable(
-            "the storage did not keep the package as it was given",
-            Code.IPFS_UNAVAILABLE,
-            why=f"it answers {stored} where {expected} was put",
-            fix="check the IPFS endpoint (--ipfs); nothing was sent to the chain",
-        )
+def _refused(error: CapdexError) -> Unavailable:
+    return Unavailable(
+        "another release of the same transaction was refused, so none of them was published",
+        Code.TIMEOUT,
+        why=error.message,
+        fix="run the same command again: it publishes the others",
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,25 +11,25 @@ import click
 from capdex.errors import CapdexError
 from cli.app import App
 from cli.consent import confirm
-from cli.errors import exit_code, show, worst
-from cli.files import expand, read, write_atomically
+from cli.delivering import open_delivery
+from cli.errors import worst
+from cli.files import expand
 from cli.house import command
 from cli.output import Format
+from cli.packing import Packed, Packing
 from cli.progress import Progress, open_registry, show_cost, until_served
 from cli.text import safe, short
-from cli.wallet import (
-    AUTHOR_KEY,
-    account_address,
-    account_options,
-    fee_cap_wei,
-    open_author,
-    open_signer,
-)
+from cli.told import remember_told, tell_public
+from cli.wallet import AUTHOR_KEY, account_address, account_options, fee_cap_wei, open_signer
 
 if TYPE_CHECKING:
-    from cli.judging import Judged
-    from publisher.publish import Plan
+    from publisher.candidate import Candidate
+    from publisher.comparison import Comparison
+    from publisher.delivery import Delivery
+    from publisher.plan import Plan
     from publisher.registry import Registry
+
+ALLOW = ("smaller-step", "widened-permission")  # the values of capdex.diff.Allowance
 
 
 @command(
@@ -36,150 +37,234 @@ if TYPE_CHECKING:
     examples=[
         "capdex publish weather.acp.yaml",
         "capdex publish weather.acp.yaml --dry-run",
+        "capdex publish *.acp.yaml --yes",
         "CID=$(capdex publish weather.acp.yaml --yes --plain)",
     ],
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--dry-run", is_flag=True, help="Check everything, show the transaction, send none.")
+@click.option("--dry-run", is_flag=True, help="Check everything, show the transactions, send none.")
+@click.option(
+    "--allow",
+    multiple=True,
+    type=click.Choice(ALLOW),
+    help="Publish although the version moves less than its changes owe.",
+)
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @AUTHOR_KEY
 @account_options
 def publish_command(
-    app: App,
-    files: tuple[str, ...],
-    dry_run: bool,
-    ipfs: str | None,
+    app: App, files: tuple[str, ...], dry_run: bool, allow: tuple[str, ...], ipfs: str | None
 ) -> int:
     """Publish packages: check, sign, upload, announce, wait until served.
 
-    A release can be yanked but never replaced or deleted. Safe to stop and to run again: what is
-    done already is not done twice. A file that is not signed yet is signed in place.
+    Several files are uploaded side by side and announced together. A release can be yanked but
+    never replaced or deleted. Safe to stop and to run again: what is done already is not done
+    twice. A file that is not signed yet is signed in place. A new name is reserved first where
+    the registry asks for that.
     """
-    codes, values = [0], []
-    together = app.output.format is Format.JSON  # one document for all
-    for name in expand(files):
-        try:
-            value = app.run(_publish(app, name, ipfs, dry_run))
-        except CapdexError as error:
-            codes.append(exit_code(error))
-            show(error, app.output)
-            continue
-        values.append(value)
-        if not together:
-            _result(app, value)
-    if together and len(values) == 1:
-        _result(app, values[0])
-    elif values and together:
-        app.output.results("publication", values, human=list)
-    return worst(codes)
+    return app.run(_publish(app, expand(files), dry_run, frozenset(allow), ipfs))
 
 
-async def _publish(app: App, name: str, ipfs: str | None, dry_run: bool) -> dict[str, Any]:
-    from cli.judging import judge_file
-    from publisher.publish import plan as make_plan
-
+async def _publish(
+    app: App, names: Sequence[str], dry_run: bool, allow: frozenset[str], ipfs: str | None
+) -> int:
     network = app.settings.need_network("rpc_url", "chain_id", "registry")
     address = await account_address(app)
-    judged = judge_file(name, read(name))
-    uri = judged.manifest.uri if judged.manifest else safe(name)
-    title = app.output.err.style(f"{uri}", bold=True)
-    chain = f"{safe(network.name)} ({network.chain})"
-    app.output.say(f"  {title}   on {chain} as {short(address)}")
-    data = await _ready(app, judged, address, write=not dry_run)
-    async with open_registry(app) as registry:
-        plan = await make_plan(
-            data, registry=registry, publisher=address, fee_cap_wei=fee_cap_wei(app)
+    title = safe(names[0]) if len(names) == 1 else f"{len(names)} packages"
+    where = f"on {safe(network.name)} ({network.chain}) as {short(address)}"
+    app.output.say(f"  {app.output.err.style(title, bold=True)}   {where}")
+    packing = Packing(app, address, write=not dry_run)
+    packed = await packing.pack(names)
+    async with open_registry(app) as registry, open_delivery(app, ipfs) as delivery:
+        run = _Run(app, registry, delivery, packing)
+        candidates = await run.examine(packed, address, allow)
+        plan = await run.plan(candidates, address)
+        ends = {} if dry_run else await run.carry_out(plan)
+        if dry_run and plan.candidates:
+            _say_dry_run(app, plan)
+    values = [
+        run.value(one, plan, dry_run) | ends.get(one.announcement.cap_uri, {})
+        for one in plan.candidates
+        if dry_run or one.announcement.cap_uri in ends
+    ]
+    _result(app, values, many=len(names) > 1)
+    return worst([0, *packing.codes])
+
+
+class _Run:
+    """One call: the files by their candidates, and what became of each."""
+
+    def __init__(self, app: App, registry: Registry, delivery: Delivery, packing: Packing) -> None:
+        self._app = app
+        self._registry = registry
+        self._delivery = delivery
+        self._packing = packing
+        self._files: dict[str, str] = {}  # by capability URI
+        self._compared: dict[str, Comparison] = {}
+
+    async def examine(
+        self, packed: Sequence[Packed], address: str, allow: frozenset[str]
+    ) -> list[Candidate]:
+        """What the registry takes and whose version moves far enough; the others are shown."""
+        from publisher.candidate import Candidate, examine_all
+
+        candidates = []
+        found = await examine_all(
+            [one.data for one in packed], registry=self._registry, publisher=address
         )
-        app.output.step("ok", "signed", safe(plan.package.signer.partition("#")[0]))
-        if plan.transaction is not None:
-            claims = ", claims the name for you" if plan.claims_name else ""
-            show_cost(app, plan.transaction, f"   permanent: yes{claims}")
-        value = _value(app, name, plan, dry_run)
-        if dry_run:
-            would = "publish nothing: it is on chain" if plan.already else "publish"
-            app.output.step("plan", "dry run", f"would {would}; nothing was sent")
-            return value
-        return value | await _carry_out(app, plan, registry, ipfs or network.ipfs)
+        for file, one in zip(packed, found, strict=True):
+            if isinstance(one, Candidate):
+                candidates.append(one)
+                self._files[one.announcement.cap_uri] = file.name
+            else:
+                self._packing.fail(file.name, one)
+        return [one for one in candidates if await self._moves_enough(one, candidates, allow)]
 
+    async def _moves_enough(
+        self, one: Candidate, candidates: Sequence[Candidate], allow: frozenset[str]
+    ) -> bool:
+        """Compare with the release before; False: refused, and shown."""
+        from capdex.diff import Allowance
+        from publisher.comparison import compare_with_previous
 
-async def _carry_out(app: App, plan: Plan, registry: Registry, ipfs: str) -> dict[str, Any]:
-    """The part that changes something, once a person agreed."""
-    from capdex.net.ipfs import open_storage
-    from publisher.publish import carry_out
+        if not one.to_send:
+            return True
+        uri = one.announcement.cap_uri
+        try:
+            compared = await compare_with_previous(
+                one,
+                registry=self._registry,
+                sources=self._delivery.sources,
+                beside=candidates,
+                allow=frozenset(map(Allowance, allow)),
+            )
+        except CapdexError as error:
+            self._packing.fail(self._files[uri], error)
+            return False
+        self._compared[uri] = compared
+        if compared.unread:
+            self._app.output.step(
+                "warn",
+                "not compared",
+                f"{safe(uri)}: {compared.previous} could not be read ({safe(compared.unread)})",
+            )
+        elif compared.difference is not None:
+            count, step = len(compared.difference.changes), compared.difference.owed
+            words = f"{count} changes since {compared.previous}, which owe a {step} step"
+            self._app.output.step("ok", "compared", words)
+        return True
 
-    if not ipfs:
-        app.settings.need_network("ipfs")
-    storage = open_storage(ipfs)
-    try:
-        if plan.transaction is not None:
-            confirm(app, "  Publish? A version can be yanked but never replaced or deleted.")
-        signer = await open_signer(app)
-        progress = Progress(app, "mined")
+    async def plan(self, candidates: Sequence[Candidate], address: str) -> Plan:
+        """One plan for all, shown with what it costs."""
+        from publisher import reservation
+        from publisher.plan import make_plan
+
+        new = dict.fromkeys(one.name for one in candidates if one.to_send and one.claims_name)
+        reservations = await reservation.look(
+            list(new), registry=self._registry, open_signer=partial(open_signer, self._app)
+        )
+        plan = await make_plan(
+            candidates,
+            registry=self._registry,
+            publisher=address,
+            reservations=reservations,
+            fee_cap_wei=fee_cap_wei(self._app),
+        )
+        for uri, error in plan.refused.items():
+            self._packing.fail(self._files[uri], error)
+        if plan.transactions:
+            if new:
+                self._app.output.say(f"    {'claims'.ljust(11)} {safe(', '.join(new))}")
+            tell_public(self._app)
+            show_cost(self._app, plan.transactions, "   permanent: yes")
+        return plan
+
+    async def carry_out(self, plan: Plan) -> dict[str, dict[str, Any]]:
+        """The part that changes something, once a person agreed; the outcomes by URI."""
+        from publisher.outcome import Outcome
+        from publisher.publish import carry_out
+
+        if not plan.candidates:
+            return {}
+        if plan.transactions:
+            count = sum(len(batch.candidates) for batch in plan.batches)
+            what = "Publish?" if count == 1 else f"Publish {count} releases?"
+            confirm(self._app, f"  {what} A version can be yanked but never replaced or deleted.")
+            remember_told()
+        digests = {x.announcement.cap_uri: x.fingerprint for x in plan.candidates}
+        progress = Progress(self._app, "mined", total=len(plan.candidates))
+        signer = await open_signer(self._app)
         async with progress.interruptible():
-            outcome = await carry_out(
+            results = await carry_out(
                 plan,
-                registry=registry,
+                registry=self._registry,
                 signer=signer,
-                storage=storage,
-                served=until_served(app, plan.announcement.sha256.hex()),
+                delivery=self._delivery,
+                served=until_served(self._app, digests),
                 on_step=progress,
             )
-    finally:
-        await storage.close()
-    if outcome.already:
-        where = f"in tx {outcome.tx_hash}" if outcome.tx_hash else "before"
-        app.output.step("ok", "unchanged", f"already published {where}")
-    return outcome.to_json()
+        ends = {}
+        for one, end in zip(plan.candidates, results, strict=True):
+            uri = one.announcement.cap_uri
+            if not isinstance(end, Outcome):
+                self._packing.fail(self._files[uri], end)
+                continue
+            ends[uri] = end.to_json()
+            if end.already:
+                where = f"in tx {end.tx_hash}" if end.tx_hash else "before"
+                words = f"{safe(uri)} was published {where}"
+                self._app.output.step("ok", "unchanged", words)
+        return ends
+
+    def value(self, one: Candidate, plan: Plan, dry_run: bool) -> dict[str, Any]:
+        """The result of one package, before it was carried out."""
+        network, said = self._app.settings.need_network(), one.announcement
+        compared = self._compared.get(said.cap_uri)
+        commit = plan.commits.get(one.name)
+        transaction = next((x.transaction for x in plan.batches if one in x.candidates), None)
+        return {
+            "file": self._files[said.cap_uri],
+            "dry_run": dry_run,
+            "chain_id": network.chain_id,
+            "registry": network.registry,
+            "cap_uri": said.cap_uri,
+            "cid": said.cid,
+            "sha256": one.fingerprint,
+            "already": one.already,
+            "claims_name": one.claims_name,
+            "previous": str(compared.previous) if compared and compared.previous else None,
+            "commitment": commit.to_json() if commit and dry_run else None,
+            "transaction": transaction.to_json() if transaction and dry_run else None,
+            "page": f"{network.node_url}/c/{one.name}.json" if network.node_url else None,
+        }
 
 
-async def _ready(app: App, judged: Judged, address: str, *, write: bool) -> bytes:
-    """The signed bytes: signed now if they are not, or no longer, and the author is ours."""
-    from capdex.problems import Reason
-    from cli.findings import counted
-    from publisher.sign import sign
-    from publisher.source import read_manifest
-
-    manifest = judged.manifest or read_manifest(judged.data)
-    tools, triggers = len(manifest.tools), len(manifest.triggers)
-    codes = {problem.code for problem in judged.problems}
-    others = [x for x in judged.problems if x.code is not Reason.UNSIGNED]
-    words = f"{_many(tools, 'tool')}, {_many(triggers, 'trigger')}, {counted(others)}"
-    app.output.step("ok", "validated", words)
-    unsigned = Reason.UNSIGNED in codes
-    if not unsigned and Reason.BAD_SIGNATURE not in codes:
-        return judged.data
-    author = await open_author(app)
-    chain_id = app.settings.need_network("chain_id").chain
-    signed = await sign(judged.data, author, chain_id=chain_id, publisher=address)
-    if not unsigned and read_manifest(signed).author != manifest.author:
-        return judged.data  # somebody else's signature is theirs to mend; the plan says why
-    if write and judged.name != "-":
-        write_atomically(Path(judged.name), signed)
-    return signed
+def _say_dry_run(app: App, plan: Plan) -> None:
+    count = sum(len(batch.candidates) for batch in plan.batches)
+    sent = [one for one in plan.candidates if one.resumes is not None]
+    for name, commit in plan.commits.items():
+        app.output.step("plan", "would send", f"a commitment to {safe(name)}: {_unsigned(commit)}")
+    for batch in plan.batches:
+        uris = ", ".join(safe(one.announcement.cap_uri) for one in batch.candidates)
+        app.output.step("plan", "would send", f"{uris}: {_unsigned(batch.transaction)}")
+    would = f"publish {count} releases" if count > 1 else "publish"
+    if not count:
+        would = "wait for what was sent before" if sent else "publish nothing: it is on chain"
+    app.output.step("plan", "dry run", f"would {would}; nothing was sent")
 
 
-def _value(app: App, name: str, plan: Plan, dry_run: bool) -> dict[str, Any]:
-    network = app.settings.need_network()
-    page = f"{network.node_url}/c/{plan.name}.json" if network.node_url else None
-    return {
-        "file": name,
-        "dry_run": dry_run,
-        "chain_id": network.chain_id,
-        "registry": network.registry,
-        "cap_uri": plan.announcement.cap_uri,
-        "cid": plan.announcement.cid,
-        "sha256": plan.announcement.sha256.hex(),
-        "already": plan.already,
-        "claims_name": plan.claims_name,
-        "transaction": plan.transaction.to_json() if plan.transaction and dry_run else None,
-        "page": page,
-    }
+def _unsigned(transaction: Any) -> str:
+    data = transaction.data
+    return f"to {transaction.to}, gas {transaction.gas}, data {short(data, 12, 6)} (all: --json)"
 
 
-def _result(app: App, value: dict[str, Any]) -> None:
-    lines = [value["cap_uri"], *([value["page"]] if value["page"] else [])]
-    app.output.result("publication", value, human=lambda: map(safe, lines), plain=[value["cid"]])
+def _result(app: App, values: Sequence[dict[str, Any]], *, many: bool) -> None:
+    def human() -> list[str]:
+        lines = (line for one in values for line in (one["cap_uri"], one["page"]))
+        return [safe(line) for line in lines if line]
 
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    cids = [one["cid"] for one in values]
+    if len(values) == 1 and not (many and app.output.format is Format.JSON):
+        app.output.result("publication", values[0], human=human, plain=cids)
+    elif values or many:
+        app.output.results("publication", values, human=human, plain=cids)

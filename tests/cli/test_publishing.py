@@ -22,10 +22,12 @@ OUTCOME = {
     "sha256",
     "already",
     "claims_name",
+    "previous",
+    "commitment",
     "transaction",
     "page",
 }
-SENT = {"tx_hash", "block_number", "gas_used", "fee_wei", "served_after_s"}
+SENT = {"tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after_s"}
 
 
 @pytest.fixture
@@ -121,7 +123,10 @@ def test_a_published_package_is_fetched_and_believed_only_if_the_chain_agrees(
 def test_yank_and_unyank_change_once(
     capdex: Any, node: Any, folder: Path, author: dict[str, str]
 ) -> None:
-    options = ("--yes", "--config", "mcp-url=", "--config", "node-url=")
+    options = (
+        "--yes",
+        *(x for key in ("mcp", "node", "gateway") for x in ("--config", f"{key}-url=")),
+    )
     capdex.json("publish", "weather.acp.yaml", *options)
     plan = capdex.json("yank", "weather@0.1.0", "--dry-run", *options)
     assert (plan["dry_run"], plan["already"]) == (True, False)

@@ -13,8 +13,11 @@ from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError, VerificationFailure
 from capdex.events import PUBLISHED, LogHead
 from capdex.net.blocks import BlockDirectory
-from publisher.outcome import Served, Uploaded
-from publisher.publish import carry_out, plan
+from publisher.candidate import examine
+from publisher.delivery import Delivery
+from publisher.outcome import Outcome, Served, Uploaded
+from publisher.plan import make_plan
+from publisher.publish import carry_out
 from publisher.registry import Receipt, raw_log
 from publisher.scaffold import scaffold
 from publisher.sign import sign
@@ -31,9 +34,29 @@ async def package(signer, name="note", version="1.0.0", description="Notes"):
     return await sign(text.encode(), signer, chain_id=31337)
 
 
+async def plan(data, *, registry, publisher):
+    """The plan for one package; raises why there is none."""
+    found = await examine(data, registry=registry, publisher=publisher)
+    planned = await make_plan([found], registry=registry, publisher=publisher)
+    for error in planned.refused.values():
+        raise error
+    return planned
+
+
+async def act(planned, registry, signer, blocks, **options):
+    """The outcome of a plan for one package; raises why there is none."""
+    delivery = Delivery(blocks)
+    (end,) = await carry_out(
+        planned, registry=registry, signer=signer, delivery=delivery, **options
+    )
+    if isinstance(end, Outcome):
+        return end
+    raise end
+
+
 async def publish(data, registry, signer, blocks, **options):
     planned = await plan(data, registry=registry, publisher=signer.address)
-    return await carry_out(planned, registry=registry, signer=signer, storage=blocks, **options)
+    return await act(planned, registry, signer, blocks, **options)
 
 
 async def events(registry):
@@ -52,20 +75,14 @@ def kill_at(kind):
 async def test_a_package_is_published_step_by_step(registry, signer, blocks):
     data, steps = await package(signer), []
     planned = await plan(data, registry=registry, publisher=signer.address)
-    assert planned.claims_name
-    assert planned.transaction is not None
+    (candidate,) = planned.candidates
+    (transaction,) = planned.transactions
+    assert candidate.claims_name
 
     async def served(uri):
         return uri == "did:nuwa:cap:note@1.0.0"
 
-    outcome = await carry_out(
-        planned,
-        registry=registry,
-        signer=signer,
-        storage=blocks,
-        served=served,
-        on_step=steps.append,
-    )
+    outcome = await act(planned, registry, signer, blocks, served=served, on_step=steps.append)
     assert [type(step) for step in steps] == [Uploaded, Sent, Receipt, Served]
     assert outcome.cap_uri == "did:nuwa:cap:note@1.0.0"
     assert outcome.sha256 == hashlib.sha256(data).hexdigest()
@@ -73,7 +90,7 @@ async def test_a_package_is_published_step_by_step(registry, signer, blocks):
     assert not outcome.already
     assert outcome.served_after_s is not None
     assert outcome.gas_used is not None
-    assert outcome.gas_used <= planned.transaction.gas
+    assert outcome.gas_used <= transaction.gas
     assert await blocks.get(Cid.of(data)) == data
     release = await registry.release("note", "1.0.0")
     assert release.sha256.hex() == outcome.sha256
@@ -83,9 +100,9 @@ async def test_publishing_again_finds_what_is_there(registry, signer, blocks):
     data = await package(signer)
     first = await publish(data, registry, signer, blocks)
     planned = await plan(data, registry=registry, publisher=signer.address)
-    assert planned.already
-    assert planned.transaction is None
-    again = await carry_out(planned, registry=registry, signer=signer, storage=blocks)
+    assert planned.candidates[0].already
+    assert planned.transactions == ()
+    again = await act(planned, registry, signer, blocks)
     assert again.already
     assert (again.tx_hash, again.block_number) == (first.tx_hash, first.block_number)
     assert len(await events(registry)) == 1
@@ -103,14 +120,14 @@ async def test_publishing_again_puts_lost_bytes_back(registry, signer, blocks, t
 
 async def test_a_plan_is_a_dry_run_that_another_signer_can_send(registry, signer, blocks):
     planned = await plan(await package(signer), registry=registry, publisher=signer.address)
-    transaction = planned.transaction.to_json()
+    transaction = planned.transactions[0].to_json()
     assert transaction["to"] == registry.address
     assert transaction["value"] == 0
     assert transaction["gas"] > 0
     assert transaction["data"].startswith("0x")
     assert await events(registry) == []
     with pytest.raises(Unavailable):
-        await blocks.get(Cid.of(planned.package.data))
+        await blocks.get(Cid.of(planned.candidates[0].package.data))
 
 
 async def test_other_bytes_under_a_version_are_refused(registry, signer, blocks):
@@ -164,7 +181,7 @@ async def test_another_accounts_key_does_not_carry_out_a_plan(
 ):
     planned = await plan(await package(signer), registry=registry, publisher=signer.address)
     with pytest.raises(UsageError):
-        await carry_out(planned, registry=registry, signer=local_chain.signer(), storage=blocks)
+        await act(planned, registry, local_chain.signer(), blocks)
 
 
 @pytest.mark.parametrize("moment", [Uploaded, Sent, Receipt, Served])
@@ -194,10 +211,12 @@ async def test_a_transaction_that_waits_for_its_block_is_waited_for_not_sent_twi
     with pytest.raises(Killed):
         await publish(data, registry, signer, blocks, on_step=kill_at(Sent))
     planned = await plan(data, registry=registry, publisher=signer.address)
-    assert planned.resumes is not None
+    resumed = planned.candidates[0].resumes
+    assert resumed is not None
+    assert planned.transactions == ()
     local_chain.call("evm_mine")
-    outcome = await carry_out(planned, registry=registry, signer=signer, storage=blocks)
-    assert outcome.tx_hash == planned.resumes.tx_hash
+    outcome = await act(planned, registry, signer, blocks)
+    assert outcome.tx_hash == resumed.tx_hash
     nonce = local_chain.call("eth_getTransactionCount", signer.address, "latest")
     assert int(nonce, 16) == 1
 
@@ -211,7 +230,7 @@ async def test_a_journal_entry_that_never_left_or_is_garbage_is_ignored(
     (entry,) = (tmp_path / "state" / "sent").iterdir()
     for garbage in ("", "{}", '{"tx_hash": "0x00", "nonce": 1, "fingerprint": "x"}', "[1]"):
         entry.write_text(garbage)
-        assert (await plan(data, registry=registry, publisher=signer.address)).already
+        assert (await plan(data, registry=registry, publisher=signer.address)).candidates[0].already
 
 
 async def test_the_same_release_published_twice_at_once_is_one_event(
@@ -219,7 +238,7 @@ async def test_the_same_release_published_twice_at_once_is_one_event(
 ):
     data = await package(signer)
     plans = [await plan(data, registry=registry, publisher=signer.address) for _ in range(2)]
-    assert not any(planned.already for planned in plans)
+    assert not any(planned.candidates[0].already for planned in plans)
     local_chain.call("evm_setAutomine", False)
     sent = asyncio.Semaphore(0)
 
@@ -228,9 +247,7 @@ async def test_the_same_release_published_twice_at_once_is_one_event(
             sent.release()
 
     running = [
-        asyncio.create_task(
-            carry_out(planned, registry=registry, signer=signer, storage=blocks, on_step=on_step)
-        )
+        asyncio.create_task(act(planned, registry, signer, blocks, on_step=on_step))
         for planned in plans
     ]
     for _ in running:
