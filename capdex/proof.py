@@ -27,7 +27,7 @@ from capdex.version import Version
 SCHEMA: Final = "capdex.proof/1"
 MAX_RELEASES: Final = 1000  # of one name in one list: 11 MB on a registry of a million slots
 MAX_SLOTS: Final = 1 + 5 * MAX_RELEASES  # a release has its word, its digest, a long version (3)
-MAX_PROOF_BYTES: Final = 16 * 1024 * 1024  # all data together, before any of it is decoded
+MAX_PROOF_BYTES: Final = 8 * 1024 * 1024  # all data together, before any of it is decoded
 
 _DATA: Final = re.compile(r"0x(?:[0-9a-f]{2})*")
 

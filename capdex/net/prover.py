@@ -50,15 +50,14 @@ class Prover:
             async with self._room:
                 proof = await self._gather(name, version, block)
         except RpcError as error:
-            raise _explained(error) from None
+            raise _explained(error) from error
         except ValueError as error:
             raise _broken(str(error)) from None
+        anchor = Anchor(self._chain_id, self._contract, proof.block_hash)
         try:
-            anchor = Anchor(self._chain_id, self._contract, proof.block_hash)
-            await asyncio.to_thread(verify, proof, anchor)
+            return await asyncio.to_thread(_checked, proof.to_json(), anchor)
         except VerificationFailure as error:
             raise _broken(error.why) from None
-        return proof.to_json()
 
     async def _gather(self, name: str, version: Version | None, block: int | bytes) -> Proof:
         at = await self._block(block)
@@ -89,6 +88,12 @@ class Prover:
         if found is None or (found.hash if by_hash else found.number) != block:
             raise _no_block(f"the chain has no block {which}")
         return found
+
+
+def _checked(document: dict[str, Any], anchor: Anchor) -> dict[str, Any]:
+    """The document, when others will be able to read it and find that it holds."""
+    verify(Proof.parse(document), anchor)
+    return document
 
 
 async def _list(evidence: Evidence, name: str) -> list[bytes]:
