@@ -6,14 +6,15 @@ import os
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cli.output import Format, Output
 
 if TYPE_CHECKING:
     from cli.settings import Settings
+    from publisher.external import ExternalSigner
     from publisher.secret import Secret
+    from publisher.signers import Signer
 
 T = TypeVar("T")
 
@@ -32,26 +33,16 @@ class Options:
     yes: bool = False
 
 
-@dataclass(slots=True)
-class WalletOptions:
-    """The options of `cli.wallet` as typed: which key, and how much it may spend."""
-
-    keystore: Path | None = None
-    author_key: Path | None = None
-    passphrase_fd: int | None = None
-    passphrase_file: Path | None = None
-    signer: str | None = None
-    fee_cap: str | None = None
-    confirmations: int | None = None
-
-
 @dataclass
 class App:
     """One call of `capdex`."""
 
     options: Options = field(default_factory=Options)
-    wallet: WalletOptions = field(default_factory=WalletOptions)
+    passphrase_fd: int | None = None
     secrets: dict[int, Secret] = field(default_factory=dict, repr=False)  # by file descriptor
+    signer: Signer | None = None  # opened once
+    external: ExternalSigner | None = None
+    warned_of_key: bool = False
 
     @cached_property
     def output(self) -> Output:

@@ -14,7 +14,7 @@ from cli.consent import confirm
 from cli.progress import Progress, open_registry, show_cost
 from cli.text import safe, short
 from cli.told import remember_told, tell_public
-from cli.wallet import account_address, account_options, fee_cap_wei, open_signer
+from cli.wallet import account_address, fee_cap_wei, open_signer, spending_options
 
 if TYPE_CHECKING:
     from publisher.change import Change, ChangePlan
@@ -31,7 +31,7 @@ def sending_options(function: F) -> F:
     option = click.option(
         "--dry-run", is_flag=True, help="Check and show the transaction; send none."
     )
-    return option(account_options(function))
+    return option(spending_options(function))
 
 
 def exact(text: str) -> tuple[str, str]:

@@ -147,7 +147,9 @@ def _network(name: str, values: Mapping[str, str]) -> Network:
         name,
         chain_id=_number("chain-id", values["chain-id"]) if "chain-id" in values else None,
         start_block=_number("start-block", values.get("start-block", "0")),
-        confirmations=_number("confirmations", values.get("confirmations", "1")),
+        confirmations=_number("confirmations", values["confirmations"])
+        if "confirmations" in values
+        else None,
         **{
             key.replace("-", "_"): values[key].rstrip("/") if "url" in key else values[key]
             for key in NETWORK_KEYS

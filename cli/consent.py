@@ -48,12 +48,12 @@ def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
     """The passphrase: descriptor, file, configuration, CAPDEX_PASSPHRASE (warned), or asked."""
     from publisher.secret import Secret, read_passphrase
 
-    fd = app.wallet.passphrase_fd
+    fd = app.passphrase_fd
     if fd is not None:  # a descriptor can be read once, and two keys may share the passphrase
         if fd not in app.secrets:
             app.secrets[fd] = read_passphrase(fd=fd)
         return app.secrets[fd]
-    file = app.wallet.passphrase_file or app.settings.passphrase_file
+    file = app.settings.passphrase_file
     if file is None and (text := os.environ.get("CAPDEX_PASSPHRASE")):
         app.output.warn(
             "CAPDEX_PASSPHRASE can be read by other programs of yours; prefer --passphrase-file"

@@ -178,6 +178,8 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
         state_dir=places().state,
         start_block=network.start_block,
     ) as registry:
+        if network.confirmations is not None:
+            registry.chain.confirmations = network.confirmations
         yield registry
 
 

@@ -29,7 +29,7 @@ class Network:
     ipfs: str = ""
     votes: str = ""  # the CapabilityVotes of this registry
     trust_rpc_url: str = ""  # another endpoint, whose block hashes proofs are checked against
-    confirmations: int = 1  # blocks that must hold a transaction before it counts as done
+    confirmations: int | None = None  # blocks that must hold a transaction; None: as usual there
 
     def require(self, *fields: str) -> Network:
         """This network if each of `fields` is set, else UsageError naming how to set it."""

@@ -81,7 +81,7 @@ _MEANING = {
     "ipfs": "where publish puts bytes: dir:PATH, a Kubo RPC address",
     "votes": "the address of CapabilityVotes",
     "trust-rpc-url": "a second endpoint, whose block hashes proofs are checked against",
-    "confirmations": "blocks a transaction must have before it counts as done (1)",
+    "confirmations": "blocks a transaction must have before it counts as done (2; local: 1)",
     "keystore": "key file of the publishing account",
     "author-key": "key file of the author's did:key",
     "passphrase-file": "file with the passphrase (mode 0600)",

@@ -1,52 +1,97 @@
 """The account that publishes and pays: its options, its address, and its signature.
 
-The options are kept in `app.wallet`, so that a command of `@account_options` needs no parameters
-for them. Nothing here asks for a passphrase before a signature is needed.
+Each option sets a key of the configuration for this call, so that a command of `@account_options`
+needs no parameters for them. The account is, in this order: what `--keystore` or `--signer` names,
+the key in CAPDEX_PRIVATE_KEY, the configured signer, the configured or usual key file. Nothing
+here asks for a passphrase before a signature is needed.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from capdex.errors import UsageError
 from cli.app import App
 from cli.consent import passphrase
 from cli.places import places
+from cli.text import safe
 
 if TYPE_CHECKING:
+    from publisher.external import ExternalSigner
     from publisher.sign import Author
-    from publisher.signers import Signer
+    from publisher.signers import LocalSigner, Signer
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+TYPED: Final = "--config"  # the origin of what was typed
+PRIVATE_KEY: Final = "CAPDEX_PRIVATE_KEY"
+
+
+class Kind(StrEnum):
+    """Where the account's key is."""
+
+    KEYSTORE = "keystore"
+    ENVIRONMENT = "environment"
+    SIGNER = "signer"
+
+
+# the options ------------------------------------------------------------------------------------
+
+
+def _set(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value is not None and not ctx.resilient_parsing:
+        key = param.opts[0].removeprefix("--")
+        ctx.find_root().ensure_object(App).options.config += (f"{key}={value}",)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value is not None and not ctx.resilient_parsing:
-        setattr(ctx.find_root().ensure_object(App).wallet, str(param.name), value)
+        ctx.find_root().ensure_object(App).passphrase_fd = value
 
 
-def _option(*names: str, **attributes: Any) -> Callable[[F], F]:
-    return click.option(*names, expose_value=False, callback=_remember, **attributes)
+def _option(name: str, metavar: str, purpose: str, **attributes: Any) -> Callable[[F], F]:
+    return click.option(
+        name,
+        metavar=metavar,
+        help=f"{purpose}  [env var: CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}]",
+        expose_value=False,
+        callback=_set,
+        **attributes,
+    )
 
 
-def _file(name: str, purpose: str) -> Callable[[F], F]:
-    return _option(name, type=click.Path(path_type=Path), metavar="FILE", help=purpose)
-
-
-PASSPHRASE_FD = _option(
-    "--passphrase-fd", type=int, metavar="N", help="Read the passphrase from descriptor N."
+PASSPHRASE_FD: Final = click.option(
+    "--passphrase-fd",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Read the passphrase from descriptor N.",
+    expose_value=False,
+    callback=_remember,
 )
-PASSPHRASE_FILE = _file(
-    "--passphrase-file",
-    "Read the passphrase from a file of mode 0600.  [env var: CAPDEX_PASSPHRASE_FILE]",
+PASSPHRASE_FILE: Final = _option(
+    "--passphrase-file", "FILE", "Read the passphrase from a file of mode 0600."
 )
-KEYSTORE = _file("--keystore", "Key file of the publishing account.  [env var: CAPDEX_KEYSTORE]")
-AUTHOR_KEY = _file(
-    "--author-key",
-    "The author's did:key; without one the account signs.  [env var: CAPDEX_AUTHOR_KEY]",
+KEYSTORE: Final = _option("--keystore", "FILE", "Key file of the publishing account.")
+SIGNER: Final = _option(
+    "--signer", "URL|COMMAND", "Sign elsewhere: JSON-RPC over http(s), or a command."
+)
+SIGNER_ADDRESS: Final = _option(
+    "--signer-address", "0x…", "The account that --signer signs for, where it has several."
+)
+AUTHOR_KEY: Final = _option(
+    "--author-key", "FILE", "The author's did:key; without one the account signs."
+)
+FEE_CAP: Final = _option(
+    "--fee-cap", "ETH", "The most that this may cost, in ETH (0.01); --yes never raises it."
+)
+CONFIRMATIONS: Final = _option(
+    "--confirmations", "N", "Blocks that must hold a transaction before it is believed."
 )
 
 
@@ -56,34 +101,92 @@ def passphrase_options(function: F) -> F:
 
 
 def account_options(function: F) -> F:
-    """--keystore and where its passphrase comes from."""
-    return KEYSTORE(passphrase_options(function))
+    """Which account, and where its passphrase comes from."""
+    return KEYSTORE(passphrase_options(SIGNER(SIGNER_ADDRESS(function))))
 
 
-def keystore_path(app: App) -> Path:
-    """The account's key file: the option, the configuration, or the usual place."""
-    return app.wallet.keystore or app.settings.keystore or places().keys / "account.json"
+def spending_options(function: F) -> F:
+    """`account_options`, and how much may be spent."""
+    return account_options(FEE_CAP(CONFIRMATIONS(function)))
 
 
-def author_path(app: App) -> Path:
-    """The author's key file: the option, the configuration, or the usual place."""
-    return app.wallet.author_key or app.settings.author_key or places().keys / "author.json"
+# the account ------------------------------------------------------------------------------------
+
+
+def fee_cap_wei(app: App, *, usual: int | None = None) -> int:
+    """The most that may be spent; `usual` is for what costs more, where nobody said how much."""
+    if usual is not None and "fee-cap" not in app.settings.origins:
+        return usual
+    return app.settings.fee_cap_wei
+
+
+def kind(app: App) -> Kind:
+    """Where the account's key is; raises UsageError when two places were typed."""
+    origins = app.settings.origins
+    typed = [x for x in ("keystore", "signer") if origins.get(x) == TYPED]
+    if len(typed) == 2:
+        raise UsageError("--keystore and --signer name two accounts", fix="say one of them")
+    if typed:
+        return Kind(typed[0])
+    if os.environ.get(PRIVATE_KEY):
+        return Kind.ENVIRONMENT
+    by_variable = [x for x in ("signer", "keystore") if origins.get(x) == "environment"]
+    if by_variable:
+        return Kind(by_variable[0])
+    return Kind.SIGNER if app.settings.signer else Kind.KEYSTORE
 
 
 def has_account(app: App) -> bool:
     """Whether there is a publishing account at all."""
-    return keystore_path(app).exists()
+    return kind(app) is not Kind.KEYSTORE or keystore_path(app).exists()
+
+
+def keystore_path(app: App) -> Path:
+    """The account's key file: the option, the configuration, or the usual place."""
+    return app.settings.keystore or places().keys / "account.json"
+
+
+def author_path(app: App) -> Path:
+    """The author's key file: the option, the configuration, or the usual place."""
+    return app.settings.author_key or places().keys / "author.json"
 
 
 async def account_address(app: App) -> str:
     """The publishing account's address; asks for no passphrase."""
+    match kind(app):
+        case Kind.ENVIRONMENT:
+            return _from_environment(app).address
+        case Kind.SIGNER:
+            return (await _external(app)).address
     from publisher.keys import read_address
 
     return read_address(keystore_path(app))
 
 
 async def open_signer(app: App) -> Signer:
-    """The publishing account, ready to sign."""
+    """The publishing account, ready to sign; a passphrase is asked for once a call."""
+    if app.signer is None:
+        match kind(app):
+            case Kind.ENVIRONMENT:
+                app.signer = _from_environment(app)
+            case Kind.SIGNER:
+                app.signer = await _external(app)
+            case Kind.KEYSTORE:
+                app.signer = _from_keystore(app)
+    return app.signer
+
+
+async def open_author(app: App) -> Author:
+    """Who signs packages: the author's DID key where there is one, else the publishing account."""
+    from publisher.keys import load_did_key
+
+    path = author_path(app)
+    if app.settings.author_key or path.exists():
+        return load_did_key(path, passphrase(app, path))
+    return await open_signer(app)
+
+
+def _from_keystore(app: App) -> LocalSigner:
     from publisher.keys import load_account, read_address
     from publisher.signers import LocalSigner
 
@@ -92,16 +195,28 @@ async def open_signer(app: App) -> Signer:
     return LocalSigner(load_account(path, passphrase(app, path)))
 
 
-async def open_author(app: App) -> Author:
-    """Who signs packages: the author's DID key where there is one, else the publishing account."""
-    from publisher.keys import load_did_key
+def _from_environment(app: App) -> LocalSigner:
+    from publisher.keys import parse_private_key
+    from publisher.secret import Secret
+    from publisher.signers import LocalSigner
 
-    path = author_path(app)
-    if app.wallet.author_key or app.settings.author_key or path.exists():
-        return load_did_key(path, passphrase(app, path))
-    return await open_signer(app)
+    if not app.warned_of_key:
+        app.warned_of_key = True
+        app.output.warn(
+            f"{PRIVATE_KEY} can be read by other programs of yours, and kept by logs; "
+            "use a key file: capdex account import"
+        )
+    return LocalSigner(parse_private_key(Secret(os.environ.get(PRIVATE_KEY, "")), PRIVATE_KEY))
 
 
-def fee_cap_wei(app: App) -> int:
-    """The most that one transaction may cost."""
-    return app.settings.fee_cap_wei
+async def _external(app: App) -> ExternalSigner:
+    from publisher.external import open_external
+
+    if app.external is None:
+        settings = app.settings
+        app.external = await open_external(
+            settings.signer,
+            settings.signer_address,
+            show=lambda words: app.output.say(f"    {'signer'.ljust(11)} {safe(words)}"),
+        )
+    return app.external

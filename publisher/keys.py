@@ -33,6 +33,7 @@ LIGHT_SCRYPT_N: Final = 16_384  # 16 MiB and a twentieth of a second: tests and 
 # A key file is input too: without bounds one could ask for all the memory of the machine.
 MAX_SCRYPT_MEMORY_BYTES: Final = 1 << 30
 MAX_PBKDF2_ROUNDS: Final = 10_000_000
+PRIVATE_KEY_BYTES: Final = 32
 MAX_KEY_FILE_BYTES: Final = 65_536  # a keystore is about 500 bytes
 
 # The accounts of the mnemonic "test test … junk", which every development chain hands out: their
@@ -68,7 +69,7 @@ def check_account(address: str, chain_id: int) -> None:
             f"{address} is a test account: everybody has its key",
             Code.KEY_EXPOSED,
             why=f"anyone could spend its money and publish in its name on chain {chain_id}",
-            fix="make an account of your own: capdex keygen",
+            fix="make an account of your own: capdex account new",
         )
 
 
@@ -82,6 +83,24 @@ def store_account(
 ) -> LocalAccount:
     """Write the keystore of an account that exists already; raises UsageError like create."""
     write_private_file(path, _to_json(_encrypt(account.key, passphrase, light=light)))
+    return account
+
+
+def parse_private_key(key: Secret, source: str) -> LocalAccount:
+    """The account of a private key in hex; raises UsageError, which never shows it."""
+    digits = key.reveal().strip().removeprefix("0x")
+    try:
+        raw = bytes.fromhex(digits)
+        if len(raw) != PRIVATE_KEY_BYTES:
+            raise ValueError
+        account: LocalAccount = Account.from_key(raw)
+    except Exception:  # noqa: BLE001 - the library's own message could show the key
+        raise UsageError(
+            f"{source} holds no private key",
+            Code.UNREADABLE,
+            why="that is 64 hexadecimal digits, with or without 0x",
+            fix="copy it again, whole",
+        ) from None
     return account
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
 from typing_extensions import override
+
+from capdex import signing
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +58,4 @@ class LocalSigner:
 
     async def sign_message(self, message: bytes) -> bytes:
         """Sign at once."""
-        return bytes(self._account.sign_message(encode_defunct(primitive=message)).signature)
+        return signing.sign_eip191(self._account, message)

@@ -14,7 +14,7 @@ from cli.consent import confirm
 from cli.house import command
 from cli.places import places
 from cli.text import columns, safe
-from cli.wallet import account_address, account_options, fee_cap_wei, open_signer
+from cli.wallet import account_address, fee_cap_wei, open_signer, spending_options
 
 if TYPE_CHECKING:
     from publisher.create2 import Creation
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     help="Where <chain-id>.json is kept.",
 )
 @click.option("--dry-run", is_flag=True, help="Check and show the transaction; send none.")
-@account_options
+@spending_options
 def deploy_command(
     app: App,
     address: bool,
@@ -136,12 +136,17 @@ async def _deploy(
     app: App, creation: Creation, folder: Path, start_block: int | None, dry_run: bool
 ) -> None:
     from publisher.chain import Chain
-    from publisher.deploy import deploy, find, price
+    from publisher.deploy import DEPLOYING_FEE_CAP_WEI, deploy, find, price
     from publisher.transaction import ether
 
     network = app.settings.need_network("rpc_url", "chain_id")
-    cap = 10 * fee_cap_wei(app)  # a contract costs some fifty publications
-    async with Chain.connect(network.rpc_url, network.chain, state_dir=places().state) as chain:
+    cap = fee_cap_wei(app, usual=DEPLOYING_FEE_CAP_WEI)
+    async with Chain.connect(
+        network.rpc_url,
+        network.chain,
+        state_dir=places().state,
+        confirmations=network.confirmations,
+    ) as chain:
         where = f"{safe(network.name)} ({network.chain})"
         app.output.say(f"  {creation.contract} at {creation.address} on {where}")
         found = await find(chain, creation, folder, start_block=start_block)

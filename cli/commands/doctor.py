@@ -98,12 +98,12 @@ async def _examine(app: App) -> list[Check]:
 
 def _secrets(app: App) -> dict[str, tuple[Path, bool]]:
     """The files with secrets, and whether each was set rather than being the usual one."""
-    settings, typed = app.settings, app.wallet
+    settings = app.settings
     found = {
-        "keystore": (keystore_path(app), bool(typed.keystore or settings.keystore)),
-        "author-key": (author_path(app), bool(typed.author_key or settings.author_key)),
+        "keystore": (keystore_path(app), bool(settings.keystore)),
+        "author-key": (author_path(app), bool(settings.author_key)),
     }
-    phrase = typed.passphrase_file or settings.passphrase_file
+    phrase = settings.passphrase_file
     return found | ({"passphrase-file": (phrase, True)} if phrase else {})
 
 

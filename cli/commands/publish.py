@@ -20,7 +20,7 @@ from cli.packing import Packed, Packing
 from cli.progress import Progress, open_registry, show_cost, until_served
 from cli.text import safe, short
 from cli.told import remember_told, tell_public
-from cli.wallet import AUTHOR_KEY, account_address, account_options, fee_cap_wei, open_signer
+from cli.wallet import AUTHOR_KEY, account_address, fee_cap_wei, open_signer, spending_options
 
 if TYPE_CHECKING:
     from publisher.candidate import Candidate
@@ -51,7 +51,7 @@ ALLOW = ("smaller-step", "widened-permission")  # the values of capdex.diff.Allo
 )
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @AUTHOR_KEY
-@account_options
+@spending_options
 def publish_command(
     app: App, files: tuple[str, ...], dry_run: bool, allow: tuple[str, ...], ipfs: str | None
 ) -> int:
