@@ -17,11 +17,12 @@ from web3.exceptions import BlockNotFound
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.keccak import keccak
 from publisher import create2
-from publisher.chain import RECEIPT_WAIT_S, Chain
+from publisher.chain import Chain
 from publisher.create2 import Creation
 from publisher.files import write_atomically
 from publisher.signers import Signer
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Transaction
+from publisher.waiting import RECEIPT_WAIT_S
 
 DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty publications
 
