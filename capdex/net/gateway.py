@@ -31,6 +31,14 @@ LIMITS: Final = Limits()
 _CHUNK_BYTES: Final = 64 * 1024
 
 
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+
+
 class Http(ABC):
     """Blocks by one HTTP request each, bounded in size, time and rate; the hash decides.
 
@@ -39,10 +47,9 @@ class Http(ABC):
     """
 
     def __init__(self, base_url: str, *, label: str, limits: Limits = LIMITS) -> None:
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        if not _is_http(base_url):
             raise UsageError(
-                f"{base_url!r} is not an http address",
+                "an IPFS address is no http address without a user in it",  # may be a credential
                 Code.CONFIG,
                 fix="write it like http://127.0.0.1:8080",
             )

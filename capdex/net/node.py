@@ -5,7 +5,6 @@ What a node says is a claim: whoever installs a package checks it against the ch
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -100,6 +99,7 @@ async def indexed_block(node_url: str) -> int | None:
 async def _get(node_url: str, path: str) -> tuple[int, Json]:
     """The status and the JSON object of a page; raises Unavailable NODE_UNAVAILABLE."""
     import aiohttp
+    import orjson
 
     timeout = aiohttp.ClientTimeout(total=READ_S, sock_connect=5)
     try:
@@ -116,8 +116,9 @@ async def _get(node_url: str, path: str) -> tuple[int, Json]:
     if len(body) > MAX_PAGE_BYTES:
         raise _down(node_url, "its answer is over the limit")
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
+        # Not json's: eth_account lets Python recurse so deep that a hostile text kills it.
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
         raise _down(node_url, f"it answered {status}, and not with JSON") from None
     if not isinstance(answer, dict):
         raise _down(node_url, f"it answered {status}, and not as a capdex node")

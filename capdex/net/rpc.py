@@ -331,7 +331,10 @@ def _error(
 
 def redact(url: str) -> str:
     """An endpoint as it may be shown: vendors' URLs carry keys in user, path and query."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is no URL"
     host = parts.netloc.rpartition("@")[2]
     secret = parts.path.strip("/") or parts.query
     return f"{parts.scheme}://{host}" + ("/…" if secret else "")
