@@ -27,7 +27,7 @@ def live_up(cwd: Path) -> tuple[Path, dict[str, Any]] | None:
             os.kill(int(stack["pid"]), 0)
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
         ours = owner == os.geteuid() and int(stack["pid"]) > 0
         return (path, stack) if ours and _local(stack) else None

@@ -6,7 +6,6 @@ Clients of the rooms retry, and fail over; a doctor wants the first answer as it
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ from threading import Thread
 from typing import Any, Final, Self
 
 import aiohttp
+import orjson
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from capdex.keccak import keccak
@@ -38,8 +38,9 @@ class Reply:
     def json(self) -> Any:
         """Its body; raises Trouble when that is not JSON."""
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
+            # Not json's: eth_account lets Python recurse so deep that a hostile text kills it.
+            return orjson.loads(self.body)
+        except orjson.JSONDecodeError:
             raise Trouble(f"it answered {self.status}, and not with JSON") from None
 
 

@@ -288,6 +288,7 @@ def test_a_stack_whose_process_ended_is_not_used(folder: Path) -> None:
         {"pid": -1},
         {"pid": "many"},
         {"pid": None},
+        {"pid": 10**30},
         {"rpc_url": "https://rpc.example"},
         {"mcp_url": "http://127.0.0.1.example/mcp"},
     ],
@@ -297,7 +298,7 @@ def test_a_planted_stack_is_not_believed(folder: Path, changed: dict[str, Any]) 
     assert load().network is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"pid": {}}'])
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"pid": {}}', "[" * 9999])
 def test_a_broken_stack_file_is_no_stack(folder: Path, text: str) -> None:
     up_json(folder).write_text(text, encoding="utf-8")
     assert load().network is None
