@@ -63,11 +63,16 @@ def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
     return read_passphrase(file=file, prompt=prompt)
 
 
-def _ask(of: Path, *, new: bool) -> str:
-    text = f"{'New passphrase' if new else 'Passphrase'} of {safe(of)}"
+def ask_secret(question: str, *, twice: bool = False) -> str:
+    """What a person types without its being shown."""
     with _ctrl_c_ends():
-        answer: str = click.prompt(text, hide_input=True, confirmation_prompt=new, err=True)
+        answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
     return answer
+
+
+def _ask(of: Path, *, new: bool) -> str:
+    question = f"{'New passphrase' if new else 'Passphrase'} of {safe(of)}"
+    return ask_secret(question, twice=new)
 
 
 @contextmanager

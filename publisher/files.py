@@ -40,11 +40,7 @@ def write_private_file(path: Path, data: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise UsageError(
-            f"{path} exists already",
-            why="a key that is overwritten is lost",
-            fix="name another file, or move this one away first",
-        ) from None
+        raise taken(path) from None
     except OSError as error:
         raise UsageError(
             f"{path} cannot be created", Code.UNREADABLE, why=error.strerror or ""
@@ -92,6 +88,15 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise UsageError(
             f"{path} cannot be written", Code.UNREADABLE, why=error.strerror or ""
         ) from None
+
+
+def taken(path: Path) -> UsageError:
+    """The error for a key file that would be overwritten."""
+    return UsageError(
+        f"{path} exists already",
+        why="a key that is overwritten is lost",
+        fix="name another file (--out), or move this one away first",
+    )
 
 
 def unreadable(source: str, why: str) -> UsageError:

@@ -22,7 +22,7 @@ from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
 from capdex import did
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.events import checksum_address
-from publisher.files import read_private_file, write_private_file
+from publisher.files import read_private_file, taken, write_private_file
 from publisher.secret import Secret
 
 DID_KEY_KIND: Final = "capdex-did-key/1"
@@ -62,15 +62,26 @@ class DidKey:
     private: Ed25519PrivateKey = field(repr=False)
 
 
+def is_public(address: str) -> bool:
+    """Whether everybody has the key of this account."""
+    return address in PUBLIC_ACCOUNTS
+
+
 def check_account(address: str, chain_id: int) -> None:
     """Refuse (KEY_EXPOSED) an account whose key is public, except on the development chain."""
-    if address in PUBLIC_ACCOUNTS and chain_id != DEV_CHAIN_ID:
+    if is_public(address) and chain_id != DEV_CHAIN_ID:
         raise Refused(
             f"{address} is a test account: everybody has its key",
             Code.KEY_EXPOSED,
             why=f"anyone could spend its money and publish in its name on chain {chain_id}",
             fix="make an account of your own: capdex account new",
         )
+
+
+def check_free(path: Path) -> None:
+    """Raise UsageError if a file stands where a key file is to go."""
+    if path.exists():
+        raise taken(path)
 
 
 def create_account(path: Path, passphrase: Secret, *, light: bool = False) -> LocalAccount:

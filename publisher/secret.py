@@ -52,8 +52,7 @@ def read_passphrase(
     a file that others can read, and Refused NO_CONSENT when there is no way to get one.
     """
     if fd is not None:
-        source = f"file descriptor {fd}"
-        return _passphrase(read_descriptor(fd, source, MAX_PASSPHRASE_BYTES), source)
+        return read_secret(fd)
     if file is not None:
         return _passphrase(read_private_file(file, MAX_PASSPHRASE_BYTES), str(file))
     if prompt is not None:
@@ -64,9 +63,15 @@ def read_passphrase(
     )
 
 
+def read_secret(fd: int) -> Secret:
+    """A secret of one line from an open descriptor; raises UsageError UNREADABLE."""
+    source = f"file descriptor {fd}"
+    return _passphrase(read_descriptor(fd, source, MAX_PASSPHRASE_BYTES), source)
+
+
 def _passphrase(raw: bytes, source: str) -> Secret:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise unreadable(source, "a passphrase is UTF-8 text") from None
+        raise unreadable(source, "a secret is UTF-8 text") from None
     return Secret(text.removesuffix("\n").removesuffix("\r"))

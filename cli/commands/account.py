@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.app import App
-from cli.consent import passphrase
+from cli.consent import ask_secret, passphrase
 from cli.house import Entry, Group, command
 from cli.places import places
 from cli.text import safe
-from cli.wallet import KEYSTORE, account_address, keystore_path, passphrase_options
+from cli.wallet import (
+    Kind,
+    account_address,
+    account_options,
+    keystore_path,
+    kind,
+    passphrase_options,
+)
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+
+    from publisher.secret import Secret
+
+OUT: Final = click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where the key file goes."
+)
+LIGHT: Final = click.option(
+    "--light", is_flag=True, help="Encrypt quickly and weakly: throw-away chains only."
+)
 
 
 @command(
     "new",
     examples=["capdex account new", "capdex account new --out keys/account.json"],
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where the key file goes."
-)
-@click.option("--light", is_flag=True, help="Encrypt quickly and weakly: throw-away chains only.")
+@OUT
+@LIGHT
 @passphrase_options
 def new_command(app: App, out: Path | None, light: bool) -> None:
     """Make an account and its encrypted key file (a web3 keystore)."""
@@ -33,18 +52,59 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
     _show(app, str(account.address), path)
 
 
+@command(
+    "import",
+    examples=[
+        "capdex account import",
+        "capdex account import --from ~/.ethereum/keystore/UTC--2026-01-01",
+        "pass show wallet | capdex account import --passphrase-file pass.txt",
+    ],
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A web3 keystore (version 3) to copy, opened with the same passphrase options.",
+)
+@click.option(
+    "--key-fd",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Read the private key from descriptor N.  [default: stdin, or asked]",
+)
+@OUT
+@LIGHT
+@passphrase_options
+def import_command(
+    app: App, source: Path | None, key_fd: int | None, out: Path | None, light: bool
+) -> None:
+    """Keep a private key you have in an encrypted key file.
+
+    The key is 64 hexadecimal digits, from stdin, a descriptor or another keystore; never from the
+    command line, which other programs can read.
+    """
+    from publisher.keys import check_free, is_public, store_account
+
+    path = out or places().keys / "account.json"
+    check_free(path)  # before anybody types a secret
+    account = _read_account(app, source, key_fd)
+    if is_public(account.address):
+        app.output.warn(f"everybody has the key of {account.address}: for local chains only")
+    store_account(path, account, passphrase(app, path, new=True), light=light)
+    _show(app, str(account.address), path)
+
+
 @command("show", examples=["capdex account show", "capdex account show --plain"])
-@KEYSTORE
+@account_options
 def show_command(app: App) -> None:
     """Show the account's address. Needs no passphrase."""
-    from publisher.keys import read_address
-
-    path = keystore_path(app)
-    _show(app, read_address(path), path)
+    address = app.run(account_address(app))
+    _show(app, address, keystore_path(app) if kind(app) is Kind.KEYSTORE else None)
 
 
 @command("balance", examples=["capdex account balance", "capdex account balance --network sepolia"])
-@KEYSTORE
+@account_options
 def balance_command(app: App) -> None:
     """Show what the account can spend on the network."""
     from publisher.chain import Chain
@@ -66,11 +126,30 @@ def balance_command(app: App) -> None:
     )
 
 
-def _show(app: App, address: str, path: Path) -> None:
+def _read_account(app: App, source: Path | None, key_fd: int | None) -> LocalAccount:
+    from publisher.keys import load_account, parse_private_key
+
+    if source is not None:
+        return load_account(source, passphrase(app, source))
+    return parse_private_key(*_read_key(app, key_fd))
+
+
+def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
+    """The private key, and where it came from."""
+    from publisher.secret import Secret, read_secret
+
+    if key_fd is None and app.may_ask:
+        return Secret(ask_secret("Private key (64 hexadecimal digits)")), "what was typed"
+    number = sys.stdin.fileno() if key_fd is None else key_fd
+    return read_secret(number), "stdin" if key_fd is None else f"file descriptor {key_fd}"
+
+
+def _show(app: App, address: str, path: Path | None) -> None:
+    place = f"in {safe(path)}" if path else f"by the {kind(app)}"
     app.output.result(
         "account",
-        {"address": address, "file": str(path)},
-        human=lambda: [address, f"  in {safe(path)}"],
+        {"address": address, "file": None if path is None else str(path)},
+        human=lambda: [address, f"  {place}"],
         plain=[address],
     )
 
@@ -81,6 +160,7 @@ account_command = Group(
         name: Entry("Commands", __name__, purpose)
         for name, purpose in {
             "new": "Make an account and its encrypted key file",
+            "import": "Keep a private key you have in an encrypted key file",
             "show": "Show the account's address",
             "balance": "Show what the account can spend",
         }.items()
