@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from capdex.errors import Code, UsageError
+from indexer import journal
 from indexer.database import open_writer, transaction
 from indexer.migrations import migrate
 from indexer.models import IndexTable
+from indexer.search import Index
 from indexer.store import Store
 
 
@@ -48,6 +51,97 @@ def test_a_database_of_a_newer_capdex_is_refused(making: Any, database_url: str)
     with pytest.raises(UsageError) as refusal:
         Store.open(database_url, making.DEPLOYMENT)
     assert refusal.value.code is Code.FOREIGN_DATABASE
+
+
+def as_left_by_decoder_1(url: str, *damage: str) -> None:
+    """Turn a database of today into the one that revision 0001 and decoder 1 would have left."""
+    engine, lock = open_writer(url)
+    with transaction(engine) as connection:
+        for statement in (
+            "DROP TABLE deprecation",
+            *damage,
+            "UPDATE alembic_version SET version_num = '0001'",
+            "UPDATE deployment SET decoder_version = 1",
+        ):
+            connection.execute(text(statement))
+    engine.dispose()
+    if lock is not None:
+        lock.release()
+
+
+def told(url: str) -> Any:
+    """What an index says of the names below, and of events that it could not decode."""
+    index = Index(url)
+    try:
+        found = [index.releases(name) for name in ("note", "memo", "diary")]
+        state = index.state()
+        listed = [hit.found.cap_uri for hit in index.search("").hits]
+        return found, listed, state.undecodable, state.rejections, state.log_head
+    finally:
+        index.close()
+
+
+def test_what_an_older_capdex_could_not_decode_counts_after_an_upgrade(
+    making: Any, chain: Any, database_url: str, tmp_path: Path
+) -> None:
+    def unreadable(name: str) -> Any:  # its reason is not UTF-8, which decoder 1 refused
+        types = ("uint64", "string", "string", "bytes")
+        return (*making.yanked(name)[:3], (types, (name, "1.0.0", b"\xff leaks")))
+
+    chain.mine(*(chain.release(name) for name in ("note", "memo", "diary")))
+    chain.mine(unreadable("memo"), unreadable("diary"), making.unyanked("diary"))  # 4, 5, 6
+    chain.mine(making.deprecated(), making.name_deprecated("memo", replaced_by="note"))  # 7, 8
+    chain.mine(making.of_name("Claimed", "later"), making.deprecated("N\0"))  # 9, 10
+    chain.mine((*making.yanked()[:3], (11).to_bytes(32, "big")))  # 11: cut off
+    fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
+    for url in (fresh, database_url):
+        store = Store.open(url, making.DEPLOYMENT)
+        making.follow(store, chain)
+        store.close()
+    as_left_by_decoder_1(
+        database_url,
+        "DELETE FROM yank WHERE sequence IN (4, 5)",
+        "UPDATE event SET error = 'no topic' WHERE sequence IN (4, 5, 7, 8, 9, 10, 11)",
+        "UPDATE release SET yanked = false, yank_reason = '' WHERE name = 'memo'",
+    )
+    Store.open(database_url, making.DEPLOYMENT).close()
+    assert told(database_url) == told(fresh)
+    memo, diary = (told(database_url)[0][i][0] for i in (1, 2))
+    assert (memo.yanked, memo.replaced_by, diary.yanked) == (True, "note", False)
+    assert told(database_url)[2] == 2
+    store = Store.open(database_url, making.DEPLOYMENT)  # and once only
+    store.rollback(chain.fork(len(chain.blocks) - 2))
+    store.close()
+    assert told(database_url)[0][1][0].warnings == []
+
+
+def test_more_than_one_piece_of_events_is_decoded_again(
+    making: Any, chain: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "CHUNK", 2)
+    chain.mine(chain.release("note"), *[making.of_name("Claimed", f"n{i}") for i in range(6)])
+    chain.mine(making.deprecated())
+    store = Store.open(database_url, making.DEPLOYMENT)
+    making.follow(store, chain)
+    store.close()
+    as_left_by_decoder_1(database_url, "UPDATE event SET error = 'no topic' WHERE sequence > 1")
+    Store.open(database_url, making.DEPLOYMENT).close()
+    assert told(database_url)[2] == 0
+    assert told(database_url)[0][0][0].deprecated
+
+
+def test_a_database_decoded_by_newer_rules_is_refused(making: Any, database_url: str) -> None:
+    Store.open(database_url, making.DEPLOYMENT).close()
+    engine, lock = open_writer(database_url)
+    with transaction(engine) as connection:
+        connection.execute(text("UPDATE deployment SET decoder_version = 9999"))
+    engine.dispose()
+    if lock is not None:
+        lock.release()
+    with pytest.raises(UsageError) as refusal:
+        Store.open(database_url, making.DEPLOYMENT)
+    assert refusal.value.code is Code.FOREIGN_DATABASE
+    assert "another version of capdex" in refusal.value.message
 
 
 def test_a_database_of_another_program_is_left_alone(making: Any, database_url: str) -> None:
