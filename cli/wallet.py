@@ -68,7 +68,7 @@ def _option(name: str, metavar: str, purpose: str, **attributes: Any) -> Callabl
 
 PASSPHRASE_FD: Final = click.option(
     "--passphrase-fd",
-    type=click.IntRange(min=0),
+    type=int,
     metavar="N",
     help="Read the passphrase from descriptor N.",
     expose_value=False,

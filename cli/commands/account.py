@@ -57,7 +57,7 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
     examples=[
         "capdex account import",
         "capdex account import --from ~/.ethereum/keystore/UTC--2026-01-01",
-        "pass show wallet | capdex account import --passphrase-file pass.txt",
+        "capdex account import --passphrase-file pass.txt < key.txt",
     ],
 )
 @click.option(
@@ -69,7 +69,7 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
 )
 @click.option(
     "--key-fd",
-    type=click.IntRange(min=0),
+    type=int,
     metavar="N",
     help="Read the private key from descriptor N.  [default: stdin, or asked]",
 )
