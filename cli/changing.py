@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from capdex.uri import CapabilityURI
+from capdex.uri import CapabilityURI, check_name
 from cli.app import App
 from cli.consent import confirm
 from cli.progress import Progress, open_registry, show_cost
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _checked(ctx: click.Context, _: click.Parameter, name: str) -> str:
+    return name if ctx.resilient_parsing else check_name(name)
+
+
 RELEASE = click.argument("release", metavar="NAME@VERSION")
-NAME = click.argument("name", metavar="NAME")
+NAME = click.argument("name", metavar="NAME", callback=_checked)
 
 
 def sending_options(function: F) -> F:

@@ -56,7 +56,7 @@ class Change:
         """Where its transaction is remembered; each account has its own."""
         action = self.verb.replace(" ", "-")
         subject = self.subject.rpartition(":")[2].replace("@", "-")
-        return Journal(self.contract, action, subject, sender.lower())
+        return Journal(self.contract, action, subject, sender[2:10].lower())
 
 
 def name_change(
@@ -108,7 +108,7 @@ async def plan_change(
     address = parse_address(sender)
     if await change.stands(address):
         return ChangePlan(change, address, already=True)
-    sent = await change.journal(address).recall(change.target)
+    sent = await change.journal(address).recall(_mark(change, address), fee_cap_wei=fee_cap_wei)
     if sent is not None:
         return ChangePlan(change, address, resumes=sent)
     priced = await change.contract.price(
@@ -161,7 +161,7 @@ async def _bring_about(
     sent = plan.resumes
 
     def remember(signed: Sent) -> None:
-        journal.remember(signed, change.target)
+        journal.remember(signed, _mark(change, plan.sender))
 
     # A person may have thought for an hour since the plan was made: look once more.
     if plan.already or (sent is None and await change.stands(plan.sender)):
@@ -188,6 +188,11 @@ async def _bring_about(
     journal.forget()
     on_step(receipt)
     return receipt
+
+
+def _mark(change: Change, sender: str) -> str:
+    """What tells a transaction in the journal from those of other accounts and other targets."""
+    return f"{sender} {change.target}"
 
 
 async def _stands_now(change: Change, sender: str, reverted: CapdexError) -> bool:

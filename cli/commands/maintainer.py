@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from capdex.uri import check_name
 from cli.app import App
 from cli.changing import NAME, change, sending_options
 from cli.house import Entry, Group, command
@@ -24,10 +23,10 @@ def add_command(app: App, name: str, account: str, dry_run: bool) -> None:
     It may yank and deprecate them, too. It cannot give the name away or add maintainers.
     """
     from publisher.ownership import add_maintainer
+    from publisher.standing import somebody
 
-    change(
-        app, lambda registry: add_maintainer(registry, check_name(name), account), dry_run=dry_run
-    )
+    who = somebody(account)
+    change(app, lambda registry: add_maintainer(registry, name, who), dry_run=dry_run)
 
 
 @command(
@@ -43,12 +42,10 @@ def remove_command(app: App, name: str, account: str, dry_run: bool) -> None:
     The owner may remove anyone, and a maintainer itself. What it published stays.
     """
     from publisher.ownership import remove_maintainer
+    from publisher.standing import somebody
 
-    change(
-        app,
-        lambda registry: remove_maintainer(registry, check_name(name), account),
-        dry_run=dry_run,
-    )
+    who = somebody(account)
+    change(app, lambda registry: remove_maintainer(registry, name, who), dry_run=dry_run)
 
 
 @command(
@@ -59,7 +56,7 @@ def list_command(app: App, name: str) -> None:
     """List the maintainers of a name."""
     from cli.standing import standing_of
 
-    standing = app.run(standing_of(app, check_name(name)))
+    standing = app.run(standing_of(app, name))
     found = standing["maintainers"]
     app.output.results(
         "maintainer",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from capdex.uri import check_name
 from cli.app import App
 from cli.changing import NAME, change, sending_options
 from cli.house import command
@@ -18,4 +17,4 @@ def renounce_command(app: App, name: str, dry_run: bool) -> None:
     """
     from publisher.ownership import renounce
 
-    change(app, lambda registry: renounce(registry, check_name(name)), dry_run=dry_run)
+    change(app, lambda registry: renounce(registry, name), dry_run=dry_run)

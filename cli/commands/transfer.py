@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from capdex.uri import check_name
 from cli.app import App
 from cli.changing import NAME, change, sending_options
 from cli.house import Entry, Group, command
@@ -22,12 +21,10 @@ def offer_command(app: App, name: str, recipient: str, dry_run: bool) -> None:
     Nothing changes until that account accepts. An offer made before is replaced.
     """
     from publisher.ownership import offer_transfer
+    from publisher.standing import somebody
 
-    change(
-        app,
-        lambda registry: offer_transfer(registry, check_name(name), recipient),
-        dry_run=dry_run,
-    )
+    to = somebody(recipient)
+    change(app, lambda registry: offer_transfer(registry, name, to), dry_run=dry_run)
 
 
 @command("accept", examples=["capdex transfer accept weather"])
@@ -40,7 +37,7 @@ def accept_command(app: App, name: str, dry_run: bool) -> None:
     """
     from publisher.ownership import accept_transfer
 
-    change(app, lambda registry: accept_transfer(registry, check_name(name)), dry_run=dry_run)
+    change(app, lambda registry: accept_transfer(registry, name), dry_run=dry_run)
 
 
 @command("cancel", examples=["capdex transfer cancel weather"])
@@ -50,7 +47,7 @@ def cancel_command(app: App, name: str, dry_run: bool) -> None:
     """Take an offer back before it is accepted."""
     from publisher.ownership import cancel_transfer
 
-    change(app, lambda registry: cancel_transfer(registry, check_name(name)), dry_run=dry_run)
+    change(app, lambda registry: cancel_transfer(registry, name), dry_run=dry_run)
 
 
 transfer_command = Group(

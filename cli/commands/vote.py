@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capdex.uri import check_name
 from cli.app import App
 from cli.changing import NAME, change, sending_options
 from cli.house import command
@@ -31,6 +30,6 @@ def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
 
     def make(registry: Registry) -> Change:
         votes = Votes(registry.chain, address, start_block=registry.start_block)
-        return vote(votes, registry, check_name(name), choice)
+        return vote(votes, registry, name, choice)
 
     change(app, make, dry_run=dry_run, on_node=False)

@@ -86,6 +86,7 @@ class SimulatedNode:
     pages: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     blocks: dict[str, bytes] = field(default_factory=dict)  # by CID: a gateway, too
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    block: int | None = None  # the newest block it has indexed
 
     @property
     def url(self) -> str:
@@ -131,6 +132,9 @@ def node_server() -> Iterator[SimulatedNode]:
         headers = {"Content-Type": "application/vnd.ipld.raw"}
         return Response(body or b"", 404 if body is None else 200, headers)
 
+    async def status(_: Request) -> Response:
+        return Response(json.dumps({"chain": {"block_number": state.block}}))
+
     manager = StreamableHTTPSessionManager(
         Server("simulated", on_list_tools=list_tools, on_call_tool=call_tool),
         json_response=True,
@@ -140,6 +144,7 @@ def node_server() -> Iterator[SimulatedNode]:
         routes=[
             Route("/c/{name}.json", page),
             Route("/ipfs/{cid}", block),
+            Route("/status", status),
             Route("/mcp", manager.asgi_app),
         ],
         lifespan=lambda _: manager.run(),
@@ -162,6 +167,7 @@ def node(node_server: SimulatedNode, monkeypatch: pytest.MonkeyPatch) -> Simulat
     node_server.pages.clear()
     node_server.calls.clear()
     node_server.blocks.clear()
+    node_server.block = None
     monkeypatch.setenv("CAPDEX_MCP_URL", f"{node_server.url}/mcp")
     monkeypatch.setenv("CAPDEX_NODE_URL", node_server.url)
     monkeypatch.setenv("CAPDEX_GATEWAY_URL", node_server.url)
