@@ -187,10 +187,10 @@ def node_without_end(case: Case) -> Patch:
 @kind
 def node_nested(case: Case) -> Patch:
     """As many lists within lists as a node may have bytes."""
-    item: Any = []
-    while len(rlp.encode([item])) < 1000:
-        item = [item]
-    return [replace(case.node(), "0x" + rlp.encode(item).hex())]
+    node = b"\xc0"
+    while len(node) < 1000:
+        node = rlp.codec.length_prefix(len(node), 0xC0) + node
+    return [replace(case.node(), "0x" + node.hex())]
 
 
 @kind

@@ -315,3 +315,9 @@ def begin(anvil: Any, rpc: Callable[..., Any]) -> Callable[..., Author]:
 def chains() -> Any:
     """`chains.Registry.deploy(url)`: a registry to be filled fast (tests/e2e/chain.py)."""
     return load("e2e/chain")
+
+
+@pytest.fixture(scope="session")
+def tampering() -> Any:
+    """Every way to tamper with a proof document (tests/capdex/tampering.py)."""
+    return load("capdex/tampering")
