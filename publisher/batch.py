@@ -16,9 +16,11 @@ BLOCK_SHARE: Final = 4  # of a block's gas at most a quarter: builders leave out
 
 # What a publication takes at most, where it cannot be estimated: a claim is refused until its
 # commitment is old enough. Measured: 142 000 for a first release with short texts, 291 000 with the
-# longest name and version; a text over 31 bytes takes a word of storage for each 32 bytes.
+# longest name and version; a long text takes a word of storage for each 32 bytes besides.
 CLAIM_GAS: Final = 155_000
+MAX_SHORT_NAME: Final = 31
 NAME_WORD_GAS: Final = 36_000
+MAX_SHORT_SEMVER: Final = 30
 SEMVER_WORD_GAS: Final = 45_000
 
 Secrets = Mapping[str, bytes]  # by name, of those that are claimed by a commitment
@@ -47,7 +49,9 @@ def gas_bound(candidates: Sequence[Candidate]) -> int:
 
 def claim_gas(name: str, semver: str = "") -> int:
     """What a claim takes at most, in gas; with a version, and the release that comes with it."""
-    return CLAIM_GAS + _words(name) * NAME_WORD_GAS + _words(semver) * SEMVER_WORD_GAS
+    name_words = _words(name) if len(name) > MAX_SHORT_NAME else 0
+    semver_words = _words(semver) if len(semver) > MAX_SHORT_SEMVER else 0
+    return CLAIM_GAS + name_words * NAME_WORD_GAS + semver_words * SEMVER_WORD_GAS
 
 
 def call(candidates: Sequence[Candidate], secrets: Secrets) -> tuple[str, tuple[Any, ...]]:
@@ -70,5 +74,4 @@ def call(candidates: Sequence[Candidate], secrets: Secrets) -> tuple[str, tuple[
 
 
 def _words(text: str) -> int:
-    """How many words of storage a text takes beside its first."""
-    return -(-len(text) // 32) if len(text) > 31 else 0
+    return -(-len(text) // 32)
