@@ -1,11 +1,18 @@
-"""Storage proofs of a real registry on a real chain: what holds, and what was touched."""
+"""Storage proofs of a real registry on a real chain: what holds, and what was touched.
+
+The vectors are recorded anew by: CAPDEX_GOLDEN=write pytest tests/e2e/test_proofs.py -k recorded,
+and then: CAPDEX_GOLDEN=write pytest tests/capdex/test_proof_vectors.py
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +26,8 @@ from capdex.resolution import check_refusal, check_resolution
 from capdex.uri import CapabilityURI
 from capdex.version import Version, latest
 
+RECORDED = Path(__file__).parents[1] / "vectors" / "proofs" / "documents.json"
+WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
 LETTERS = "abcdefghjkmnpqrstuvwxyz"  # no two of them look alike
 VERSIONS = (
     *(f"{major}.{minor}.0" for major in range(3) for minor in range(4)),
@@ -251,3 +260,61 @@ async def test_a_list_that_withholds_a_release_is_refused(
         check_resolution(current, anchor, uri(name), books.answer(name) or {})
         refused += 1
     assert refused == 50
+
+
+async def test_the_recorded_documents_are_those_of_a_chain(
+    books: Books, prover: Prover, rpc: Rpc
+) -> None:
+    """Records tests/vectors/proofs/documents.json, or sees that this contract still gives it."""
+    other = Books(books.chains.Registry.deploy(books.registry.url), books.chains)
+    other.publish([("weather", "1.0.0")])
+    long = "2.0.0-" + "x" * 27
+    books.publish([("weather", x) for x in ("1.0.0", "1.1.0", long, "1.2.0")])
+    books.registry.send([books.flag("weather", 1, "deprecate"), books.flag("weather", 3, "yank")])
+    books.publish([("note", f"1.{i}.0") for i in range(40)])
+    older, _ = books.head()
+    old_answer = books.answer("weather")
+    books.publish([("weather", "1.3.0")])
+    head, block_hash = books.head()
+    asked = {
+        "list": (prover, uri("weather"), head),
+        "exact": (prover, uri("weather", "1.1.0"), head),
+        "yanked": (prover, uri("weather", "1.2.0"), head),
+        "long": (prover, uri("weather", long), head),
+        "absent": (prover, uri("weather", "7.0.0"), head),
+        "free": (prover, uri("nobody"), head),
+        "older": (prover, uri("weather"), older),
+        "elsewhere": (prover_of(rpc, other.registry), uri("weather"), head),
+    }
+    found: dict[str, Any] = {}
+    for name, (by, wanted, block) in asked.items():
+        version = None if wanted.selector is None else wanted.version
+        found[name] = {
+            "uri": str(wanted),
+            "answer": old_answer
+            if name == "older"
+            else books.answer(wanted.name, version and str(version)),
+            "document": await by.prove(wanted.name, version, block),
+        }
+    made = {
+        "chain_id": 31337,
+        "contract": books.registry.address,
+        "block_hash": "0x" + block_hash.hex(),
+        "documents": found,
+    }
+    if WRITE:
+        RECORDED.parent.mkdir(exist_ok=True)
+        RECORDED.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    recorded = json.loads(RECORDED.read_text("utf-8"))
+    assert _timeless(recorded) == _timeless(made)
+
+
+def _timeless(recorded: Any) -> Any:
+    """What is the same on every run: not the times of blocks, and so not their hashes."""
+    return {
+        name: [
+            *(case["uri"], case["answer"], case["document"]["contract"]),
+            [(slot["key"], slot["value"], slot["proof"]) for slot in case["document"]["slots"]],
+        ]
+        for name, case in recorded["documents"].items()
+    }
