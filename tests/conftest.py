@@ -134,13 +134,19 @@ class Anvil:
 
 
 @pytest.fixture
-def anvil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anvil]:
-    """The real binary, not npm's launcher, so that `pid` is the chain's."""
+def anvil(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Anvil]:
+    """The real binary, not npm's launcher, so that `pid` is the chain's.
+
+    Options by `@pytest.mark.parametrize("anvil", [("--chain-id", "7")], indirect=True)`.
+    """
     binary = next(iter(sorted(REPOSITORY.glob("node_modules/@foundry-rs/anvil-*/bin/anvil"))), None)
     found = str(binary) if binary else shutil.which("anvil")
     if found is None:
         missing("Anvil", "make dev")
     command = [found, "--host", "127.0.0.1", "--port", "0", "--no-cors"]
+    command += getattr(request, "param", ())
     with running(command, tmp_path_factory.mktemp("anvil")) as part:
         log = part.wait_for("Listening on 127.0.0.1:")
         address = log.split("Listening on ")[1].split()[0]

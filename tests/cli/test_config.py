@@ -205,6 +205,16 @@ def test_the_addresses_built_in_are_those_that_deploying_gives() -> None:
     assert create2.votes(registry).address == VOTES
 
 
+def test_the_documentation_has_every_public_chain_and_both_addresses() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text("utf-8")
+    for name, x in TEMPLATES.items():
+        row = f"| `{name}` | {x.chain_id} | {x.currency} | {x.explorer_url} | {x.confirmations} |"
+        assert row in text
+    assert text.count("| `") == len(TEMPLATES)
+    assert f"    {REGISTRY}\n" in text
+    assert f"    {VOTES}\n" in text
+
+
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_a_public_chains_name_never_means_another_chain(project: Path, name: str) -> None:
     (project / "capdex.toml").write_text(f"[networks.{name}]\nchain-id = 31337\n", "utf-8")
