@@ -210,7 +210,7 @@ def test_the_documentation_has_every_public_chain_and_both_addresses() -> None:
     for name, x in TEMPLATES.items():
         row = f"| `{name}` | {x.chain_id} | {x.currency} | {x.explorer_url} | {x.confirmations} |"
         assert row in text
-    assert text.count("| `") == len(TEMPLATES)
+    assert text.count("\n| `") == len(TEMPLATES)
     assert f"    {REGISTRY}\n" in text
     assert f"    {VOTES}\n" in text
 

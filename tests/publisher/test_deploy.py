@@ -251,6 +251,7 @@ async def test_a_chain_without_the_factory_is_told_how_to_get_it(
     # what the message says to do
     local_chain.call("anvil_setBalance", create2.FACTORY_MAKER, hex(10**16))
     local_chain.call("eth_sendRawTransaction", create2.FACTORY_TRANSACTION)
+    local_chain.call("evm_mine")
     assert await chain.code(create2.FACTORY) == create2.FACTORY_CODE
     # the one fee that Anvil has seen so far was a high one
     made, _ = await deploy(chain, signer, tmp_path, fee_cap_wei=10**18)
