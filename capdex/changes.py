@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from capdex.compatibility import Gap, compare_schemas
+from capdex.compatibility import compare_schemas
 from capdex.contacts import contacts
 from capdex.facts import Document, same
 from capdex.findings import show, show_path
+from capdex.gap import Gap
+from capdex.inclusion import Effort, Reading
 from capdex.manifest import SECTIONS, Manifest
 from capdex.step import Rule, Step
 from capdex.tools import Tool
@@ -71,8 +73,9 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     """Every change, in the order of the rules' sections."""
     yield from _permissions(old, new)
     yield from _hosts(old, new)
-    yield from _schema(old, new)
-    yield from _tools(old, new)
+    effort = Effort()
+    yield from _schema(old, new, effort)
+    yield from _tools(old, new, effort)
     yield from _bindings(old, new)
     yield from _memory_scope(old, new)
     yield from _requirements(old, new)
@@ -113,12 +116,12 @@ def _whom(contact: str) -> str:
 # schemas ----------------------------------------------------------------------------------------
 
 
-def _schema(old: Manifest, new: Manifest) -> Iterator[Change]:
+def _schema(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
     if old.schema_uri != new.schema_uri:
         before, after = show(old.schema_uri), show(new.schema_uri)
         message = f"the schema's $id was {before} and is {after}"
         yield Change(Rule.SCHEMA_URI, "schema.$id", Kind.CHANGED, message, before, after)
-    found = compare_schemas(Document(old.schema), Document(new.schema), merging=True)
+    found = compare_schemas(Document(old.schema), Document(new.schema), Reading.STATE, effort)
     for gap in found.narrowed:
         yield _gap(Rule.SCHEMA_INCOMPATIBLE, gap, "schema", "state", widened=False)
     for gap in found.widened:
@@ -133,7 +136,7 @@ def _schema(old: Manifest, new: Manifest) -> Iterator[Change]:
 _OF_PARAMETERS: Final = {"dropped": Rule.PARAMETER_REMOVED, "required": Rule.PARAMETER_REQUIRED}
 
 
-def _tools(old: Manifest, new: Manifest) -> Iterator[Change]:
+def _tools(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
     before = {tool.name: tool for tool in old.tools}
     after = {tool.name: tool for tool in new.tools}
     for name in _only(before, after):
@@ -143,29 +146,28 @@ def _tools(old: Manifest, new: Manifest) -> Iterator[Change]:
         path, message = _path("tools", name), f"the tool {show(name)} is new"
         yield Change(Rule.TOOL_ADDED, path, Kind.ADDED, message, None, show(name))
     for name in [name for name in before if name in after]:
-        changes = list(_parameters(before[name], old.schema, after[name], new.schema))
+        documents = _parameters(before[name], old), _parameters(after[name], new)
+        changes = list(_parameters_changed(name, *documents, effort))
         yield from changes
         yield from _tool_wording(_function(old, name), _function(new, name), name, bool(changes))
 
 
-def _parameters(
-    old: Tool, old_schema: dict[str, Any], new: Tool, new_schema: dict[str, Any]
-) -> Iterator[Change]:
+def _parameters(tool: Tool, manifest: Manifest) -> Document:
     # Parameters that name none are an empty list of names, not a form that takes anything.
-    found = compare_schemas(
-        Document({"properties": {}} | old.parameters, old_schema),
-        Document({"properties": {}} | new.parameters, new_schema),
-    )
-    path, tool = _path("tools", old.name), old.name
-    required = {gap.path for gap in found.narrowed if gap.keyword == "required"}
+    return Document({"properties": {}} | tool.parameters, manifest.schema)
+
+
+def _parameters_changed(
+    tool: str, old: Document, new: Document, effort: Effort
+) -> Iterator[Change]:
+    found = compare_schemas(old, new, Reading.CALLS, effort)
+    path = _path("tools", tool)
     for gap in found.narrowed:
         rule = _OF_PARAMETERS.get(gap.keyword, Rule.PARAMETER_NARROWED)
         yield _gap(rule, gap, path, tool, widened=False)
     for gap in found.widened:
-        added = gap.keyword == "dropped"
-        if not (added and gap.path in required):  # said above, where it owes more
-            rule = Rule.PARAMETER_ADDED if added else Rule.PARAMETER_WIDENED
-            yield _gap(rule, gap, path, tool, widened=True)
+        rule = Rule.PARAMETER_ADDED if gap.keyword == "dropped" else Rule.PARAMETER_WIDENED
+        yield _gap(rule, gap, path, tool, widened=True)
 
 
 def _gap(rule: Rule, gap: Gap, section: str, whose: str, *, widened: bool) -> Change:

@@ -1,33 +1,21 @@
-"""Whether one JSON Schema takes everything that another takes (P2, P8): conservative, bounded."""
+"""Whether one JSON Schema takes everything that another one takes (P2, P8).
+
+It is proved keyword by keyword and never guessed: what cannot be decided counts as a gap unless
+both schemas say the very same. Two things go beyond what is valid. A property that one schema names
+and the other does not is a gap, since nobody reads it any more. And where a schema names its
+properties and says nothing of others, others are taken never to have been written, so that an
+optional property may be added.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from capdex.facts import Document, same
-from capdex.findings import show
+from capdex.facts import Conjunction, Document, Node
+from capdex.gap import Gap, Place
+from capdex.inclusion import Effort, Inclusion, Reading
 
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """One place where a schema takes less (`target`) than another one (`source`)."""
-
-    path: str
-    keyword: str
-    source: Any = None
-    target: Any = None
-
-    def words(self, *, widened: bool) -> str:
-        """What changed, in words; `widened` where the newer schema is the one that takes more."""
-        before, after = self.values(widened=widened)
-        return f"{self.keyword} was {before}, is {after}"
-
-    def values(self, *, widened: bool) -> tuple[str | None, str | None]:
-        """The older and the newer value as short texts."""
-        pair = (self.target, self.source) if widened else (self.source, self.target)
-        before, after = (None if x is None else show(x) for x in pair)
-        return before, after
+MAX_GAPS = 100  # of one comparison: nobody mends more in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +26,31 @@ class Comparison:
     widened: tuple[Gap, ...] = ()
 
 
-def compare_schemas(old: Document, new: Document, *, merging: bool = False) -> Comparison:
-    """Compare two schemas both ways."""
-    if same(old.root, new.root) and same(old.package, new.package):
-        return Comparison()
-    gap = Gap("", "undecided", old.root, new.root)
-    return Comparison((gap,))
+def compare_schemas(
+    old: Document, new: Document, reading: Reading, effort: Effort | None = None
+) -> Comparison:
+    """Compare two schemas both ways: what was valid and is not, and what is valid now.
+
+    Nothing is narrowed only if `new` takes every value that `old` takes, read as said above.
+    Comparisons that share an `effort` are bounded together.
+    """
+    effort = effort or Effort()
+    narrowed = gaps(old, new, reading, effort)
+    said = {(gap.path, _topic(gap)) for gap in narrowed}
+    widened = gaps(new, old, reading, effort)
+    return Comparison(narrowed, tuple(x for x in widened if (x.path, _topic(x)) not in said))
+
+
+def gaps(source: Document, target: Document, reading: Reading, effort: Effort) -> tuple[Gap, ...]:
+    """Where `target` does not take all that `source` does; none: it takes everything."""
+    whole = Conjunction((Node(source.root, source),))
+    found = Inclusion(reading, effort).value(whole, Node(target.root, target), Place())
+    once: dict[tuple[str, str], Gap] = {}
+    for gap in found:
+        once.setdefault((gap.path, gap.keyword), gap)
+    return tuple(once.values())[:MAX_GAPS]
+
+
+def _topic(gap: Gap) -> str:
+    """What is said of a place only once: a property that is gone is not optional now as well."""
+    return "required" if gap.keyword == "dropped" else gap.keyword

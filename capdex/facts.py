@@ -1,9 +1,34 @@
-"""What a set of JSON Schemas that all hold at one place says for certain (2020-12, P8)."""
+"""What JSON Schemas that all hold at one place say for certain of the values there (2020-12, P8).
+
+A `Conjunction` never says more than its schemas do; a keyword that is not read here is left out.
+So what is proved of every value it takes is true of every value they take, which is all that
+`capdex.compatibility` needs.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+import re2
+
+from capdex.schema import at_pointer
+from capdex.triggers import compile_pattern
+
+# `number` is two kinds here, so that types are sets.
+KINDS: Final = frozenset(["array", "boolean", "null", "object", "string", "integer", "fraction"])
+MAX_PARTS: Final = 1000  # of one conjunction: as many as a package has subschemas
+
+# Patterns and names about which RE2, ECMA-262 and Python agree.
+_PLAIN = r"[A-Za-z0-9_ .,:;@#%&=!<>~/-]"
+_PORTABLE = re.compile(
+    rf"(?:{_PLAIN}|[$^|)*+?]|\((?!\?)|\\[dwDW./-]|\[\^?{_PLAIN}+\]|\{{[0-9]{{1,3}}\}})*", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -14,12 +39,282 @@ class Document:
     package: dict[str, Any] | None = None
 
 
+class Node(NamedTuple):
+    """A subschema and the document that its references point into."""
+
+    schema: Any
+    document: Document
+
+    def sub(self, schema: Any) -> Node:
+        """A subschema of this one."""
+        return Node(schema, self.document)
+
+    def get(self, keyword: str) -> Any:
+        """The value of a keyword, or None."""
+        return self.schema.get(keyword) if isinstance(self.schema, dict) else None
+
+    def resolve(self, reference: str) -> Node | None:
+        """What a `$ref` points at; None for an anchor, which is not followed here."""
+        fragment = unquote(reference.removeprefix("#"))
+        if fragment and not fragment.startswith("/"):
+            return None
+        steps = [x.replace("~1", "/").replace("~0", "~") for x in fragment.split("/")[1:]]
+        document = self.document
+        if document.package is not None and steps[:1] == ["schema"]:
+            document, steps = Document(document.package), steps[1:]
+        found, target = at_pointer(document.root, steps)
+        return Node(target, document) if found else None
+
+
+@dataclass(frozen=True, eq=False)
+class Conjunction:
+    """Schemas that all hold at one place.
+
+    `only` are the kinds of value in question, and `spent` the lists of alternatives (by identity)
+    of which one was chosen already: it is among the nodes.
+    """
+
+    nodes: tuple[Node, ...]
+    only: frozenset[str] = KINDS
+    spent: frozenset[int] = frozenset()
+
+    @cached_property
+    def _written(self) -> tuple[Node, ...]:
+        """The nodes, and what they hold to be true beside themselves: allOf and $ref."""
+        ahead, seen = list(self.nodes), set[int]()
+        parts: list[Node] = []
+        while ahead and len(parts) < MAX_PARTS:
+            node = ahead.pop()
+            if id(node.schema) in seen or node.schema is True:
+                continue
+            seen.add(id(node.schema))
+            parts.append(node)
+            ahead.extend(map(node.sub, node.get("allOf") or ()))
+            target = node.resolve(node.get("$ref")) if node.get("$ref") else None
+            if target is not None:
+                ahead.append(target)
+        return tuple(parts)
+
+    @cached_property
+    def parts(self) -> tuple[Node, ...]:
+        """All schemas that hold here; one value that is left says everything about itself."""
+        if self.values is None or len(self.values) != 1:
+            return self._written
+        return (*self._written, Node(_constant(self.values[0]), Document(True)))
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """The kinds of value that are possible."""
+        found = self.only
+        for part in self._written:
+            if type_ := part.get("type"):
+                found &= kinds(type_)
+            for listed in _listed(part):
+                found &= frozenset(map(kind, listed))
+        return found
+
+    @cached_property
+    def values(self) -> list[Any] | None:
+        """The possible values where they are few enough to be listed, else None."""
+        lists = [listed for part in self._written for listed in _listed(part)]
+        if not lists:
+            if not self.types <= {"boolean", "null"}:
+                return None
+            lists = [[None, False, True]]
+        first, *others = lists
+        allowed = [{frozen(value) for value in other} for other in others]
+        found = {frozen(value): value for value in first if kind(value) in self.types}
+        return [value for key, value in found.items() if all(key in other for other in allowed)]
+
+    @cached_property
+    def impossible(self) -> bool:
+        """Whether no value can stand here."""
+        return (
+            not self.types
+            or self.values == []
+            or any(part.schema is False for part in self._written)
+        )
+
+    def and_(self, *nodes: Node) -> Conjunction:
+        """This, and more that holds here."""
+        return Conjunction((*self.nodes, *nodes), self.only, self.spent)
+
+    def said(self, keyword: str) -> list[Any]:
+        """Every value of a keyword that holds here."""
+        return [part.schema[keyword] for part in self.parts if part.get(keyword) is not None]
+
+    # numbers ------------------------------------------------------------------------------------
+
+    def bound(self, sign: int) -> tuple[float, bool] | None:
+        """The lower bound (`sign` 1) or the upper one (-1), and whether it is left out itself."""
+        inner, outer = (
+            ("minimum", "exclusiveMinimum") if sign == 1 else ("maximum", "exclusiveMaximum")
+        )
+        found = [(sign * x, False) for x in self.said(inner)]
+        found += [(sign * x, True) for x in self.said(outer)]
+        if not found:
+            return None
+        value, open_ = max(found)
+        if "fraction" not in self.types:  # the next whole number
+            value, open_ = (math.floor(value) + 1 if open_ else math.ceil(value)), False
+        return sign * value, open_
+
+    # objects ------------------------------------------------------------------------------------
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """The properties that every object here has."""
+        return frozenset(name for names in self.said("required") for name in names)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The properties that are named."""
+        return frozenset(name for named in self.said("properties") for name in named)
+
+    @cached_property
+    def closed(self) -> frozenset[str] | None:
+        """The only names that properties may have, or None where there may be others."""
+        found: frozenset[str] | None = None
+        for part in self.parts:
+            if part.get("additionalProperties") is False and not part.get("patternProperties"):
+                names = frozenset(part.get("properties") or ())
+                found = names if found is None else found & names
+        return found
+
+    def property(self, name: str) -> Conjunction:
+        """What holds of the value of one property."""
+        found: list[Node] = []
+        for part in self.parts:
+            named = (part.get("properties") or {}).get(name)
+            patterns: dict[str, Any] = part.get("patternProperties") or {}
+            hits = {pattern: matches(pattern, name) for pattern in patterns}
+            found += [part.sub(patterns[pattern]) for pattern, hit in hits.items() if hit]
+            if named is not None:
+                found.append(part.sub(named))
+            elif not any(hit is not False for hit in hits.values()):
+                found += _present(part, "additionalProperties")
+        return Conjunction(tuple(found))
+
+    def matching(self, pattern: str) -> Conjunction:
+        """What holds of every property that this pattern matches, named or not."""
+        listed = [(part, part.get("patternProperties") or {}) for part in self.parts]
+        return Conjunction(tuple(x.sub(found[pattern]) for x, found in listed if pattern in found))
+
+    @cached_property
+    def patterns(self) -> frozenset[str]:
+        """The patterns of properties' names."""
+        return frozenset(x for listed in self.said("patternProperties") for x in listed)
+
+    def unnamed(self, pattern: str | None = None) -> Conjunction:
+        """What holds of a property that is not named, and that only this pattern matches."""
+        found: list[Node] = []
+        for part in self.parts:
+            patterns = part.get("patternProperties") or {}
+            if pattern is not None and pattern in patterns:
+                found.append(part.sub(patterns[pattern]))
+            elif pattern is None or not patterns:
+                found += _present(part, "additionalProperties")
+        return Conjunction(tuple(found))
+
+    # arrays -------------------------------------------------------------------------------------
+
+    @cached_property
+    def prefix(self) -> int:
+        """From where on all items are of one kind."""
+        return max((len(listed) for listed in self.said("prefixItems")), default=0)
+
+    @cached_property
+    def most_items(self) -> float:
+        """The most items an array here may have."""
+        ends = [
+            len(part.get("prefixItems") or ()) for part in self.parts if part.get("items") is False
+        ]
+        return min([*ends, *self.said("maxItems")], default=math.inf)
+
+    def item(self, index: int) -> Conjunction:
+        """What holds of the item at `index`."""
+        found: list[Node] = []
+        for part in self.parts:
+            listed = part.get("prefixItems") or ()
+            found += [part.sub(listed[index])] if index < len(listed) else _present(part, "items")
+        return Conjunction(tuple(found))
+
+
+def _present(part: Node, keyword: str) -> list[Node]:
+    value = part.get(keyword)
+    return [] if value is None else [part.sub(value)]
+
+
+def _listed(part: Node) -> list[list[Any]]:
+    """The lists of values that a schema holds to: enum, const."""
+    if not isinstance(part.schema, dict):
+        return []
+    found = [part.schema["enum"]] if "enum" in part.schema else []
+    return [*found, [part.schema["const"]]] if "const" in part.schema else found
+
+
+def _constant(value: Any) -> dict[str, Any]:
+    """A schema of one value's parts: everything but that it is this one."""
+    match value:
+        case bool() | None:
+            return {}
+        case str():
+            return {"minLength": len(value), "maxLength": len(value)}
+        case list():
+            listed, count = [{"const": item} for item in value], len(value)
+            return {"prefixItems": listed, "items": False, "minItems": count, "maxItems": count}
+        case dict():
+            return {
+                "properties": {key: {"const": item} for key, item in value.items()},
+                "required": list(value),
+                "additionalProperties": False,
+                "minProperties": len(value),
+                "maxProperties": len(value),
+            }
+    return {"minimum": value, "maximum": value, "multipleOf": abs(value) or 1}
+
+
+def frozen(value: Any) -> Any:
+    """A JSON value as something hashable: 1 is 1.0, and true is not 1."""
+    if isinstance(value, dict):
+        return dict, frozenset((key, frozen(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return list, tuple(map(frozen, value))
+    return isinstance(value, bool), value
+
+
 def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal: 1 is 1.0, and true is not 1."""
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
+    """Whether two JSON values are equal."""
+    return bool(frozen(a) == frozen(b))
+
+
+def kind(value: Any) -> str:
+    """The kind of a JSON value; 1.0 is an integer."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "integer" if value == math.floor(value) else "fraction"
+    return {dict: "object", list: "array", str: "string", type(None): "null"}[type(value)]
+
+
+def kinds(type_: str | Sequence[str]) -> frozenset[str]:
+    """The kinds that a `type` keyword takes."""
+    names = [type_] if isinstance(type_, str) else type_
+    split = {"number": ("integer", "fraction")}
+    return frozenset(x for name in names for x in split.get(name, (name,)))
+
+
+def matches(pattern: str, text: str) -> bool | None:
+    """Whether a pattern finds something in a text; None where engines may not agree."""
+    if not (_PORTABLE.fullmatch(pattern) and text.isascii() and text.isprintable()):
+        return None
+    compiled = _compiled(pattern)
+    return None if compiled is None else compiled.search(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    try:
+        return compile_pattern(pattern)
+    except re2.error:
+        return None
