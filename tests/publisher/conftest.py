@@ -28,12 +28,16 @@ class LocalChain:
     url: str
 
     def call(self, method: str, *params: Any) -> Any:
+        return self.raw(method, *params)["result"]
+
+    def raw(self, method: str, *params: Any) -> Any:
+        """The whole reply, an error included."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         request = urllib.request.Request(  # noqa: S310
             self.url, json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310
-            return json.load(reply)["result"]
+            return json.load(reply)
 
     def signer(self, *, wei: int = RICH) -> LocalSigner:
         signer = LocalSigner(Account.create())
