@@ -73,7 +73,9 @@ def announce(data: bytes, *, chain_id: int, publisher: str) -> Announcement:
     )
 
 
-async def examine(data: bytes, *, registry: Registry, publisher: str) -> Candidate:
+async def examine(
+    data: bytes, *, registry: Registry, publisher: str, fee_cap_wei: int | None = None
+) -> Candidate:
     """Check everything that could refuse a release, the cheapest first.
 
     Raises InvalidInput (problems; VERSION_EXISTS), VerificationFailure as every node would,
@@ -81,11 +83,17 @@ async def examine(data: bytes, *, registry: Registry, publisher: str) -> Candida
     """
     address = parse_address(publisher)
     announcement = announce(data, chain_id=registry.chain_id, publisher=address)
-    return await look_up(package.verify(announcement, data), registry=registry)
+    verified = package.verify(announcement, data)
+    return await look_up(verified, registry=registry, fee_cap_wei=fee_cap_wei)
 
 
-async def look_up(verified: VerifiedPackage, *, registry: Registry) -> Candidate:
-    """What the registry says of a verified package now; raises like `examine`."""
+async def look_up(
+    verified: VerifiedPackage, *, registry: Registry, fee_cap_wei: int | None = None
+) -> Candidate:
+    """What the registry says of a verified package now; raises like `examine`.
+
+    `fee_cap_wei`: what it may cost from now on to replace a transaction that is stuck.
+    """
     announcement, name = verified.announcement, verified.manifest.uri.name
     published = await registry.release(name, announcement.semver)
     if published is not None and published.sha256 == announcement.sha256:
@@ -93,7 +101,8 @@ async def look_up(verified: VerifiedPackage, *, registry: Registry) -> Candidate
     claims_name = await may_claim(registry, name, announcement.publisher)
     if published is not None:  # told last: another version would not help who may not publish
         raise version_exists(name, announcement.semver, published.sha256.hex())
-    sent = await journal(registry, verified).recall(announcement.sha256.hex())
+    entry = journal(registry, verified)
+    sent = await entry.recall(announcement.sha256.hex(), fee_cap_wei=fee_cap_wei)
     return Candidate(verified, claims_name, resumes=sent)
 
 
@@ -131,7 +140,11 @@ def taken(name: str, taken_by: str, owner: str, address: str) -> Refused:
 
 
 async def examine_all(
-    files: Sequence[bytes], *, registry: Registry, publisher: str
+    files: Sequence[bytes],
+    *,
+    registry: Registry,
+    publisher: str,
+    fee_cap_wei: int | None = None,
 ) -> list[Candidate | CapdexError]:
     """Examine several files side by side: for each its candidate, or why it cannot be published."""
     slots = asyncio.Semaphore(AT_ONCE)
@@ -139,7 +152,9 @@ async def examine_all(
     async def one(data: bytes) -> Candidate | CapdexError:
         async with slots:
             try:
-                return await examine(data, registry=registry, publisher=publisher)
+                return await examine(
+                    data, registry=registry, publisher=publisher, fee_cap_wei=fee_cap_wei
+                )
             except CapdexError as error:
                 return error
 

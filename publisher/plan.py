@@ -39,6 +39,7 @@ class Plan:
     commits: Mapping[str, Transaction] = field(default_factory=dict)
     batches: tuple[Batch, ...] = ()
     refused: Mapping[str, CapdexError] = field(default_factory=dict)
+    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
 
     @property
     def transactions(self) -> tuple[Transaction, ...]:
@@ -102,6 +103,7 @@ async def make_plan(
             for batch, transaction in zip(batches, shared[len(commits) :], strict=True)
         ),
         refused,
+        fee_cap_wei,
     )
 
 

@@ -142,7 +142,9 @@ class _Publishing:
 
     async def _now(self, one: Candidate) -> Candidate | None:
         """The candidate as it stands now; None when it is published, which ends it."""
-        now = await look_up(one.package, registry=self._registry)
+        now = await look_up(
+            one.package, registry=self._registry, fee_cap_wei=self._plan.fee_cap_wei
+        )
         if not now.already:
             return now
         self._done(now, await self._receipt_of(now), already=True)

@@ -110,7 +110,10 @@ class _Run:
 
         candidates = []
         found = await examine_all(
-            [one.data for one in packed], registry=self._registry, publisher=address
+            [one.data for one in packed],
+            registry=self._registry,
+            publisher=address,
+            fee_cap_wei=fee_cap_wei(self._app),
         )
         for file, one in zip(packed, found, strict=True):
             if isinstance(one, Candidate):
