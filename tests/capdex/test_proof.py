@@ -374,7 +374,6 @@ def test_a_document_over_its_bounds_is_not_read(world: Any) -> None:
 
 
 def test_a_thousand_releases_are_proven(proving: Any) -> None:
-    """No clock here: what it takes is in docs/benchmarks.md."""
     releases = [proving.Release(f"1.{i}.0", yanked=i % 7 == 0) for i in range(MAX_RELEASES)]
     chain = proving.World({"weather": releases})
     proven = prove(chain.document("weather"), chain.anchor)

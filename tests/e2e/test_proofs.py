@@ -10,12 +10,16 @@ import itertools
 import json
 import os
 import random
+import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from capdex.errors import Code, VerificationFailure
 from capdex.net.prover import Prover
@@ -124,14 +128,14 @@ def books(anvil: Any, chains: Any) -> Books:
 
 
 @pytest.fixture
-async def rpc(anvil: Any) -> Any:
+async def endpoint(anvil: Any) -> Any:
     async with Rpc([anvil.url]) as opened:
         yield opened
 
 
 @pytest.fixture
-def prover(books: Books, rpc: Rpc) -> Prover:
-    return prover_of(rpc, books.registry)
+def prover(books: Books, endpoint: Rpc) -> Prover:
+    return prover_of(endpoint, books.registry)
 
 
 def prover_of(rpc: Rpc, registry: Any) -> Prover:
@@ -183,7 +187,7 @@ async def test_what_a_registry_keeps_is_proven(books: Books, prover: Prover) -> 
 
 
 async def test_a_thousand_documents_that_were_touched_are_refused(
-    books: Books, prover: Prover, rpc: Rpc, tampering: Any
+    books: Books, prover: Prover, endpoint: Rpc, tampering: Any
 ) -> None:
     books.fill(12)
     other = Books(books.chains.Registry.deploy(books.registry.url), books.chains)
@@ -191,7 +195,7 @@ async def test_a_thousand_documents_that_were_touched_are_refused(
     before, _ = books.head()
     books.publish([(name, "20.0.0") for name in books.names])
     anchor, (head, _) = books.anchor(), books.head()
-    elsewhere = prover_of(rpc, other.registry)
+    elsewhere = prover_of(endpoint, other.registry)
 
     async def cases() -> list[tuple[Any, CapabilityURI, Any]]:
         found = []
@@ -263,7 +267,7 @@ async def test_a_list_that_withholds_a_release_is_refused(
 
 
 async def test_the_recorded_documents_are_those_of_a_chain(
-    books: Books, prover: Prover, rpc: Rpc
+    books: Books, prover: Prover, endpoint: Rpc
 ) -> None:
     """Records tests/vectors/proofs/documents.json, or sees that this contract still gives it."""
     other = Books(books.chains.Registry.deploy(books.registry.url), books.chains)
@@ -284,7 +288,7 @@ async def test_the_recorded_documents_are_those_of_a_chain(
         "absent": (prover, uri("weather", "7.0.0"), head),
         "free": (prover, uri("nobody"), head),
         "older": (prover, uri("weather"), older),
-        "elsewhere": (prover_of(rpc, other.registry), uri("weather"), head),
+        "elsewhere": (prover_of(endpoint, other.registry), uri("weather"), head),
     }
     found: dict[str, Any] = {}
     for name, (by, wanted, block) in asked.items():
@@ -318,3 +322,62 @@ def _timeless(recorded: Any) -> Any:
         ]
         for name, case in recorded["documents"].items()
     }
+
+
+async def test_a_user_checks_a_node_by_another_endpoints_word(
+    shell: Any, begin: Callable[..., Any], anvil: Any
+) -> None:
+    author = begin(shell, f"dir:{shell / 'blocks'}")
+    author.start_node("sqlite:///index.db")
+    for version in ("0.1.0", "0.2.0"):
+        path = author.write("weather", version=version)
+        shell("publish", path.name, "--yes")
+        path.unlink()
+    second = anvil.url.replace("127.0.0.1", "localhost")
+    proof = ("--proof", "--trust-rpc", second)
+
+    latest_ = shell.json("resolve", "weather", *proof)
+    assert latest_["semver"] == "0.2.0"
+    statement = latest_["proven"]["statement"]
+    assert "did:nuwa:cap:weather@0.2.0 is the latest of 2 releases at block" in statement
+    assert statement.endswith(f"by the block hash that {second} gave")
+    Proof.parse(latest_["proof"])
+    exact = shell.json("resolve", "weather@0.1.0", *proof)
+    assert "weather@0.1.0 exists with this sha256" in exact["proven"]["statement"]
+    at = shell.json("resolve", "weather", "--trust-block", exact["proven"]["block_hash"])
+    assert at["proven"]["by"] == "the block hash you gave"
+
+    for missing, said in (("nobody", "nobody has claimed nobody"), ("weather@^7", "none of 2")):
+        done = shell("resolve", missing, *proof, code=1)
+        assert "error[NOT_FOUND]" in done.stderr
+        assert said in done.stderr
+    told = shell.error("resolve", "weather", "--trust-block", "0x" + "11" * 32, code=1)
+    assert told["code"] == "INVALID_INPUT"
+    assert "has no block" in told["what"]
+    same = shell("resolve", "weather", "--proof", "--trust-rpc", anvil.url)
+    assert "only shows that they agree" in same.stderr
+
+    # a host that starts its server itself: nothing but MCP may be said on stdout
+    anchor = Anchor(
+        31337,
+        bytes.fromhex(author.registry[2:]),
+        bytes.fromhex(latest_["proven"]["block_hash"][2:]),
+    )
+    for url, failed in ((anvil.url, False), ("http://127.0.0.1:1", True)):
+        command = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "capdex", "mcp", "--db", "sqlite:///index.db", "--rpc-url", url],
+            cwd=shell.folder,
+        )
+        with (shell / "stderr").open("w") as errors:
+            async with Client(stdio_client(command, errlog=errors)) as client:
+                result = await client.call_tool(
+                    "resolve_capability", {"cap_uri": "did:nuwa:cap:weather", "proof": "list"}
+                )
+        assert result.is_error is failed
+        answer = result.structured_content
+        assert answer is not None
+        if failed:
+            assert answer["code"] in ("STALLED", "TIMEOUT")
+        else:
+            check_resolution(answer["proof"], anchor, uri("weather"), answer)
