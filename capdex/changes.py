@@ -123,9 +123,9 @@ def _schema(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
         yield Change(Rule.SCHEMA_URI, "schema.$id", Kind.CHANGED, message, before, after)
     found = compare_schemas(Document(old.schema), Document(new.schema), Reading.STATE, effort)
     for gap in found.narrowed:
-        yield _gap(Rule.SCHEMA_INCOMPATIBLE, gap, "schema", "state", widened=False)
+        yield _gap(Rule.SCHEMA_INCOMPATIBLE, gap, "schema", gap.path or "state", widened=False)
     for gap in found.widened:
-        yield _gap(Rule.SCHEMA_EXTENDED, gap, "schema", "state", widened=True)
+        yield _gap(Rule.SCHEMA_EXTENDED, gap, "schema", gap.path or "state", widened=True)
     if not found.narrowed and not found.widened:
         ours, theirs = ({k: v for k, v in x.schema.items() if k != "$id"} for x in (old, new))
         if not same(ours, theirs):
@@ -164,19 +164,18 @@ def _parameters_changed(
     path = _path("tools", tool)
     for gap in found.narrowed:
         rule = _OF_PARAMETERS.get(gap.keyword, Rule.PARAMETER_NARROWED)
-        yield _gap(rule, gap, path, tool, widened=False)
+        yield _gap(rule, gap, path, f"{tool}({gap.path})", widened=False)
     for gap in found.widened:
         rule = Rule.PARAMETER_ADDED if gap.keyword == "dropped" else Rule.PARAMETER_WIDENED
-        yield _gap(rule, gap, path, tool, widened=True)
+        yield _gap(rule, gap, path, f"{tool}({gap.path})", widened=True)
 
 
-def _gap(rule: Rule, gap: Gap, section: str, whose: str, *, widened: bool) -> Change:
+def _gap(rule: Rule, gap: Gap, section: str, it: str, *, widened: bool) -> Change:
     """One place where a schema takes less, or more, as a change."""
     kind = (Kind.ADDED if widened else Kind.REMOVED) if gap.keyword == "dropped" else Kind.CHANGED
     path = f"{section}.{gap.path}" if gap.path else section
-    message = f"{whose}{', ' + gap.path if gap.path else ''}: {gap.words(widened=widened)}"
     before, after = gap.values(widened=widened)
-    return Change(rule, path, kind, message, before, after)
+    return Change(rule, path, kind, gap.words(it, widened=widened), before, after)
 
 
 def _function(manifest: Manifest, name: str) -> dict[str, Any]:

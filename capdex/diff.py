@@ -124,7 +124,8 @@ def _widened(difference: Difference, old: Version, new: Version, owed: Step) -> 
         f"{new} is a patch of {old}, and a patch never widens what a package may do",
         Code.STEP_TOO_SMALL,
         why=_named(difference.risks),
-        fix=f"raise metadata.id to {raised}, or insist with --allow {Allowance.WIDENED_PERMISSION}",
+        fix=f"raise metadata.id to {raised}, "
+        f"or insist with publish --allow {Allowance.WIDENED_PERMISSION}",
         details=_details(difference.risks, old, new, owed),
     )
 
@@ -135,7 +136,7 @@ def _too_small(owing: Sequence[Change], old: Version, new: Version, owed: Step) 
         Code.STEP_TOO_SMALL,
         why=_named(owing),
         fix=f"raise metadata.id to {next_version(old, owed)}, "
-        f"or insist with --allow {Allowance.SMALLER_STEP}",
+        f"or insist with publish --allow {Allowance.SMALLER_STEP}",
         details=_details(owing, old, new, owed),
     )
 

@@ -46,17 +46,18 @@ class Gap:
     target: Any = None
     decided: bool = True
 
-    def words(self, *, widened: bool) -> str:
-        """What changed, in words; `widened` where the newer schema is the one that takes more."""
+    def words(self, it: str, *, widened: bool) -> str:
+        """What changed about `it`; `widened` where the newer schema is the one that takes more."""
         before, after = self.values(widened=widened)
         if phrases := _PHRASES.get(self.keyword):
-            return phrases[widened].format(one=_listed(self.source), other=_listed(self.target))
+            one, other = _listed(self.source), _listed(self.target)
+            return phrases[widened].format(it=it, one=one, other=other)
         if before is None:
-            said = f"{self.keyword} is new: {after}"
+            said = f"{self.keyword} of {it} is new: {after}"
         elif after is None:
-            said = f"{self.keyword} was {before} and is gone"
+            said = f"{self.keyword} of {it} was {before} and is gone"
         else:
-            said = f"{self.keyword} was {before}, is {after}"
+            said = f"{self.keyword} of {it} was {before}, is {after}"
         return said if self.decided else f"{said}; what that takes cannot be compared"
 
     def values(self, *, widened: bool) -> tuple[str | None, str | None]:
@@ -66,18 +67,36 @@ class Gap:
         return before, after
 
 
-_PHRASES: Final = {  # (takes less, takes more)
-    "dropped": ("is gone", "is new"),
-    "required": ("is required now", "is optional now"),
-    "missing": ("takes {one} no longer", "takes {one} too"),
-    "enum": ("takes only {other} now", "takes more than {other} now"),
-    "false": ("takes nothing now", "takes something now"),
-    "unnamed": ("refuses properties that it does not name", "takes properties it does not name"),
-    "anyOf": ("no alternative takes all that was taken", "there are more alternatives"),
-    "oneOf": ("no one alternative takes all that was taken", "there are more alternatives"),
-    "not": ("what `not` rules out cannot be told apart", "`not` rules out less"),
-    "if": ("`if` rules out more, or nobody can tell", "`if` rules out less"),
-    UNDECIDED: ("cannot be compared with what it was", "may take more; that cannot be told"),
+_PHRASES: Final = {  # where it takes less, and where it takes more
+    "dropped": ("{it} is gone", "{it} is new"),
+    "required": ("{it} is required now", "{it} is optional now"),
+    "missing": ("{it} takes {one} no longer", "{it} takes {one} too"),
+    "enum": ("{it} takes only {other} now", "{it} takes more than {other} now"),
+    "false": ("{it} may not be there now", "{it} may be there now"),
+    "unnamed": (
+        "{it} refuses properties that it does not name now",
+        "{it} takes properties that it does not name now",
+    ),
+    "anyOf": (
+        "no alternative of {it} takes all that was taken, for certain",
+        "{it} has other alternatives",
+    ),
+    "oneOf": (
+        "no alternative of {it} alone takes all that was taken, for certain",
+        "{it} has other alternatives",
+    ),
+    "not": (
+        "{it} rules out by `not` what was taken, or nobody can tell",
+        "{it} rules out less by `not`, or other things",
+    ),
+    "if": (
+        "{it} rules out by `if` what was taken, or nobody can tell",
+        "{it} rules out less by `if`, or other things",
+    ),
+    UNDECIDED: (
+        "{it} cannot be compared within the steps allowed",
+        "{it} may take more; that cannot be told within the steps allowed",
+    ),
 }
 
 

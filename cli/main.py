@@ -23,6 +23,7 @@ _COMMANDS = {
         "show": "Show a name: who owns it, all its releases and how each stands",
         "list": "List the names that an account holds",
         "get": "Fetch a package and verify it against the chain",
+        "diff": "Compare two releases by meaning and tell the SemVer step owed",
     },
     "Own": {
         "yank": "Take a release out of search and latest",
@@ -45,7 +46,7 @@ _COMMANDS = {
         "explain": "Explain an error or reason code",
         "cid": "Take a CID apart, or make one of a file",
         "config": "Show each setting and where it comes from",
-        "help": "Read about exit codes, the environment, ranges, verdicts",
+        "help": "Read about exit codes, the environment, ranges, steps, verdicts",
         "completion": "Print the completion script of a shell",
         "version": "Print the versions in use",
     },

@@ -136,9 +136,37 @@ Beside it stand availability (pending, available, parked: can the bytes be had n
 yanked. `capdex explain CODE` tells what a reason code means."""
 
 
+def steps() -> str:
+    """The step of the version that each kind of change owes."""
+    from capdex.step import Rule
+
+    lines = ["Versions: the step that each change owes, from 1.0.0 on", ""]
+    section = ""
+    for rule in Rule:
+        name = rule.section if rule.section != section else ""
+        section = rule.section
+        lines.append(f"  {name:<17} {rule.step!s:<6} {'!' if rule.risk else ' '} {rule.value.what}")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "! lets the package do or reach what it could not: never a patch, at no version.",
+            "Below 1.0.0 it is npm's caret: 0.y owes a minor step where 1.0.0 owes a major one,",
+            "0.0.z a patch; all else owes a patch. Between pre-releases of one version, and from",
+            "them to that version, nothing is owed.",
+            "",
+            "`capdex diff OLD NEW` shows what changed. `publish` compares with the highest lower",
+            "release; it refuses a smaller step unless --allow smaller-step, and a patch that",
+            "widens unless --allow widened-permission. An incompatible schema under an unchanged",
+            "$id is always refused (NIP-7): give it a new one, as in did:nuwa:state:weather#v2.",
+        ]
+    )
+
+
 TOPICS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "environment": environment,
     "ranges": ranges,
     "verdicts": verdicts,
+    "steps": steps,
 }

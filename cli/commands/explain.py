@@ -12,6 +12,9 @@ from cli.app import App
 from cli.house import command
 from cli.text import columns
 
+# Codes that only a table explains, and the topic that has it.
+_TAUGHT = {Code.STEP_TOO_SMALL: "steps", Code.SCHEMA_CHANGED: "steps"}
+
 
 def explanation(code: str) -> dict[str, Any]:
     """What a code means on each face; raises InvalidInput NOT_FOUND with a suggestion."""
@@ -28,6 +31,8 @@ def explanation(code: str) -> dict[str, Any]:
     if code in Reason.__members__:
         reason = REASONS[Reason(code)]
         value["reason"] = {"meaning": reason.meaning, "hint": reason.hint}
+    if code in _TAUGHT:
+        value["help"] = _TAUGHT[Code(code)]
     if len(value) == 1:
         from difflib import get_close_matches
 
@@ -73,4 +78,8 @@ def _human(value: dict[str, Any]) -> list[str]:
             f"                exit {error['exit']} · HTTP {error['http']} · CAP {error['cap']}"
             f" · {again}",
         ]
+    if topic := value.get("help"):
+        from cli.topics import TOPICS
+
+        lines += ["", *TOPICS[topic]().split("\n")]
     return lines

@@ -41,7 +41,7 @@ def get_command(app: App, uri: str, target: str | None) -> None:
     The node and the gateway are not trusted: digest and publisher are read from the chain itself,
     and nothing is written before every check held.
     """
-    package = app.run(_get(app, CapabilityURI.loose(uri)))
+    package = app.run(fetch_verified(app, CapabilityURI.loose(uri)))
     found = package.manifest.uri
     cid = package.announcement.cid
     if target == "-":
@@ -71,7 +71,8 @@ def get_command(app: App, uri: str, target: str | None) -> None:
     )
 
 
-async def _get(app: App, uri: CapabilityURI) -> VerifiedPackage:
+async def fetch_verified(app: App, uri: CapabilityURI) -> VerifiedPackage:
+    """A package by its URI, held against the chain itself."""
     from capdex.cid import Cid
     from capdex.net.ipfs import Gateway
     from capdex.package import precheck, verify

@@ -13,9 +13,9 @@ from cli.topics import TOPICS
 @command("help", examples=["capdex help exit-codes", "capdex help ranges", "capdex help publish"])
 @click.argument("topic", nargs=-1, metavar="TOPIC|COMMAND")
 def help_command(app: App, topic: tuple[str, ...]) -> None:
-    """Read about exit codes, the environment, ranges, verdicts.
+    """Read about exit codes, the environment, ranges, steps, verdicts.
 
-    Topics: exit-codes, environment, ranges, verdicts; or the name of a command.
+    Topics: exit-codes, environment, ranges, verdicts, steps; or the name of a command.
     """
     root = click.get_current_context().find_root()
     if len(topic) == 1 and topic[0] in TOPICS:
