@@ -15,8 +15,9 @@ from cli.places import places
 from cli.text import safe, short, size
 
 if TYPE_CHECKING:
+    from publisher.contract import Receipt
     from publisher.outcome import Reserved, Reserving, Served, Step, Uploaded
-    from publisher.registry import Receipt, Registry
+    from publisher.registry import Registry
     from publisher.transaction import Transaction
 
 LOG_EVERY_S: Final = 10.0  # where a line cannot be written over
@@ -67,8 +68,8 @@ class Progress:
 
     def __call__(self, step: Step) -> None:
         """Show one step."""
+        from publisher.contract import Receipt
         from publisher.outcome import Reserved, Reserving, Served, Uploaded
-        from publisher.registry import Receipt
         from publisher.transaction import Sent
 
         if isinstance(step, Uploaded):

@@ -13,6 +13,7 @@ from capdex.errors import CapdexError, InvalidInput, Refused
 from capdex.events import Announcement
 from capdex.package import VerifiedPackage
 from capdex.uri import is_reserved, skeleton
+from publisher.contract import parse_address
 from publisher.journal import Journal
 from publisher.refusals import (
     given_up,
@@ -20,7 +21,7 @@ from publisher.refusals import (
     name_taken,
     version_exists,
 )
-from publisher.registry import Registry, parse_address
+from publisher.registry import Registry
 from publisher.source import read_manifest
 from publisher.transaction import Sent
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import Unavailable
-from publisher.registry import Receipt
+from publisher.contract import Receipt
 from publisher.transaction import Mined, Sent
 
 SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder

@@ -17,10 +17,11 @@ from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable,
 from capdex.events import Published
 from publisher import reservation
 from publisher.candidate import AT_ONCE, Candidate, journal, look_up
+from publisher.contract import Receipt
 from publisher.delivery import Delivery
 from publisher.outcome import SERVED_WAIT_S, IsServed, OnStep, Outcome, ignore, wait_served
 from publisher.plan import Batch, Plan, price_batch
-from publisher.registry import Receipt, Registry
+from publisher.registry import Registry
 from publisher.signers import Signer
 from publisher.transaction import Sent, Transaction
 from publisher.waiting import RECEIPT_WAIT_S

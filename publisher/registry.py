@@ -13,11 +13,9 @@ from capdex.events import PUBLISHED, Event, Published
 from capdex.uri import name_id, skeleton
 from publisher import history
 from publisher.chain import Chain
-from publisher.contract import Contract, Receipt, account_or_none, parse_address, raw_log
+from publisher.contract import Contract, account_or_none, parse_address
 from publisher.signers import Signer
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
-
-__all__ = ["NameRecord", "Receipt", "Registry", "Release", "parse_address", "raw_log"]
 
 RELEASES_PAGE: Final = 100  # a release is some 300 bytes of reply
 

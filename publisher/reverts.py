@@ -30,8 +30,6 @@ from publisher.refusals import (
     version_exists,
 )
 
-__all__ = ["artifact", "decode", "explain", "name_taken", "not_owner", "version_exists"]
-
 UNKNOWN: Final = "unknown error"
 CONTRACTS: Final = ("CapabilityRegistry", "CapabilityVotes")
 Values = Mapping[str, Any]

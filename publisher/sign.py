@@ -7,9 +7,9 @@ from pathlib import Path
 
 from capdex import did, signing
 from capdex.errors import InvalidInput, UsageError
+from publisher.contract import parse_address
 from publisher.files import write_atomically
 from publisher.keys import DidKey, check_account
-from publisher.registry import parse_address
 from publisher.signers import Signer
 from publisher.source import read_manifest, read_source
 

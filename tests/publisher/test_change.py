@@ -11,6 +11,7 @@ from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.events import DeprecationChanged, MaintainerChanged, Transferred, Voted, YankChanged
 from publisher import create2
 from publisher.change import carry_out_change, plan_change
+from publisher.contract import Receipt
 from publisher.deploy import deploy
 from publisher.lifecycle import (
     deprecate,
@@ -28,7 +29,6 @@ from publisher.ownership import (
     remove_maintainer,
     renounce,
 )
-from publisher.registry import Receipt
 from publisher.transaction import Sent
 from publisher.votes import Tally, Votes, vote
 

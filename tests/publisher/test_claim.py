@@ -13,12 +13,13 @@ from publisher.batch import claim_gas
 from publisher.candidate import Candidate, examine_all
 from publisher.claim import carry_out_claim, plan_claim
 from publisher.commitment import SecretFile, commitment_of, secret_text
+from publisher.contract import Receipt, parse_address
 from publisher.delivery import Delivery
 from publisher.deploy import deploy
 from publisher.outcome import Outcome, Reserved, Reserving
 from publisher.plan import make_plan
 from publisher.publish import carry_out
-from publisher.registry import Receipt, Registry, parse_address
+from publisher.registry import Registry
 from publisher.scaffold import scaffold
 from publisher.sign import sign
 from publisher.transaction import Sent

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from capdex.cid import Cid
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from publisher.chain import Chain
+from publisher.contract import parse_address
 from publisher.endpoint import MAX_REPLY_BYTES
-from publisher.registry import Registry, parse_address
+from publisher.registry import Registry
 from publisher.reverts import UNKNOWN, artifact, decode, explain
 
 ADDRESS = Account.from_key(b"\x07" * 32).address

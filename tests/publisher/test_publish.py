@@ -14,11 +14,11 @@ from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError, 
 from capdex.events import PUBLISHED, LogHead
 from capdex.net.blocks import BlockDirectory
 from publisher.candidate import examine
+from publisher.contract import Receipt, raw_log
 from publisher.delivery import Delivery
 from publisher.outcome import Outcome, Served, Uploaded
 from publisher.plan import make_plan
 from publisher.publish import carry_out
-from publisher.registry import Receipt, raw_log
 from publisher.scaffold import scaffold
 from publisher.sign import sign
 from publisher.signers import LocalSigner

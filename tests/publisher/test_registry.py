@@ -13,7 +13,8 @@ from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.events import Published
 from publisher.chain import Chain
-from publisher.registry import Registry, parse_address
+from publisher.contract import parse_address
+from publisher.registry import Registry
 from publisher.signers import LocalSigner
 
 ANVIL_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
