@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from capdex.cid import Cid
 from capdex.manifest import Manifest, read
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
+
+if TYPE_CHECKING:
+    from capdex.events import Announcement
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +46,14 @@ def judge_file(name: str, data: bytes) -> Judged:
     return Judged(name, data, manifest, (*reading.problems, found), verdict)
 
 
-def _verdict(manifest: Manifest, data: bytes) -> tuple[Verdict, Reason | None, str]:
+def claimed(manifest: Manifest, data: bytes) -> Announcement:
+    """What the chain would say if the account that the file names had published it."""
     from capdex.did import account_of
     from capdex.events import Announcement
-    from capdex.package import RejectedPackage, judge
 
-    named = manifest.publisher or manifest.author or ""
-    account = account_of(named)
+    account = account_of(manifest.publisher or manifest.author or "")
     cid = Cid.of(data)
-    announcement = Announcement(
+    return Announcement(
         account.chain_id if account else 0,
         account.address if account else "0x" + "00" * 20,
         str(manifest.uri),
@@ -58,7 +61,12 @@ def _verdict(manifest: Manifest, data: bytes) -> tuple[Verdict, Reason | None, s
         cid.text,
         cid.digest,
     )
-    judged = judge(announcement, data)
+
+
+def _verdict(manifest: Manifest, data: bytes) -> tuple[Verdict, Reason | None, str]:
+    from capdex.package import RejectedPackage, judge
+
+    judged = judge(claimed(manifest, data), data)
     if not isinstance(judged, RejectedPackage):
         return Verdict.VERIFIED, None, ""
     if judged.reason is Reason.NOT_BOUND:

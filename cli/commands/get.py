@@ -81,7 +81,7 @@ async def fetch_verified(app: App, uri: CapabilityURI) -> VerifiedPackage:
     if not isinstance(uri.selector, Version):  # only choosing a version needs the node
         exact = _exact(uri, (await resolve(app, uri)).get("cap_uri"))
     network = app.settings.need_network("gateway_url")
-    announcement = await _announcement(app, exact)
+    announcement = await announced(app, exact)
     if rejected := precheck(announcement):
         raise rejected.failure()
     async with Gateway(network.gateway_url) as gateway:
@@ -89,7 +89,7 @@ async def fetch_verified(app: App, uri: CapabilityURI) -> VerifiedPackage:
     return verify(announcement, data)
 
 
-async def _announcement(app: App, uri: CapabilityURI) -> Announcement:
+async def announced(app: App, uri: CapabilityURI) -> Announcement:
     """What the chain says of a release: its own record, and the event that tells who published."""
     name, semver = uri.name, str(uri.version)
     async with open_registry(app) as registry:

@@ -120,6 +120,26 @@ def test_a_published_package_is_fetched_and_believed_only_if_the_chain_agrees(
     assert capdex("get", "weather@9.9.9").exit_code == 1
 
 
+def test_a_file_is_verified_against_the_chain_or_alone(
+    capdex: Any, node: Any, folder: Path, author: dict[str, str]
+) -> None:
+    assert capdex("verify", "weather.acp.yaml").exit_code == 1  # announced by nobody
+    capdex.json("publish", "weather.acp.yaml", "--yes", "--config", "mcp-url=")
+    result = capdex("verify", "weather.acp.yaml", "--format", "human")
+    assert (result.exit_code, "sha256" in result.stdout) == (0, True), result.stderr
+    alone = capdex("verify", "--offline", "weather.acp.yaml", "--json")
+    (value,) = json.loads(alone.stdout)["results"]
+    assert (value["verdict"], value["against"]) == ("verified", "itself")
+    assert [check["name"] for check in value["checks"]] == ["manifest", "signature", "binding"]
+
+    file = folder / "weather.acp.yaml"
+    file.write_bytes(file.read_bytes() + b"# more\n")
+    changed = json.loads(capdex("verify", "weather.acp.yaml").stdout)
+    assert (changed["verdict"], changed["reason"]) == ("mismatch", "SHA256_MISMATCH")
+    changed = json.loads(capdex("verify", "--offline", "weather.acp.yaml").stdout)
+    assert (changed["verdict"], changed["reason"]) == ("invalid", "BAD_SIGNATURE")
+
+
 def test_yank_and_unyank_change_once(
     capdex: Any, node: Any, folder: Path, author: dict[str, str]
 ) -> None:
