@@ -14,7 +14,7 @@ _COMMANDS = {
         "account": "Make and show the account that publishes",
         "validate": "Check packages and show what to mend",
         "sign": "Sign a package",
-        "verify": "Verify a file against the chain: digest, signature, publisher",
+        "verify": "Verify files against the chain: digest, CID, signature, publisher",
         "claim": "Claim a name before anything is published under it",
         "publish": "Publish packages: check, sign, upload, announce, wait until served",
     },
