@@ -60,7 +60,7 @@ def freshness(answer: Json) -> str:
 def _published(chain: Any) -> str:
     by = f"by {safe(part(chain, 'publisher'))}"
     if part(chain, "tx_hash") is None:  # the registry's log, without a node's index of it
-        return by
+        return by if part(chain, "publisher") else ""
     return (
         f"{by} on chain {safe(part(chain, 'chain_id'))}, block {safe(part(chain, 'block_number'))},"
         f" tx {short(safe(part(chain, 'tx_hash')))}"

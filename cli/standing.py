@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.uri import PREFIX
 from capdex.version import Version, latest
 from cli.app import App
@@ -28,13 +28,25 @@ def asks_chain(app: App) -> bool:
     return bool(network.rpc_url and network.chain_id and network.registry)
 
 
-async def standing_of(app: App, name: str) -> Json:
-    """A name from the chain as JSON; raises InvalidInput NOT_FOUND if nobody claimed it."""
-    from publisher.names import name_state
+async def standing_of(app: App, name: str, *, all_of_it: bool = False) -> Json:
+    """A name from the chain as JSON; raises InvalidInput NOT_FOUND if nobody claimed it.
+
+    Where the endpoint does not give its whole history, what only that tells is null, `complete`
+    is false, and a warning says why; with `all_of_it` that raises Unavailable instead.
+    """
+    from publisher.names import name_state, name_view
 
     app.settings.need_network("rpc_url", "chain_id", "registry")
+    complete = True
     async with open_registry(app) as registry:
-        state, block = await name_state(registry, name)
+        try:
+            state, block = await name_state(registry, name)
+        except Unavailable as error:
+            if all_of_it or error.code is not Code.RPC_UNAVAILABLE:
+                raise
+            state, block = await name_view(registry, name)
+            app.output.warn(f"{safe(error.message)}: {safe(error.why)}")
+            complete = False
         if state is None:
             raise InvalidInput(
                 f'nobody has claimed the name "{name}"',
@@ -43,9 +55,13 @@ async def standing_of(app: App, name: str) -> Json:
                 fix="check how it is written, or find it: capdex search",
             )
         votes = await _votes(app, registry, name)
-    return describe(name, state) | {
+    told = describe(name, state)
+    if not complete:
+        told |= {"maintainers": None, "message": None, "replaced_by": None}
+    return told | {
         "votes": votes,
         "releases": [_release(name, x) for x in reversed(state.releases)],
+        "complete": complete,
         "source": "chain",
         "block_number": block,
     }
@@ -82,7 +98,10 @@ def _release(name: str, release: ReleaseState) -> Json:
         "semver": release.semver,
         "ipfs_cid": release.cid,
         "sha256": release.sha256.hex(),
-        "chain": {"publisher": release.publisher, "sequence": release.sequence},
+        "chain": {
+            "publisher": release.publisher or None,
+            "sequence": release.sequence or None,
+        },
         "status": {
             "yanked": release.yanked,
             "yank_reason": (release.yank_reason or None) if release.yanked else None,
@@ -109,7 +128,10 @@ def joined(standing: Json, of_node: list[Json], *, asked_node: bool) -> list[Jso
             found.append(on_chain | {"availability": "not indexed", "warnings": [words]})
         else:
             status = answer["status"] if isinstance(answer.get("status"), dict) else {}
-            found.append(answer | {"status": status | on_chain["status"]})
+            told = on_chain["status"]
+            if not standing["complete"]:  # words that the node has are better than none
+                told = {key: x for key, x in told.items() if x is not None}
+            found.append(answer | {"status": status | told})
     strays = [
         x | {"warnings": ["the node has this release, and the chain has not"]}
         for x in known.values()
@@ -121,12 +143,15 @@ def rows_of(standing: Json) -> list[tuple[str, str]]:
     """How a name stands, as (label, text)."""
     owner = "nobody: given up for good" if standing["renounced"] else str(standing["owner"])
     rows = [("owner", owner)]
-    rows += [("maintainer", x) for x in standing["maintainers"]]
+    rows += [("maintainer", x) for x in standing["maintainers"] or []]
+    if standing["maintainers"] is None:
+        rows.append(("maintainers", "not known: the endpoint does not give the name's history"))
     if standing["pending_owner"]:
         rows.append(("on offer to", standing["pending_owner"]))
     if standing["deprecated"]:
         instead = f"; use {standing['replaced_by']} instead" if standing["replaced_by"] else ""
-        rows.append(("deprecated", (safe(standing["message"] or "") + instead).lstrip("; ")))
+        words = safe(standing["message"] or "") + instead
+        rows.append(("deprecated", words.removeprefix("; ") or "by its owner"))
     if standing["votes"]:
         rows.append(("votes", f"{standing['votes']['up']} up, {standing['votes']['down']} down"))
     return rows

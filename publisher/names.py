@@ -21,7 +21,7 @@ from capdex.events import (
     TransferOffered,
     Voted,
 )
-from capdex.ledger import Ledger, NameState
+from capdex.ledger import Ledger, NameState, ReleaseState
 from capdex.uri import CapabilityURI, name_id
 from publisher import history
 from publisher.registry import NameRecord, Registry
@@ -49,6 +49,24 @@ async def name_state(registry: Registry, name: str) -> tuple[NameState | None, i
         return None, block
     events = await registry.history(name, upto=block)
     return _folded(registry, name, events, record), block
+
+
+async def name_view(registry: Registry, name: str) -> tuple[NameState | None, int]:
+    """A name by the contract's views alone, for where its history is out of reach.
+
+    What only the log tells is missing: maintainers, reasons, messages, publishers, sequences.
+    """
+    block = await registry.head()
+    record = await registry.name_record(name, block=block)
+    if not record.claimed:
+        return None, block
+    releases = [
+        ReleaseState(x.semver, x.cid, x.sha256, "", 0, yanked=x.yanked, deprecated=x.deprecated)
+        for x in await registry.releases(name)
+    ]
+    state = NameState(record.owner, record.pending_owner, record.epoch)
+    state.deprecated, state.releases = record.deprecated, releases
+    return state, block
 
 
 async def names_held(registry: Registry, account: str) -> tuple[list[Held], int]:

@@ -56,7 +56,7 @@ def list_command(app: App, name: str) -> None:
     """List the maintainers of a name."""
     from cli.standing import standing_of
 
-    standing = app.run(standing_of(app, name))
+    standing = app.run(standing_of(app, name, all_of_it=True))
     found = standing["maintainers"]
     app.output.results(
         "maintainer",

@@ -275,6 +275,26 @@ def test_show_goes_on_with_one_source_when_the_other_is_down(
     assert capdex("show", "nobodys").exit_code == 1
 
 
+def test_show_says_what_it_cannot_know_without_the_whole_history(capdex: Any, chain: Chain) -> None:
+    capdex.json("yank", "weather@1.0.0", "--reason", "wrong unit", "--yes")
+    capdex.json("deprecate", "weather", "--message", "gone", "--yes")
+    head = int(call(chain.url, "eth_blockNumber"), 16)
+    deaf = ("--config", f"start-block={head}")
+    result = capdex("show", "weather", "--json", *deaf)
+    assert "does not give the whole history" in result.stderr
+    standing = json.loads(result.stdout)["standing"]
+    assert (standing["owner"], standing["complete"]) == (chain.owner, False)
+    assert (standing["maintainers"], standing["deprecated"]) == (None, True)
+    assert [(x["semver"], x["status"]["yanked"]) for x in json.loads(result.stdout)["results"]] == [
+        ("1.1.0", False),
+        ("1.0.0", True),
+    ]
+    human = capdex("show", "weather", "--format", "human", *deaf).stdout
+    assert "maintainers  not known" in human
+    assert "by" not in capdex("show", "weather@1.1.0", "--format", "human", *deaf).stdout
+    assert capdex("maintainer", "list", "weather", *deaf).exit_code == 3
+
+
 def test_list_tells_the_names_of_an_account(capdex: Any, chain: Chain) -> None:
     chain.publish("memo", "2.0.0", "3.0.0-rc.1")
     capdex.json("yank", "weather@1.1.0", "--yes")
