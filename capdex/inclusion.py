@@ -19,12 +19,12 @@ from capdex.keywords import KEYWORDS
 from capdex.likeness import ANNOTATIONS, MARKS, Likeness
 from capdex.mentions import mentions
 
-MAX_STEPS: Final = 20_000  # of two packages: a few seconds; ten thousand values take half of them
+MAX_STEPS: Final = 20_000  # of two packages, both ways: a few seconds at the worst
 MAX_LEVELS: Final = 80  # of recursion, well within Python's own
 MAX_SPLIT: Final = 256  # values looked at one by one
 
-# Read with the keywords that they belong to.
-_SILENT: Final = ANNOTATIONS | {"then", "else", "minContains", "maxContains"}
+# Read elsewhere: with the keywords that they belong to, or not at all.
+_SILENT: Final = ANNOTATIONS | ASSERTIONS | {"then", "else", "minContains", "maxContains"}
 
 
 class Reading(Enum):
@@ -94,13 +94,14 @@ class Inclusion:
 
     def _keywords(self, a: Conjunction, b: Node, place: Place) -> list[Gap]:
         found: list[Gap] = []
+        for keyword, value in b.schema.items():  # the value itself first, then what is inside it
+            if keyword in ASSERTIONS:
+                found += prove(a, keyword, value, place)
         for keyword, value in b.schema.items():
             if keyword in _APPLICATORS:
                 kinds, rule = _APPLICATORS[keyword]
                 if kinds & a.types:
                     found += rule(self, a, b, value, place)
-            elif keyword in ASSERTIONS:
-                found += prove(a, keyword, value, place)
             elif keyword in KEYWORDS and keyword not in _SILENT:
                 found.append(Gap(place.path, keyword, None, value, decided=False))
         return found
@@ -284,9 +285,11 @@ class Inclusion:
                 enough = enough or not self._schema(Conjunction((held,)), wanted, at)
             if most is not None and part.schema.get("maxContains", most + 1) <= most:
                 few = few or not self._schema(Conjunction((wanted,)), held, at)
-        if max(a.said("minItems"), default=0) >= least:
-            indexes = range(a.prefix + 1)
-            enough = enough or all(not self._schema(a.item(i), wanted, at) for i in indexes)
+        count = max(a.said("minItems"), default=0)
+        if count >= least and not enough:
+            sure = [not self._schema(a.item(i), wanted, at) for i in range(a.prefix + 1)]
+            rest = max(0, count - a.prefix) if sure.pop() else 0
+            enough = sum(sure[: int(count)]) + rest >= least
         return [] if enough and few else [Gap(place.path, "contains", None, value, decided=False)]
 
 
