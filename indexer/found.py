@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, func, select, true
+from sqlalchemy import Connection, Row, Select, bindparam, func, select, true
 
 from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import PREFIX
@@ -108,21 +108,22 @@ _EVERYTHING: Final = (
 )
 
 
+# Constants, since SQLAlchemy takes longer to recognise such a statement than a database to run it.
+_BY_ID: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.id.in_(bindparam("ids", expanding=True)))
+_BY_NAME: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.name == bindparam("name")).order_by(
+    RELEASE.c.precedence.desc(), RELEASE.c.sequence
+)
+
+
 def read_ids(connection: Connection, release_ids: Iterable[int]) -> dict[int, Found]:
     """These releases by id; a caller gives few (a page at most)."""
-    return _read(connection, _EVERYTHING.where(RELEASE.c.id.in_(list(release_ids))))
+    rows = connection.execute(_BY_ID, {"ids": list(release_ids)})
+    return {row.id: _found(row) for row in rows}
 
 
 def read_name(connection: Connection, name: str) -> list[Found]:
     """Every release of a name, highest version first, the first announced first among equals."""
-    order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
-    return list(
-        _read(connection, _EVERYTHING.where(RELEASE.c.name == name).order_by(*order)).values()
-    )
-
-
-def _read(connection: Connection, query: Select[Any]) -> dict[int, Found]:
-    return {row.id: _found(row) for row in connection.execute(query)}
+    return [_found(row) for row in connection.execute(_BY_NAME, {"name": name})]
 
 
 def _found(row: Row[Any]) -> Found:
