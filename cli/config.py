@@ -196,6 +196,9 @@ def _wei(text: str) -> int:
         wei = Decimal(-1)
     if not wei.is_finite() or not 0 <= wei < 10**30 or wei != int(wei):
         raise UsageError(
-            f"fee-cap must be an amount in ETH like 0.01, not {text[:40]!r}", Code.CONFIG
+            f"the fee cap is not an amount: {text[:40]!r}",
+            Code.CONFIG,
+            why="it is in ETH, to the wei, and not below zero",
+            fix="write it like 0.01 (--fee-cap, or fee-cap in your config.toml)",
         )
     return int(wei)
