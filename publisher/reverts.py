@@ -193,6 +193,11 @@ _TOLD: Final[dict[str, Callable[[Values], CapdexError]]] = {
         why="votes are weighed by what an account held of a token at one time in the past",
         fix="vote with an account that held some (--keystore or --signer)",
     ),
+    "InvalidTimepoint": lambda v: InvalidInput(
+        f"votes cannot be weighed at the timepoint {v['timepoint']}",
+        why="it has to be over by the token's clock; without a token there is none",
+        fix="name an earlier --timepoint, or leave it out",
+    ),
     # OpenZeppelin's, for texts given to the constructor: none of ours can be
     "InvalidShortString": lambda v: _ours("a short text"),
     "StringTooLong": lambda v: _ours(f"the text {v['str']!r}"),
