@@ -49,11 +49,13 @@ def check_resolution(document: Any, anchor: Anchor, uri: CapabilityURI, answer: 
     status = answer.get("status")
     flags = status if isinstance(status, dict) else {}
     expected_flags = {"yanked": release.yanked, "deprecated": release.deprecated}
+    if proven.record is not None:
+        expected_flags["name_deprecated"] = proven.record.deprecated
     for key, value in expected.items():
         if answer.get(key) != value:
             raise refused(f"the answer's {key} is not the chain's", f"on chain it is {value}")
     for key, flag in expected_flags.items():
-        if flags.get(key, flag if key == "deprecated" else None) is not flag:
+        if flags.get(key) is not flag:
             raise refused(f"the answer's {key} flag is not the chain's", f"on chain it is {flag}")
     return proven
 

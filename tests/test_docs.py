@@ -195,7 +195,7 @@ def test_the_example_of_the_log_head_folds_to_the_word_said(announcement: Announ
 
 
 def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:
-    resolution, results = (json.loads(text) for text in _block("json", PROTOCOL))
+    _, resolution, results = (json.loads(text) for text in _block("json", PROTOCOL))
     _same_fields(resolution, answers.RESOLUTION_SCHEMA)
     _same_fields(results, answers.RESULTS_SCHEMA | {"properties": {}})
     assert set(results) == set(answers.RESULTS_SCHEMA["properties"])
@@ -204,9 +204,26 @@ def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:
 def _same_fields(value: object, described: dict[str, object]) -> None:
     properties = described.get("properties")
     if isinstance(value, dict) and isinstance(properties, dict) and properties:
-        assert set(value) == set(properties)
-        for key, inner in properties.items():
-            _same_fields(value[key], inner)
+        assert set(value) == set(described.get("required", properties))
+        for key in value:
+            _same_fields(value[key], properties[key])
+
+
+def test_the_proof_shown_is_the_one_recorded() -> None:
+    shown = json.loads(_block("json", PROTOCOL)[0])
+    recorded = json.loads((ROOT / "tests/vectors/proofs/documents.json").read_text("utf-8"))
+    document = recorded["documents"]["exact"]["document"]
+    assert set(shown) == set(document)
+    for key in ("schema", "kind", "chain_id", "contract", "block_number", "block_hash", "name",
+                "semver", "index"):  # fmt: skip
+        assert shown[key] == document[key]
+    texts = [(shown["header"], document["header"])]
+    texts += zip(shown["account_proof"], document["account_proof"], strict=True)
+    for slot, whole in zip(shown["slots"], document["slots"], strict=True):
+        assert (slot["key"], slot["value"]) == (whole["key"], whole["value"])
+        texts += zip(slot["proof"], whole["proof"], strict=True)
+    for text, whole_text in texts:
+        assert whole_text.startswith(text.removesuffix("…"))
 
 
 # operations, and all pages --------------------------------------------------------------------

@@ -135,7 +135,11 @@ def answer_of(name: str, release: Release) -> Json:
         "semver": release.semver,
         "sha256": digest.hex(),
         "ipfs_cid": str(Cid.raw(digest)),
-        "status": {"yanked": release.yanked, "deprecated": release.deprecated},
+        "status": {
+            "yanked": release.yanked,
+            "deprecated": release.deprecated,
+            "name_deprecated": False,
+        },
     }
 
 

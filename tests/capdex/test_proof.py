@@ -180,6 +180,15 @@ def test_a_release_cannot_be_denied(world: Any, asked: str, code: Code) -> None:
         check_refusal(world.document("weather"), world.anchor, uri(asked), code)
 
 
+def test_a_deprecated_name_is_proven(proving: Any, world: Any) -> None:
+    word = bytes.fromhex("000000010000000000000006") + proving.OWNER
+    odd = proving.World(world.names, {slots.record_slot("weather"): word})
+    answer = odd.answer("weather")
+    assert "name_deprecated flag" in why(odd.document("weather"), odd.anchor, "weather", answer)
+    answer["status"]["name_deprecated"] = True
+    check_resolution(odd.document("weather"), odd.anchor, uri("weather"), answer)
+
+
 def test_code_that_is_known_must_be_that(world: Any) -> None:
     document = world.document("weather")
     known = Anchor(world.chain_id, world.anchor.contract, world.hash, world.code_hash)
@@ -207,6 +216,11 @@ def test_code_that_is_known_must_be_that(world: Any) -> None:
         ({"status": {"yanked": True}}, "yanked flag is not"),
         ({"status": {"yanked": 0}}, "yanked flag is not"),
         ({"status": {"yanked": False, "deprecated": True}}, "deprecated flag is not"),
+        ({"status": {"yanked": False}}, "deprecated flag is not"),
+        (
+            {"status": {"yanked": False, "deprecated": False, "name_deprecated": True}},
+            "name_deprecated flag is not",
+        ),
         ({"status": None}, "yanked flag is not"),
         ({"status": {}}, "yanked flag is not"),
     ],

@@ -121,7 +121,8 @@ def test_a_proven_answer_says_what_was_proven_and_by_whom(
     assert (proven["kind"], proven["block_number"], proven["releases"]) == ("list", HEAD, 5)
     assert node.calls == [(RESOLVE, {"cap_uri": "did:nuwa:cap:weather", "proof": "list"})]
     human = capdex("resolve", "weather", "--trust-rpc", trusted.url, "--format", "human")
-    assert f"proven     {proven['statement']}" in human.stdout
+    label, _, said = human.stdout.splitlines()[-1].partition(" ")
+    assert (label, said.strip()) == ("proven", proven["statement"])
     plain = capdex("resolve", "weather", "--trust-rpc", trusted.url, "--plain")
     assert plain.stdout.strip() == CASES["list"]["answer"]["ipfs_cid"]
 

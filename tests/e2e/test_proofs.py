@@ -117,7 +117,11 @@ class Books:
             "semver": release.semver,
             "sha256": cid.digest.hex(),
             "ipfs_cid": cid.text,
-            "status": {"yanked": release.yanked, "deprecated": release.deprecated},
+            "status": {
+                "yanked": release.yanked,
+                "deprecated": release.deprecated,
+                "name_deprecated": False,
+            },
         }
 
 
