@@ -2,29 +2,20 @@
 pragma solidity 0.8.30;
 
 import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
-import {Names} from "../src/libraries/Names.sol";
-import {RawCid} from "../src/libraries/RawCid.sol";
-import {SemVer} from "../src/libraries/SemVer.sol";
 import {Reference} from "./Reference.sol";
 import {Test} from "./Test.sol";
 
-/// @notice The libraries, which take calldata, behind functions that tests can call.
-contract Grammar {
-    function skeletonOf(string calldata name) external pure returns (string memory) {
-        return Names.skeletonOf(name);
-    }
-
-    function isSemVer(string calldata text) external pure returns (bool) {
-        return SemVer.isValid(text);
-    }
-
-    function rawCid(bytes32 sha256) external pure returns (string memory) {
-        return RawCid.encode(sha256);
-    }
+/// @notice See `Grammar.sol`.
+interface Grammar {
+    function skeletonOf(string calldata name) external pure returns (string memory);
+    function isSemVer(string calldata text) external pure returns (bool);
+    function rawCid(bytes32 sha256) external pure returns (string memory);
+    function spells(string calldata cid, bytes32 sha256) external pure returns (bool);
+    function hash(string calldata text) external pure returns (bytes32);
 }
 
 contract GrammarTest is Test {
-    Grammar private grammar = new Grammar();
+    Grammar private grammar = Grammar(vm.deployCode("Grammar.sol:Grammar", ""));
 
     // ------------------------------------------------------------------------------------------ shared vectors
 
@@ -95,9 +86,37 @@ contract GrammarTest is Test {
             );
         }
         assertTrue(i > 10, "there are vectors");
+        for (i = 0; hasCase(json, "invalid", i); ++i) {
+            string memory cid = field(json, "invalid", i, "cid");
+            assertTrue(!grammar.spells(cid, wordField(json, "invalid", i, "sha256")), cid);
+        }
+    }
+
+    function test_NamesAndVersionsAreKnownByTheirHashes() public view {
+        string memory json = vectors("ids.json");
+        uint256 i;
+        for (; hasCase(json, "names", i); ++i) {
+            string memory name = field(json, "names", i, "name");
+            assertEq(grammar.hash(name), wordField(json, "names", i, "id"), name);
+        }
+        for (i = 0; hasCase(json, "semvers", i); ++i) {
+            string memory semver = field(json, "semvers", i, "semver");
+            assertEq(grammar.hash(semver), wordField(json, "semvers", i, "id"), semver);
+        }
+        assertTrue(i > 3, "there are vectors");
     }
 
     // ------------------------------------------------------------------------------------------ against the reference
+
+    function testFuzz_TextsAreHashedAsSolidityDoes(string memory text) public view {
+        assertEq(grammar.hash(text), keccak256(bytes(text)), text);
+    }
+
+    function testFuzz_AnyTextSpellsADigestOnlyIfItIsItsCid(string memory cid, bytes32 digest) public view {
+        assertTrue(!grammar.spells(cid, digest), "no CID at all"); // 52 characters are not hit upon by chance
+        assertTrue(grammar.spells(Reference.rawCid(digest), digest), "the CID");
+        assertTrue(!grammar.spells(string.concat(Reference.rawCid(digest), cid, "a"), digest), "a longer one");
+    }
 
     function testFuzz_EveryDigestIsSpeltAsBase32Says(bytes32 digest) public view {
         assertEq(grammar.rawCid(digest), Reference.rawCid(digest), "cid");

@@ -1,141 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
+import {IERC5805} from "@openzeppelin/contracts/interfaces/IERC5805.sol";
+
 import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
-import {Reference} from "./Reference.sol";
-import {Test, Vm} from "./Test.sol";
+import {People} from "./People.sol";
+import {Test} from "./Test.sol";
+import {Token} from "./Token.sol";
 
-/// @notice A few people who do anything to a few names, and a memory of what must have become of them.
-contract People is Test {
-    struct Remembered {
-        string name;
-        string semver;
-        bytes32 digest;
-        bool yanked;
-    }
-
-    ICapabilityRegistry public immutable registry;
-
-    string[] public names = ["note", "n0te", "memo", "weather-reporter"];
-    string[] private _semvers =
-        ["1.0.0", "2.0.0-rc.1", "0.0.1", "1.0.0-abcdefghijklmnopqrstuvwxy-0123456789"];
-
-    mapping(string name => address) public owners;
-    mapping(string name => uint256[]) private _releasesOf;
-    Remembered[] private _remembered;
-
-    /// @dev The head and the count, folded from the logs alone.
-    bytes32 public logWord;
-
-    constructor(ICapabilityRegistry registry_) {
-        registry = registry_;
-    }
-
-    function publish(uint8 who, uint8 name_, uint8 semver_, bytes32 digest) external {
-        (address person, string memory name, string memory semver) = _choose(who, name_, semver_);
-        vm.recordLogs();
-        vm.prank(person);
-        try registry.publish(name, semver, Reference.rawCid(digest), digest) {
-            assertTrue(owners[name] == address(0) || owners[name] == person, "only the owner publishes");
-            owners[name] = person;
-            _releasesOf[name].push(_remembered.length);
-            _remembered.push(Remembered(name, semver, digest, false));
-            _fold(1);
-        } catch {
-            _fold(0);
-        }
-    }
-
-    function yank(uint8 who, uint8 name_, uint8 semver_, uint8 index) external {
-        (address person, string memory name, string memory semver) = _choose(who, name_, semver_);
-        index %= 4;
-        vm.recordLogs();
-        vm.prank(person);
-        try registry.yank(name, semver, index, "because") {
-            _flip(person, name, semver, index, true);
-        } catch {
-            _fold(0);
-        }
-    }
-
-    function unyank(uint8 who, uint8 name_, uint8 semver_, uint8 index) external {
-        (address person, string memory name, string memory semver) = _choose(who, name_, semver_);
-        index %= 4;
-        vm.recordLogs();
-        vm.prank(person);
-        try registry.unyank(name, semver, index) {
-            _flip(person, name, semver, index, false);
-        } catch {
-            _fold(0);
-        }
-    }
-
-    /// @dev An owner who gets everything right, so that yanks are not all refused.
-    function yankOrUnyankWell(uint256 which) external {
-        if (_remembered.length == 0) return;
-        Remembered storage one = _remembered[which % _remembered.length];
-        uint256 index = registry.indexOf(one.name, one.semver);
-        address owner = owners[one.name];
-        bool yanked = one.yanked;
-        vm.recordLogs();
-        vm.prank(owner);
-        if (yanked) registry.unyank(one.name, one.semver, index);
-        else registry.yank(one.name, one.semver, index, "because");
-        _flip(owner, one.name, one.semver, index, !yanked);
-    }
-
-    function rememberedOf(string memory name) external view returns (Remembered[] memory all) {
-        uint256[] storage indices = _releasesOf[name];
-        all = new Remembered[](indices.length);
-        for (uint256 i; i < all.length; ++i) {
-            all[i] = _remembered[indices[i]];
-        }
-    }
-
-    function _choose(uint8 who, uint8 name_, uint8 semver_)
-        private
-        view
-        returns (address, string memory, string memory)
-    {
-        return (
-            address(uint160(0xA11CE) + who % 3),
-            names[name_ % names.length],
-            _semvers[semver_ % _semvers.length]
-        );
-    }
-
-    function _flip(address person, string memory name, string memory semver, uint256 index, bool yanked)
-        private
-    {
-        assertEq(owners[name], person, "only the owner yanks");
-        Remembered storage one = _remembered[_releasesOf[name][index]];
-        assertEq(one.semver, semver, "the release meant is the release yanked");
-        assertTrue(one.yanked != yanked, "a flag that changes");
-        one.yanked = yanked;
-        _fold(1);
-    }
-
-    function _fold(uint256 expected) private {
-        Vm.Log[] memory logs = vm.getRecordedLogs();
-        assertEq(logs.length, expected, "one event for a change, none for a refusal");
-        for (uint256 i; i < logs.length; ++i) {
-            bytes32[] memory topics = logs[i].topics;
-            uint64 sequence = abi.decode(logs[i].data, (uint64));
-            bytes32 entry = keccak256(bytes.concat(topics[0], topics[1], topics[2], keccak256(logs[i].data)));
-            bytes24 head = bytes24(keccak256(bytes.concat(logWord, entry)));
-            assertEq(sequence, uint64(uint256(logWord)) + 1, "contiguous sequence");
-            logWord = head | bytes32(uint256(sequence));
-        }
-    }
-}
-
+/// @notice Whatever people do, in whatever order, the registry is what its logs say. What that comes to is in `Ledger`
+/// (what can follow what: an owner changes by claim, transfer and renouncing alone, a version is published once, a
+/// skeleton has one name, releases are only added) and in `People` (what is compared, and when).
 contract InvariantsTest is Test {
     People private people;
-    ICapabilityRegistry private registry;
 
     function setUp() public {
-        registry = newRegistry(0, 0);
-        people = new People(registry);
+        vm.warp(1_800_000_000);
+        Token token = new Token();
+        uint256 timepoint = vm.getBlockNumber();
+        ICapabilityRegistry registry = newRegistry(60, 1 days);
+        for (uint256 key = 1; key < 5; ++key) {
+            vm.prank(vm.addr(key));
+            token.delegate(vm.addr(key));
+            token.mint(vm.addr(key), 10 ** key); // and nothing for the fifth
+        }
+        vm.roll(timepoint + 1);
+        people = new People(registry, newVotes(registry, IERC5805(address(token)), timepoint));
     }
 
     /// @dev Asked by forge: whom to call at random.
@@ -144,42 +34,47 @@ contract InvariantsTest is Test {
         targets[0] = address(people);
     }
 
-    function invariant_ReleasesNeverChangeButForTheirYank() public view {
-        for (uint256 n; n < 4; ++n) {
-            string memory name = people.names(n);
-            People.Remembered[] memory expected = people.rememberedOf(name);
-            ICapabilityRegistry.Release[] memory found = registry.releases(name, 0, type(uint256).max);
-            assertEq(found.length, expected.length, "count of releases");
-            assertEq(registry.releaseCount(name), expected.length, "release count");
-            for (uint256 i; i < found.length; ++i) {
-                assertEq(found[i].semver, expected[i].semver, "semver");
-                assertEq(found[i].sha256, expected[i].digest, "sha256");
-                assertEq(found[i].cid, Reference.rawCid(expected[i].digest), "cid");
-                assertTrue(found[i].yanked == expected[i].yanked, "yanked");
-                assertTrue(!found[i].deprecated, "deprecated");
-                assertEq(registry.indexOf(name, found[i].semver), i, "index");
-            }
+    function invariant_TheRegistryIsWhatItsLogsSay() public view {
+        people.checkLog();
+    }
+
+    /// @dev Called by forge when a run is over.
+    function afterInvariant() public view {
+        people.checkAll();
+    }
+
+    /// @dev A run in which nothing happens proves nothing; here is a history of 5 000 deeds in which everything does.
+    function test_EveryKindOfChangeHappens() public {
+        for (uint256 i; i < 5_000; ++i) {
+            _deed(i % 17, keccak256(abi.encode(i)));
+        }
+        people.checkLog();
+        people.checkAll();
+        uint256[] memory times = people.happened();
+        for (uint256 i; i < times.length; ++i) {
+            assertTrue(times[i] > 2, string.concat("a change of kind ", vm.toString(i)));
         }
     }
 
-    function invariant_OwnersNeverChange() public view {
-        for (uint256 n; n < 4; ++n) {
-            string memory name = people.names(n);
-            assertEq(registry.ownerOf(name), people.owners(name), name);
-        }
-    }
-
-    function invariant_ASkeletonHasOneName() public view {
-        bool both = registry.ownerOf("note") != address(0) && registry.ownerOf("n0te") != address(0);
-        assertTrue(!both, "lookalikes side by side");
-    }
-
-    function invariant_TheHeadIsTheFoldOfAllEvents() public view {
-        (bytes24 head, uint64 count) = registry.log();
-        assertEq(head | bytes32(uint256(count)), people.logWord(), "head and count");
-    }
-
-    function invariant_NoEtherIsHeld() public view {
-        assertEq(address(registry).balance, 0, "balance");
+    function _deed(uint256 what, bytes32 luck) private {
+        (uint8 who, uint8 name, uint8 other) = (uint8(luck[0]), uint8(luck[1]), uint8(luck[2]));
+        uint8 more = uint8(luck[3]);
+        if (what == 0) people.passTime(uint32(bytes4(luck)));
+        else if (what == 1) people.commit(who, other, name);
+        else if (what == 2) people.claimWell(who, name);
+        else if (what == 3) people.publish(who, name, other, luck);
+        else if (what == 4) people.publishWell(who, name, other, luck);
+        else if (what == 5) people.publishBatch(who, name, [other, more, who, name], luck);
+        else if (what == 6) people.publishWithSignature(who, other, name, more, luck, more % 2 == 0);
+        else if (what == 7) people.setFlag(who, name, other, more % 2 == 0, uint8(luck[4]));
+        else if (what == 8) people.deprecateName(who, name, other);
+        else if (what == 9) people.undeprecateName(who, name);
+        else if (what == 10) people.addMaintainer(who, name, other);
+        else if (what == 11) people.removeMaintainer(who, name, other);
+        else if (what == 12) people.offerTransfer(who, name, other);
+        else if (what == 13) people.cancelTransfer(who, name);
+        else if (what == 14) people.acceptTransfer(who, name);
+        else if (what == 15) people.renounce(who, name, other);
+        else people.vote(who, name, int8(other));
     }
 }

@@ -19,6 +19,27 @@ library Reference {
         return string(text);
     }
 
+    /// @notice Returns the word of the log after one more event: 24 bytes of head, 8 of count.
+    function fold(bytes32 word, bytes32[] memory topics, bytes memory data) internal pure returns (bytes32) {
+        require(topics.length == 3, "an event has three topics");
+        bytes32 entry = keccak256(bytes.concat(topics[0], topics[1], topics[2], keccak256(data)));
+        bytes24 head = bytes24(keccak256(bytes.concat(word, entry)));
+        return head | bytes32(uint256(uint64(uint256(word)) + 1));
+    }
+
+    /// @notice Returns the name in `did:nuwa:cap:<name>@<semver>`.
+    function nameIn(string memory capUri) internal pure returns (string memory) {
+        bytes memory text = bytes(capUri);
+        uint256 start = bytes("did:nuwa:cap:").length;
+        uint256 end = start;
+        while (text[end] != "@") ++end;
+        bytes memory name = new bytes(end - start);
+        for (uint256 i; i < name.length; ++i) {
+            name[i] = text[start + i];
+        }
+        return string(name);
+    }
+
     function isName(bytes memory name) internal pure returns (bool) {
         if (name.length < 2 || name.length > 64) return false;
         for (uint256 i; i < name.length; ++i) {

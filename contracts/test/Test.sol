@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
+import {IERC5805} from "@openzeppelin/contracts/interfaces/IERC5805.sol";
+
 import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
+import {ICapabilityVotes} from "../src/interfaces/ICapabilityVotes.sol";
 
 /// @notice The cheatcodes of forge that the tests use.
 interface Vm {
@@ -13,6 +16,14 @@ interface Vm {
 
     function assume(bool condition) external pure;
     function prank(address sender) external;
+    function startPrank(address sender) external;
+    function stopPrank() external;
+    function chainId(uint256 newChainId) external;
+    function getChainId() external view returns (uint256);
+    function etch(address account, bytes calldata code) external;
+    function store(address account, bytes32 slot, bytes32 value) external;
+    function addr(uint256 key) external pure returns (address);
+    function sign(uint256 key, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function expectRevert(bytes calldata data) external;
     function expectRevert() external;
     function expectEmit(address emitter) external;
@@ -26,10 +37,15 @@ interface Vm {
     function snapshotValue(string calldata group, string calldata name, uint256 value) external;
     function warp(uint256 timestamp) external;
     function getBlockTimestamp() external view returns (uint256);
+    function roll(uint256 number) external;
+    function getBlockNumber() external view returns (uint256);
     function readFile(string calldata path) external view returns (string memory);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
     function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
     function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
+    function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
+    function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
+    function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
     function toString(uint256 value) external pure returns (string memory);
 }
 
@@ -70,6 +86,15 @@ abstract contract Test {
         return ICapabilityRegistry(vm.deployCode("CapabilityRegistry.sol:CapabilityRegistry", arguments));
     }
 
+    /// @notice Deploys votes on the names of a registry, in the same way.
+    function newVotes(ICapabilityRegistry registry, IERC5805 token, uint256 timepoint)
+        internal
+        returns (ICapabilityVotes)
+    {
+        bytes memory arguments = abi.encode(registry, token, timepoint);
+        return ICapabilityVotes(vm.deployCode("CapabilityVotes.sol:CapabilityVotes", arguments));
+    }
+
     /// @notice Returns a file of vectors that Python reads too.
     function vectors(string memory file) internal view returns (string memory) {
         return vm.readFile(string.concat("../tests/vectors/contract/", file));
@@ -96,6 +121,30 @@ abstract contract Test {
         returns (bytes32)
     {
         return vm.parseJsonBytes32(json, string.concat(_case(group, i), ".", key));
+    }
+
+    function addressField(string memory json, string memory group, uint256 i, string memory key)
+        internal
+        pure
+        returns (address)
+    {
+        return vm.parseJsonAddress(json, string.concat(_case(group, i), ".", key));
+    }
+
+    function numberField(string memory json, string memory group, uint256 i, string memory key)
+        internal
+        pure
+        returns (uint256)
+    {
+        return vm.parseJsonUint(json, string.concat(_case(group, i), ".", key));
+    }
+
+    function bytesField(string memory json, string memory group, uint256 i, string memory key)
+        internal
+        pure
+        returns (bytes memory)
+    {
+        return vm.parseJsonBytes(json, string.concat(_case(group, i), ".", key));
     }
 
     function _case(string memory group, uint256 i) private pure returns (string memory) {

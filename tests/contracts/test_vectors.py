@@ -1,17 +1,23 @@
 """The vectors that forge holds the contract to, held against the Python core."""
 
 import json
+import re
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_account import Account
 
 from capdex.cid import Cid
 from capdex.errors import InvalidInput
-from capdex.uri import RESERVED, check_name, is_reserved, skeleton
+from capdex.events import TOPICS, Committed, LogHead, LogPosition, Published, RawLog, decode
+from capdex.keccak import keccak
+from capdex.uri import RESERVED, check_name, is_reserved, name_id, skeleton
 from capdex.version import Version
 
-VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "contract"
+REPOSITORY = Path(__file__).resolve().parents[2]
+VECTORS = REPOSITORY / "tests" / "vectors" / "contract"
 
 
 def cases(file: str, group: str) -> list[dict[str, Any]]:
@@ -88,3 +94,62 @@ def test_python_takes_no_other_spelling_for_the_raw_cid(case: dict[str, str]) ->
     except InvalidInput:
         return
     assert (cid.version, cid.codec, cid.digest) != (1, "raw", digest)
+
+
+def unhex(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))
+
+
+def test_the_vectors_that_a_machine_can_make_are_what_it_makes() -> None:
+    source = Path(__file__).with_name("make_vectors.py")
+    for path, text in runpy.run_path(str(source))["vectors"]().items():
+        assert path.read_text("utf-8") == text, f"run python {source.relative_to(REPOSITORY)}"
+
+
+def test_the_contract_has_the_reserved_words_and_no_others() -> None:
+    source = REPOSITORY / "contracts" / "src" / "libraries" / "Reserved.sol"
+    words = re.findall(r'keccak256\("([^"]*)"\)', source.read_text("utf-8"))
+    assert sorted(words) == sorted(skeleton(word) for word in RESERVED)
+
+
+@pytest.mark.parametrize("case", cases("ids.json", "names"), ids=lambda c: c["name"])
+def test_a_name_is_known_by_its_hash(case: dict[str, str]) -> None:
+    assert name_id(case["name"]) == unhex(case["id"])
+
+
+@pytest.mark.parametrize("case", cases("ids.json", "commitments"), ids=lambda c: c["claimer"])
+def test_a_commitment_hides_name_claimer_and_secret(case: dict[str, str]) -> None:
+    claimer = unhex(case["claimer"]).rjust(32, b"\0")
+    preimage = name_id(case["name"]) + claimer + unhex(case["secret"])
+    assert keccak(preimage) == unhex(case["commitment"])
+
+
+@pytest.mark.parametrize("case", cases("signatures.json", "signatures"), ids=lambda c: c["name"])
+def test_a_signature_is_its_publishers(case: dict[str, str]) -> None:
+    recovered = Account._recover_hash(unhex(case["digest"]), signature=unhex(case["signature"]))
+    assert recovered == case["publisher"]
+
+
+def test_python_folds_and_decodes_an_event_of_every_kind() -> None:
+    head, kinds = LogHead(), set()
+    for number, case in enumerate(cases("log.json", "events"), start=1):
+        topics = tuple(unhex(case[f"topic{n}"]) for n in range(3))
+        position = LogPosition(number, bytes(32), bytes(32), 0)
+        log = RawLog(bytes(20), topics, unhex(case["data"]), position)
+        head = head.fold(log)
+        assert head.word == unhex(case["log"])
+        event = decode(log, 1)
+        assert event.sequence == number
+        kind = case["event"].partition("(")[0]
+        assert topics[0] == TOPICS[kind] == keccak(case["event"].encode())
+        kinds.add(kind)
+        if isinstance(event, Committed):
+            assert event.commitment == topics[1]
+        elif isinstance(event, Published):
+            assert event.announcement.cap_uri in {
+                "did:nuwa:cap:memo@1.0.0",
+                "did:nuwa:cap:note@1.0.0-abcdefghijklmnopqrstuvwxy",
+            }
+        else:
+            assert event.name_id == name_id(event.name)
+    assert kinds == set(TOPICS) - {"Voted"}
