@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from publisher.contract import Receipt
     from publisher.outcome import Reserved, Reserving, Served, Step, Uploaded
     from publisher.registry import Registry
-    from publisher.transaction import Transaction
+    from publisher.transaction import Sent, Transaction
 
 LOG_EVERY_S: Final = 10.0  # where a line cannot be written over
 
@@ -84,8 +84,7 @@ class Progress:
         elif isinstance(step, Reserved):
             self._say_reserved(step)
         elif isinstance(step, Sent):
-            self.sent = step.tx_hash
-            self._output.detail(f"    sent        {step.tx_hash}, nonce {step.nonce}")
+            self._say_sent(step)
         elif isinstance(step, Receipt):
             self._say_mined(step)
         elif isinstance(step, Served):
@@ -135,6 +134,16 @@ class Progress:
         place = f"block {mined.block_number}, tx {short(mined.tx_hash)}"
         cost = ether(mined.fee_wei)
         self._step("ok", "reserved", f"{safe(step.name)} (1 of 2)   {place}, cost {cost}")
+
+    def _say_sent(self, step: Sent) -> None:
+        from publisher.transaction import ether
+
+        self.sent = step.tx_hash
+        self._output.detail(f"    sent        {step.tx_hash}, nonce {step.nonce}")
+        if step.earlier and step.transaction is not None:
+            most = ether(step.transaction.max_fee_wei)
+            words = f"tx {short(step.tx_hash)} instead of {short(step.earlier[0])}, at most {most}"
+            self._step("plan", "sent again", words)
 
     def _say_mined(self, step: Receipt) -> None:
         from publisher.transaction import ether

@@ -162,6 +162,8 @@ async def _bring_about(
 
     def remember(signed: Sent) -> None:
         journal.remember(signed, _mark(change, plan.sender))
+        if signed.earlier:  # it is sent again while it is waited for
+            on_step(signed)
 
     # A person may have thought for an hour since the plan was made: look once more.
     if plan.already or (sent is None and await change.stands(plan.sender)):

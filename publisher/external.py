@@ -42,12 +42,16 @@ class _NoSuchMethod(Exception):
 class ExternalSigner(ABC):
     """An account whose key is elsewhere."""
 
-    def __init__(self, address: str, *, wait_s: float = ANSWER_WAIT_S) -> None:
+    def __init__(
+        self, address: str, *, show: Show | None = None, wait_s: float = ANSWER_WAIT_S
+    ) -> None:
         self.address = address
         self.wait_s = wait_s
+        self._show = show or (lambda words: None)
 
     async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
         """Ask for a signature and check what comes: see `publisher.reply`."""
+        self._show(f"{self.shown} is asked to sign a transaction; agree there if it waits")
         wire = to_wire(fields, self.address)
         # Clef has a name of its own for it.
         answer = await self._ask_first(
@@ -57,6 +61,7 @@ class ExternalSigner(ABC):
 
     async def sign_message(self, message: bytes) -> bytes:
         """Ask for an EIP-191 signature and check what comes."""
+        self._show(f"{self.shown} is asked to sign a message; agree there if it waits")
         data = "0x" + message.hex()
         answer = await self._ask_first(
             ("personal_sign", [data, self.address]),
@@ -130,8 +135,15 @@ class ExternalSigner(ABC):
 class HttpSigner(ExternalSigner):
     """A signer that speaks JSON-RPC over HTTP."""
 
-    def __init__(self, url: str, address: str, *, wait_s: float = ANSWER_WAIT_S) -> None:
-        super().__init__(address, wait_s=wait_s)
+    def __init__(
+        self,
+        url: str,
+        address: str,
+        *,
+        show: Show | None = None,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> None:
+        super().__init__(address, show=show, wait_s=wait_s)
         self._url = url
 
     @property
@@ -171,9 +183,8 @@ class CommandSigner(ExternalSigner):
         show: Show | None = None,
         wait_s: float = ANSWER_WAIT_S,
     ) -> None:
-        super().__init__(address, wait_s=wait_s)
+        super().__init__(address, show=show, wait_s=wait_s)
         self._command = tuple(command)
-        self._show = show or (lambda words: None)
 
     @property
     @override
@@ -246,7 +257,7 @@ async def open_external(
     signer: ExternalSigner
     named = parse_address(address) if address else ""
     if spec.startswith(("http://", "https://")):
-        signer = HttpSigner(spec, named, wait_s=wait_s)
+        signer = HttpSigner(spec, named, show=show, wait_s=wait_s)
     else:
         try:
             command = shlex.split(spec)

@@ -188,6 +188,8 @@ class _Publishing:
         def remember(signed: Sent) -> None:
             for one in candidates:
                 journal(self._registry, one.package).remember(signed, one.fingerprint)
+            if signed.earlier:  # it is sent again while it is waited for
+                self._on_step(signed)
 
         return remember
 

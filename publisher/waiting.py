@@ -201,7 +201,7 @@ class _Journey:
         if lost is None or self.signer is None:
             return
         priced = await self.chain.price(
-            lost.sender, lost.to, lost.data, gas=lost.gas, fee_cap_wei=lost.fee_cap_wei
+            lost.sender, lost.to, lost.data, fee_cap_wei=lost.fee_cap_wei
         )
         self.sent = await sending.send(
             self.chain, self.signer, priced, on_signed=self.on_signed, earlier=self.sent.hashes

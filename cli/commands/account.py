@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from capdex.errors import Refused
 from cli.app import App
 from cli.consent import ask_secret, passphrase
 from cli.house import Entry, Group, command
@@ -140,6 +141,12 @@ def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
 
     if key_fd is None and app.may_ask:
         return Secret(ask_secret("Private key (64 hexadecimal digits)")), "what was typed"
+    if key_fd is None and sys.stdin.isatty():
+        raise Refused(
+            "no private key was given, and there is nobody to ask",
+            why="stderr is no terminal, or CI or --no-input is set",
+            fix="pipe it in, or use --key-fd N or --from FILE",
+        )
     number = sys.stdin.fileno() if key_fd is None else key_fd
     return read_secret(number), "stdin" if key_fd is None else f"file descriptor {key_fd}"
 

@@ -148,6 +148,7 @@ def test_a_transaction_that_got_stuck_is_replaced_by_the_next_run(
     rpc(url, "evm_mine")
     assert process.popen.wait(60) == 0, process.stderr
     assert json.loads(process.stdout)["tx_hash"] == newest["tx_hash"]
+    assert "sent again" in process.stderr
     assert nonces(author, rpc) == (before + 1, before + 1)
     assert len(published(author, rpc)) == 1
 
