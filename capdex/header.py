@@ -70,8 +70,8 @@ def verify_header(data: bytes, block_hash: bytes) -> BlockHeader:
             "the header is not that of the trusted block",
             Code.BAD_PROOF,
             why=f"it does not hash to 0x{block_hash.hex()}",
-            fix="ask again: the chain may just have been reorganised. If it stays so, one of the two "
-            "lies",
+            fix="ask again: the chain may just have changed its newest blocks. If it stays so, "
+            "one of the two lies",
         )
     try:
         fields = decode_rlp(data)
