@@ -9,6 +9,7 @@ from capdex.uri import CapabilityURI
 from cli.app import App
 from cli.changing import change, sending_options
 from cli.house import command
+from cli.known import complete
 
 
 @command(
@@ -18,7 +19,7 @@ from cli.house import command
         "capdex deprecate weather --message 'no longer kept up' --replaced-by forecast",
     ],
 )
-@click.argument("subject", metavar="NAME[@VERSION]")
+@click.argument("subject", metavar="NAME[@VERSION]", shell_complete=complete)
 @click.option("--message", required=True, help="What to do instead; everybody sees it.")
 @click.option("--replaced-by", metavar="NAME", default="", help="The name to use instead.")
 @sending_options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 from collections.abc import Sequence
@@ -47,6 +46,8 @@ def doctor_command(app: App) -> int:
 
 async def _examine(app: App) -> list[Check]:
     """Every check, side by side where they wait for somebody."""
+    import asyncio
+
     from cli.checks import chain, machine, services
     from cli.checks.check import bounded
     from cli.checks.probe import Probe

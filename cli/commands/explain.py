@@ -45,8 +45,14 @@ def explanation(code: str) -> dict[str, Any]:
     return value
 
 
+def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    return [
+        code for code in sorted({*map(str, KINDS), *map(str, REASONS)}) if code.startswith(typed)
+    ]
+
+
 @command("explain", examples=["capdex explain NOT_BOUND", "capdex explain"])
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=_codes)
 def explain_command(app: App, code: str | None) -> None:
     """Explain an error or reason code; without one, list them all."""
     if code:

@@ -15,6 +15,7 @@ from cli.app import App
 from cli.commands.resolve import resolve
 from cli.files import write_atomically
 from cli.house import command
+from cli.known import complete, remember
 from cli.progress import open_registry
 from cli.text import safe, size
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     "get",
     examples=["capdex get weather", "capdex get weather@1.3.0 --output - | less"],
 )
-@click.argument("uri", metavar="URI")
+@click.argument("uri", metavar="URI", shell_complete=complete)
 @click.option(
     "-o",
     "--output",
@@ -43,6 +44,7 @@ def get_command(app: App, uri: str, target: str | None) -> None:
     """
     package = app.run(fetch_verified(app, CapabilityURI.loose(uri)))
     found = package.manifest.uri
+    remember([found])
     cid = package.announcement.cid
     if target == "-":
         sys.stdout.buffer.write(package.data)

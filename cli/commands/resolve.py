@@ -7,6 +7,7 @@ import click
 from capdex.uri import CapabilityURI
 from cli.app import App
 from cli.house import command
+from cli.known import complete, remember
 from cli.releases import Json, card, part
 from cli.text import columns, safe
 
@@ -19,7 +20,7 @@ from cli.text import columns, safe
         "capdex resolve weather --proof --trust-rpc https://rpc.example",
     ],
 )
-@click.argument("uri", metavar="URI")
+@click.argument("uri", metavar="URI", shell_complete=complete)
 @click.option("--proof", is_flag=True, help="Have the node prove its answer, and check it.")
 @click.option(
     "--trust-rpc",
@@ -27,7 +28,9 @@ from cli.text import columns, safe
     help="Check the proof by the block hash that this endpoint gives, which is not the node's."
     "  [env var: CAPDEX_TRUST_RPC_URL]",
 )
-@click.option("--trust-block", metavar="HASH", help="Have it proven at this block, whose hash you know.")
+@click.option(
+    "--trust-block", metavar="HASH", help="Have it proven at this block, whose hash you know."
+)
 def resolve_command(
     app: App, uri: str, proof: bool, trust_rpc: str | None, trust_block: str | None
 ) -> None:
@@ -46,6 +49,7 @@ def resolve_command(
         answer = app.run(resolve_proven(app, wanted, trust))
     else:
         answer = app.run(resolve(app, wanted))
+    remember([answer.get("cap_uri")])
     app.output.result(
         "resolution",
         answer,

@@ -8,6 +8,7 @@ import click
 
 from cli.app import App
 from cli.house import command
+from cli.known import remember
 from cli.output import Stream
 from cli.releases import Json, freshness, mark, name_of, part, summary_of
 from cli.text import clip, columns, safe
@@ -80,6 +81,7 @@ def search_command(
         next_cursor=more,
         as_of=answer.get("as_of"),
     )
+    remember(hit.get("cap_uri") for hit in hits)
     shown = f"{len(hits)} of {safe(total)}" if hits else "nothing found"
     app.output.say(app.output.err.dim(f"{shown} · {freshness(answer)}"))
     if more:

@@ -9,6 +9,7 @@ from capdex.uri import CapabilityURI
 from capdex.version import Version
 from cli.app import App
 from cli.house import command
+from cli.known import complete, remember
 from cli.output import Stream
 from cli.releases import Json, card, freshness, mark, part
 from cli.standing import asks_chain, joined, rows_of, standing_of
@@ -16,7 +17,7 @@ from cli.text import columns, safe
 
 
 @command("show", examples=["capdex show weather", "capdex show weather@1.3.0 --json"])
-@click.argument("name", metavar="NAME[@VERSION]")
+@click.argument("name", metavar="NAME[@VERSION]", shell_complete=complete)
 def show_command(app: App, name: str) -> None:
     """Show a name: who owns it, all its releases and how each stands.
 
@@ -50,6 +51,7 @@ def show_command(app: App, name: str) -> None:
         standing=standing,
         as_of=answer.get("as_of"),
     )
+    remember(x.get("cap_uri") for x in found)
     app.output.say(app.output.err.dim(_sources(standing, answer)))
 
 

@@ -8,10 +8,11 @@ from capdex.uri import CapabilityURI
 from cli.app import App
 from cli.changing import change, sending_options
 from cli.house import command
+from cli.known import complete
 
 
 @command("undeprecate", examples=["capdex undeprecate weather@1.3.0", "capdex undeprecate weather"])
-@click.argument("subject", metavar="NAME[@VERSION]")
+@click.argument("subject", metavar="NAME[@VERSION]", shell_complete=complete)
 @sending_options
 def undeprecate_command(app: App, subject: str, dry_run: bool) -> None:
     """Take a deprecation back."""

@@ -16,13 +16,20 @@ def version_command(app: App) -> None:
     """Print the versions in use."""
     from importlib.metadata import PackageNotFoundError, version
 
+    from cli.networks import REGISTRY, VOTES
+
     parts = {}
     for part in PARTS:
         try:
             parts[part] = version(part)
         except PackageNotFoundError:
             parts[part] = "missing"
-    value = {"version": __version__, "python": platform.python_version(), "parts": parts}
+    value = {
+        "version": __version__,
+        "python": platform.python_version(),
+        "parts": parts,
+        "contracts": {"CapabilityRegistry": REGISTRY, "CapabilityVotes": VOTES},
+    }
     app.output.result(
         "version",
         value,
