@@ -106,11 +106,17 @@ async def plan_change(
     Raises InvalidInput (NOT_FOUND), Refused (NOT_OWNER, EMPTY_ACCOUNT, FEE_OVER_CAP), Unavailable.
     """
     address = parse_address(sender)
+    journal = change.journal(address)
     if await change.stands(address):
+        journal.forget()
         return ChangePlan(change, address, already=True)
-    sent = await change.journal(address).recall(_mark(change, address), fee_cap_wei=fee_cap_wei)
+    sent = await journal.recall(_mark(change, address), fee_cap_wei=fee_cap_wei)
     if sent is not None:
-        return ChangePlan(change, address, resumes=sent)
+        if not await _is_mined(change, sent):
+            return ChangePlan(change, address, resumes=sent)
+        journal.forget()
+        if await change.stands(address):  # mined just now; else it was taken back since
+            return ChangePlan(change, address, already=True)
     priced = await change.contract.price(
         address, change.function, *await change.arguments(), fee_cap_wei=fee_cap_wei
     )
@@ -190,6 +196,13 @@ async def _bring_about(
     journal.forget()
     on_step(receipt)
     return receipt
+
+
+async def _is_mined(change: Change, sent: Sent) -> bool:
+    for tx_hash in sent.hashes:
+        if await change.contract.chain.receipt(tx_hash) is not None:
+            return True
+    return False
 
 
 def _mark(change: Change, sender: str) -> str:

@@ -29,6 +29,7 @@ from publisher.ownership import (
     remove_maintainer,
     renounce,
 )
+from publisher.registry import Registry
 from publisher.transaction import Sent
 from publisher.votes import Tally, Votes, vote
 
@@ -313,6 +314,24 @@ async def test_a_change_that_waits_for_its_block_is_waited_for_not_sent_again(
     local_chain.call("evm_mine")
     done = await carry_out_change(resumed, signer=signer)
     assert done.tx_hash == resumed.resumes.tx_hash
+
+
+async def test_a_change_that_was_taken_back_since_it_was_killed_is_sent_anew(
+    published, signer, local_chain, tmp_path
+):
+    local_chain.call("evm_setAutomine", False)
+    wanted = yank(published, "note", "1.0.0")
+    plan = await plan_change(wanted, sender=signer.address)
+    with pytest.raises(KeyboardInterrupt):
+        await carry_out_change(plan, signer=signer, on_step=_interrupt)
+    local_chain.call("evm_mine")
+    local_chain.call("evm_setAutomine", True)
+    async with Registry.connect(
+        local_chain.url, published.address, 31337, state_dir=tmp_path / "elsewhere"
+    ) as elsewhere:
+        await make(unyank(elsewhere, "note", "1.0.0"), signer)
+    assert not (await make(wanted, signer)).already
+    assert (await published.release("note", "1.0.0")).yanked
 
 
 async def test_a_plan_that_was_overtaken_before_it_was_sent_sends_nothing(published, signer):
