@@ -9,7 +9,7 @@ from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.events import Claimed, Published, YankChanged
 from publisher.change import carry_out_change, plan_change
 from publisher.lifecycle import deprecate_name, yank
-from publisher.names import fold, name_state, names_held
+from publisher.names import fold, name_state, name_view, names_held
 from publisher.ownership import accept_transfer, add_maintainer, offer_transfer, renounce
 from publisher.registry import Registry
 
@@ -139,3 +139,33 @@ async def test_reads_about_names_commitments_and_signatures(registry, signer, ot
     assert await registry.committed_at(b"\1" * 32) == 0
     assert await registry.nonce_of(signer.address) == 0
     assert not await registry.is_maintainer("note", other.address)
+
+
+class Narrow(Registry):
+    """A registry behind an endpoint that gives logs of so few blocks at once."""
+
+    blocks = 1
+
+    async def logs(self, topics, first, last):
+        if last - first >= self.blocks:
+            raise Unavailable("range too wide", Code.RPC_UNAVAILABLE)
+        return await super().logs(topics, first, last)
+
+
+async def test_a_history_is_read_in_pieces_or_is_out_of_reach(registry, signer, local_chain):
+    await publish(registry, signer, "note")
+    local_chain.call("anvil_mine", hex(300))
+    await publish(registry, signer, "note", "2.0.0")
+    narrow = Narrow(registry.chain, registry.address, start_block=registry.start_block)
+    with pytest.raises(Unavailable) as far:
+        await narrow.history("note")
+    assert "out of reach" in far.value.message
+    assert (await narrow.find_publication("note", "2.0.0")).announcement.semver == "2.0.0"
+    assert await narrow.find_publication("note", "1.0.0") is None
+    state, _ = await name_view(narrow, "note")
+    assert [x.semver for x in state.releases] == ["1.0.0", "2.0.0"]
+    narrow.blocks = 7
+    assert await narrow.history("note") == await registry.history("note")
+    narrow.blocks = 0
+    with pytest.raises(Unavailable, match="too wide"):
+        await narrow.history("note")
