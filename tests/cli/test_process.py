@@ -60,6 +60,31 @@ def test_help_version_and_completion_import_nothing_slow(args: tuple[str, ...]) 
     assert imported(*args) & HEAVY == set()
 
 
+def test_the_help_of_no_command_imports_anything_slow() -> None:
+    script = """
+import sys
+from click.testing import CliRunner
+from cli.main import program
+before = set(sys.modules)
+
+def walk(group, words):
+    for name in group.list_commands(None):
+        found = group.get_command(None, name)
+        CliRunner().invoke(program, [*words, name, "--help"])
+        new = {module.split(".")[0] for module in set(sys.modules) - before}
+        slow = new & set(sys.argv[1:])
+        if slow:
+            sys.exit(f"{' '.join([*words, name])} imports {sorted(slow)}")
+        if hasattr(found, "entries"):
+            walk(found, [*words, name])
+
+walk(program, [])
+"""
+    command = [sys.executable, "-c", script, *HEAVY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_validate_imports_no_chain_no_server_and_no_database(package: Path) -> None:
     allowed = {"cryptography", "orjson"}  # a signed file is verified
     assert imported("validate", str(package)) & (HEAVY - allowed) == set()
