@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from capdex.errors import UsageError
+from capdex.errors import Code, UsageError
 from cli.app import App
 from cli.consent import passphrase
 from cli.places import places
@@ -160,7 +160,7 @@ async def account_address(app: App) -> str:
             return (await _external(app)).address
     from publisher.keys import read_address
 
-    return read_address(keystore_path(app))
+    return read_address(_existing_keystore(app))
 
 
 async def open_signer(app: App) -> Signer:
@@ -186,11 +186,24 @@ async def open_author(app: App) -> Author:
     return await open_signer(app)
 
 
+def _existing_keystore(app: App) -> Path:
+    path = keystore_path(app)
+    if not path.exists():
+        raise UsageError(
+            f"there is no account: {path} does not exist",
+            Code.UNREADABLE,
+            why="publishing needs an account, which owns the names and pays the fees",
+            fix="make one (capdex account new), bring one (capdex account import), or name its "
+            "key file (--keystore)",
+        )
+    return path
+
+
 def _from_keystore(app: App) -> LocalSigner:
     from publisher.keys import load_account, read_address
     from publisher.signers import LocalSigner
 
-    path = keystore_path(app)
+    path = _existing_keystore(app)
     read_address(path)  # an unreadable key file is known before anybody types a passphrase
     return LocalSigner(load_account(path, passphrase(app, path)))
 

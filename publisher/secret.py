@@ -11,7 +11,7 @@ from typing_extensions import override
 from capdex.errors import Refused
 from publisher.files import read_descriptor, read_private_file, unreadable
 
-MAX_PASSPHRASE_BYTES: Final = 4096  # a passphrase, not a file that was named by mistake
+MAX_SECRET_BYTES: Final = 4096  # a passphrase, not a file that was named by mistake
 
 
 class Secret:
@@ -54,7 +54,7 @@ def read_passphrase(
     if fd is not None:
         return read_secret(fd)
     if file is not None:
-        return _passphrase(read_private_file(file, MAX_PASSPHRASE_BYTES), str(file))
+        return secret_of(read_private_file(file, MAX_SECRET_BYTES), str(file))
     if prompt is not None:
         return Secret(prompt())
     raise Refused(
@@ -66,10 +66,13 @@ def read_passphrase(
 def read_secret(fd: int) -> Secret:
     """A secret of one line from an open descriptor; raises UsageError UNREADABLE."""
     source = f"file descriptor {fd}"
-    return _passphrase(read_descriptor(fd, source, MAX_PASSPHRASE_BYTES), source)
+    return secret_of(read_descriptor(fd, source, MAX_SECRET_BYTES), source)
 
 
-def _passphrase(raw: bytes, source: str) -> Secret:
+def secret_of(raw: bytes, source: str) -> Secret:
+    """The secret in what was read, without one trailing line end; raises UsageError UNREADABLE."""
+    if len(raw) > MAX_SECRET_BYTES:
+        raise unreadable(source, f"it has more than {MAX_SECRET_BYTES} bytes")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

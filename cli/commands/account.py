@@ -137,7 +137,7 @@ def _read_account(app: App, source: Path | None, key_fd: int | None) -> LocalAcc
 
 def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
     """The private key, and where it came from."""
-    from publisher.secret import Secret, read_secret
+    from publisher.secret import MAX_SECRET_BYTES, Secret, read_secret, secret_of
 
     if key_fd is None and app.may_ask:
         return Secret(ask_secret("Private key (64 hexadecimal digits)")), "what was typed"
@@ -147,8 +147,9 @@ def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
             why="stderr is no terminal, or CI or --no-input is set",
             fix="pipe it in, or use --key-fd N or --from FILE",
         )
-    number = sys.stdin.fileno() if key_fd is None else key_fd
-    return read_secret(number), "stdin" if key_fd is None else f"file descriptor {key_fd}"
+    if key_fd is not None:
+        return read_secret(key_fd), f"file descriptor {key_fd}"
+    return secret_of(sys.stdin.buffer.read(MAX_SECRET_BYTES + 1), "stdin"), "stdin"
 
 
 def _show(app: App, address: str, path: Path | None) -> None:
