@@ -2,68 +2,142 @@
 """Compile the contracts and write the artifacts that Python reads.
 
     python contracts/build.py            # regenerate
-    python contracts/build.py --check    # exit 1 if an artifact is not what the sources compile to
+    python contracts/build.py --check    # exit 1 if a file is not what the sources compile to
 
-Needs `npm ci` once (forge and solc come from npm) and `node` on the PATH.
+Each contract is compiled by itself, from one standard JSON input that is written beside its
+artifact: who gives that to the same solc, as block explorers do, gets the same bytecode.
+
+Needs `npm ci` once (solc comes from npm) and `node` on the PATH.
 """
 # ruff: noqa: T201 - a script prints
 
 import argparse
 import json
+import re
 import subprocess
 import sys
-import tempfile
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 CONTRACTS = Path(__file__).resolve().parent
 REPOSITORY = CONTRACTS.parent
-FORGE = REPOSITORY / "node_modules" / ".bin" / "forge"
+SOLC = CONTRACTS / "solc-wrap"  # as forge calls it
 
-# Always these together: what else is compiled alongside could change via-IR output.
 ARTIFACTS = {
-    CONTRACTS / "src" / "CapabilityRegistry.sol": REPOSITORY / "capdex/abi/CapabilityRegistry.json",
-    CONTRACTS / "src" / "CapabilityVotes.sol": REPOSITORY / "capdex/abi/CapabilityVotes.json",
-    CONTRACTS / "test" / "LaxRegistry.sol": REPOSITORY / "tests/contracts/LaxRegistry.json",
+    "src/CapabilityRegistry.sol": REPOSITORY / "capdex/abi/CapabilityRegistry.json",
+    "src/CapabilityVotes.sol": REPOSITORY / "capdex/abi/CapabilityVotes.json",
+    "test/LaxRegistry.sol": REPOSITORY / "tests/contracts/LaxRegistry.json",
 }
+OUTPUTS = ["abi", "evm.bytecode.object", "storageLayout"]
+IMPORT = re.compile(r'^import [^;"]*"([^"]+)";', re.MULTILINE)
 
 
 class BuildError(Exception):
-    """forge is missing or does not compile the sources."""
+    """solc is missing or does not compile the sources."""
 
 
 def compile_artifacts() -> dict[Path, str]:
-    """Compile in a directory of its own, and return the text of each artifact by its path."""
-    if not FORGE.exists():
-        raise BuildError(f"{FORGE.relative_to(REPOSITORY)} is missing: run npm ci")
-    with tempfile.TemporaryDirectory(prefix="capdex-forge-") as scratch:
-        command = [str(FORGE), "build", "--force", "--out", f"{scratch}/out"]
-        command += ["--cache-path", f"{scratch}/cache", *map(str, ARTIFACTS)]
-        done = subprocess.run(  # noqa: S603 - every argument is ours
-            command, cwd=CONTRACTS, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise BuildError(f"forge build failed:\n{done.stdout}{done.stderr}")
-        return {
-            target: render(
-                json.loads(Path(scratch, "out", source.name, f"{source.stem}.json").read_text())
-            )
-            for source, target in ARTIFACTS.items()
-        }
+    """Return the text of each artifact, and of the input it is compiled from, by its path."""
+    texts = {}
+    for source, target in ARTIFACTS.items():
+        given = standard_json(source)
+        texts[target] = render(source, compile_solidity(given))
+        if source.startswith("src/"):
+            texts[target.with_suffix(".input.json")] = dump(given)
+    return texts
 
 
-def render(output: dict[str, Any]) -> str:
-    """Return what Python needs of forge's output, as text that is the same on every machine."""
-    metadata = output["metadata"]
-    (name,) = metadata["settings"]["compilationTarget"].values()
-    artifact = {
-        "contractName": name,
-        "compiler": f"solc {metadata['compiler']['version']}",
-        "abi": output["abi"],
-        "bytecode": output["bytecode"]["object"],
-        "storageLayout": storage_layout(output["storageLayout"]),
+def standard_json(source: str) -> dict[str, Any]:
+    """Return all that solc needs to compile one contract, with the settings that forge has."""
+    forge = tomllib.loads((CONTRACTS / "foundry.toml").read_text("utf-8"))["profile"]["default"]
+    sources = dict(sorted(closure(source)))
+    return {
+        "language": "Solidity",
+        "sources": {name: {"content": content} for name, content in sources.items()},
+        "settings": {
+            "evmVersion": forge["evm_version"],
+            "viaIR": forge["via_ir"],
+            "optimizer": {"enabled": forge["optimizer"], "runs": forge["optimizer_runs"]},
+            "metadata": {
+                "bytecodeHash": forge["bytecode_hash"],
+                "appendCBOR": forge["cbor_metadata"],
+            },
+            "outputSelection": {source: {Path(source).stem: OUTPUTS}},
+        },
     }
-    return json.dumps(artifact, indent=2, ensure_ascii=False) + "\n"
+
+
+def closure(source: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of a source and of all that it imports."""
+    found, wanted = set[str](), [source]
+    while wanted:
+        name = wanted.pop()
+        if name in found:
+            continue
+        found.add(name)
+        text = locate(name).read_text("utf-8")
+        yield name, text
+        wanted += [resolve(name, path) for path in IMPORT.findall(text)]
+
+
+def resolve(name: str, path: str) -> str:
+    """Return the name of what the source `name` imports as `path`."""
+    if path.startswith("@"):
+        return path
+    parts = [*Path(name).parent.parts]
+    for part in Path(path).parts:
+        if part == "..":
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
+
+
+def locate(name: str) -> Path:
+    """Return the file of a source by its name."""
+    return (REPOSITORY / "node_modules" if name.startswith("@") else CONTRACTS) / name
+
+
+def compile_solidity(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what solc answers; raises BuildError with its complaints."""
+    done = subprocess.run(  # noqa: S603 - every argument is ours
+        [str(SOLC), "--standard-json"],
+        cwd=CONTRACTS,
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BuildError(f"solc failed (npm ci?):\n{done.stderr}")
+    output: dict[str, Any] = json.loads(done.stdout)
+    errors = [e["formattedMessage"] for e in output.get("errors", []) if e["severity"] == "error"]
+    if errors:
+        raise BuildError("\n".join(errors))
+    return output
+
+
+def compiler_version() -> str:
+    """Return the version that the wrapper holds npm's solc to."""
+    (version,) = re.findall(r"\d+\.\d+\.\d+\+commit\.[0-9a-f]+", SOLC.read_text("utf-8"))[:1]
+    return str(version)
+
+
+def render(source: str, output: dict[str, Any]) -> str:
+    """Return what Python needs of solc's output, as text that is the same on every machine."""
+    name = Path(source).stem
+    contract = output["contracts"][source][name]
+    return dump(
+        {
+            "contractName": name,
+            "compiler": f"solc {compiler_version()}",
+            "abi": contract["abi"],
+            "bytecode": "0x" + contract["evm"]["bytecode"]["object"],
+            "storageLayout": storage_layout(contract["storageLayout"]),
+        }
+    )
 
 
 def storage_layout(layout: dict[str, Any]) -> list[dict[str, Any]]:
@@ -73,6 +147,11 @@ def storage_layout(layout: dict[str, Any]) -> list[dict[str, Any]]:
         {"label": entry["label"], "slot": int(entry["slot"]), "type": types[entry["type"]]["label"]}
         for entry in layout["storage"]
     ]
+
+
+def dump(value: dict[str, Any]) -> str:
+    """Return JSON as it is checked in."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
