@@ -9,12 +9,16 @@ import traceback
 
 import pytest
 from eth_account import Account
+from hypothesis import given
+from hypothesis import strategies as st
 
+from capdex import signing
 from capdex.errors import Code, Refused, UsageError
 from publisher import keys
 from publisher.secret import Secret, read_passphrase
 
 PASSPHRASE = Secret("correct horse battery staple")
+ORDER = signing.ORDERS[signing.Algorithm.SECP256K1]
 MNEMONIC = "test test test test test test test test test test test junk"
 
 
@@ -232,3 +236,25 @@ def test_a_failing_load_shows_no_secret(tmp_path):
         assert account.key.hex() not in text
     else:
         pytest.fail("a wrong passphrase opened the file")
+
+
+@given(st.binary(min_size=32, max_size=32).filter(lambda raw: 0 < int.from_bytes(raw) < 2**255))
+def test_a_private_key_is_read_in_any_usual_form(raw):
+    account = Account.from_key(raw)
+    for text in (raw.hex(), "0x" + raw.hex().upper(), f"  {raw.hex()}\n"):
+        assert keys.parse_private_key(Secret(text), "here").address == account.address
+
+
+@given(st.one_of(st.text(), st.binary(max_size=40).map(bytes.hex).filter(lambda x: len(x) != 64)))
+def test_what_is_no_private_key_is_not_shown(text):
+    with pytest.raises(UsageError) as refusal:
+        keys.parse_private_key(Secret(text), "stdin")
+    assert refusal.value.code is Code.UNREADABLE
+    assert str(refusal.value.to_json()).count(text) == 0 or len(text) < 8
+
+
+@pytest.mark.parametrize("number", [0, ORDER, 2**256 - 1])
+def test_a_number_outside_the_curve_is_no_key(number):
+    with pytest.raises(UsageError) as refusal:
+        keys.parse_private_key(Secret(f"{number:064x}"), "stdin")
+    assert f"{number:x}" not in str(refusal.value.to_json()) or not number
