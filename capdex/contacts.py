@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?([^/?#]*)")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#\s]*@)?([^/?#\s]*)")
+_ROOT = re.compile(r"\.(?=:|$)")  # `example.com.` is the same host
 _DID = re.compile(r"did:[^/?#\s]+")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
@@ -21,18 +22,18 @@ def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for tool, binding in bindings.items():
         for text in _texts(binding):
-            if contact := _contact(text.strip()):
+            for contact in _contacts(text.strip()):
                 found.setdefault(contact, tool)
     return found
 
 
-def _contact(text: str) -> str | None:
-    if match := _URL.match(text):
-        host = match[1].lower().removesuffix(":443").removesuffix(".")
-        return host or None
-    if match := _DID.match(text):
-        return match[0]
-    return text if _PLACEHOLDER.fullmatch(text) else None
+def _contacts(text: str) -> list[str]:
+    if _PLACEHOLDER.fullmatch(text):
+        return [text]
+    whole = _URL.match(text)  # what stands in its path and query is not contacted by itself
+    hosts = [whole[1]] if whole else _URL.findall(text)
+    plain = [_ROOT.sub("", host.lower().removesuffix(":443")) for host in hosts]
+    return [*filter(None, plain), *([] if whole else _DID.findall(text))]
 
 
 def _texts(value: Any) -> Iterator[str]:

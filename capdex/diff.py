@@ -89,10 +89,15 @@ def check_step(
     Raises InvalidInput: SCHEMA_CHANGED, which nothing allows; STEP_TOO_SMALL, unless `allow` says
     otherwise; INVALID_INPUT where `new` is not above `old`.
     """
-    taken = taken_step(old, new)
+    owed = difference.owed_after(old, new)
+    try:
+        taken = taken_step(old, new)
+    except InvalidInput as error:
+        if new == old:
+            error.fix = f"raise metadata.id to {next_version(old, owed)}"
+        raise
     if difference.schema_conflict:
         raise _schema_changed(difference)
-    owed = difference.owed_after(old, new)
     if taken >= owed:
         return
     if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
