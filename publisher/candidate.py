@@ -21,7 +21,7 @@ from publisher.refusals import (
     name_taken,
     version_exists,
 )
-from publisher.registry import Registry
+from publisher.registry import NameRecord, Registry
 from publisher.source import read_manifest
 from publisher.transaction import Sent
 
@@ -96,30 +96,30 @@ async def look_up(
     `fee_cap_wei`: what it may cost from now on to replace a transaction that is stuck.
     """
     announcement, name = verified.announcement, verified.manifest.uri.name
-    published = await registry.release(name, announcement.semver)
+    record = await registry.name_record(name)
+    published = await registry.release(name, announcement.semver) if record.claimed else None
     if published is not None and published.sha256 == announcement.sha256:
         return Candidate(verified, claims_name=False, already=True)
-    claims_name = await may_claim(registry, name, announcement.publisher)
+    await _check_may_publish(registry, name, record, announcement.publisher)
     if published is not None:  # told last: another version would not help who may not publish
         raise version_exists(name, announcement.semver, published.sha256.hex())
     entry = journal(registry, verified)
     sent = await entry.recall(announcement.sha256.hex(), fee_cap_wei=fee_cap_wei)
-    return Candidate(verified, claims_name, resumes=sent)
+    return Candidate(verified, claims_name=not record.claimed, resumes=sent)
 
 
-async def may_claim(registry: Registry, name: str, address: str) -> bool:
-    """True: the name is free for `address`; False: it may publish there. Else raises Refused."""
-    record = await registry.name_record(name)
+async def _check_may_publish(
+    registry: Registry, name: str, record: NameRecord, address: str
+) -> None:
+    """Raise Refused unless the name is the account's, maintained by it, or free."""
     if record.owner == address:
-        return False
+        return
     if record.renounced:
         raise given_up(name)
-    if record.owner is not None:
-        if await registry.is_maintainer(name, address):
-            return False
+    if record.owner is None:
+        await check_free(registry, name, address)
+    elif not await registry.is_maintainer(name, address):
         raise taken(name, name, record.owner, address)
-    await check_free(registry, name, address)
-    return True
 
 
 async def check_free(registry: Registry, name: str, address: str) -> None:

@@ -75,6 +75,8 @@ async def _publish(
     app.output.say(f"  {app.output.err.style(title, bold=True)}   {where}")
     packing = Packing(app, address, write=not dry_run)
     packed = await packing.pack(names)
+    if not packed:
+        return worst(packing.codes)
     async with open_registry(app) as registry, open_delivery(app, ipfs) as delivery:
         run = _Run(app, registry, delivery, packing)
         candidates = await run.examine(packed, address, allow)

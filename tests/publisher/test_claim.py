@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -378,6 +380,13 @@ async def test_the_secret_follows_from_the_key_the_chain_the_registry_and_the_na
         for name in ("note", "notes")
     }
     assert len(texts) == 8
+
+
+def test_the_text_that_is_signed_for_the_secret_is_the_documented_one():
+    page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text("utf-8")
+    where = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+    text = secret_text(11_155_111, where, "weather-reporter").decode("ascii")
+    assert indent(text, "    ") in page
 
 
 async def test_a_commitment_is_the_contracts_own(registry, signer):
