@@ -1,8 +1,10 @@
-"""Capabilities that were answered lately, for completion: one small file, and never the network."""
+"""Capabilities that were answered lately, for completion: one small file, and never the network.
+
+A line of it is a name and its versions, the newest first.
+"""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -36,9 +38,10 @@ def remember(uris: Iterable[object]) -> None:
     if kept != before:
         from publisher.files import write_atomically
 
-        newest = dict(list(kept.items())[:MAX_NAMES])
+        newest = list(kept.items())[:MAX_NAMES]
+        lines = "".join(f"{name} {' '.join(versions)}\n" for name, versions in newest)
         with suppress(UsageError):  # a read-only home costs completion alone
-            write_atomically(_file(), json.dumps(newest).encode("ascii"))
+            write_atomically(_file(), lines.encode("ascii"))
 
 
 def complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
@@ -51,21 +54,20 @@ def complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 
 
 def _file() -> Path:
-    return places().cache / "names.json"
+    return places().cache / "names"
 
 
 def _read() -> dict[str, list[str]]:
-    """What is kept, the newest first; empty when the file is not what we wrote."""
+    """What is kept, the newest first; nothing of a file that we did not write."""
     try:
-        if _file().stat().st_size > MAX_BYTES:
-            return {}
-        found = json.loads(_file().read_bytes())
-    except (OSError, ValueError, RecursionError):
+        with _file().open("rb") as file:
+            text = file.read(MAX_BYTES).decode("ascii", "replace")
+    except OSError:
         return {}
-    if not isinstance(found, dict):
-        return {}
-    return {
-        name: [x for x in versions if _URI.fullmatch(f"{name}@{x}")]
-        for name, versions in found.items()
-        if isinstance(versions, list) and _URI.fullmatch(f"{name}@0")
-    }
+    found = {}
+    for line in text.splitlines()[:MAX_NAMES]:
+        name, *versions = line.split(" ")
+        good = [x for x in versions[:MAX_VERSIONS] if _URI.fullmatch(f"{name}@{x}")]
+        if good:
+            found[name] = good
+    return found

@@ -48,7 +48,7 @@ def test_every_error_and_reason_code_is_explained(capdex: Any) -> None:
     assert len(rows) > 50
     for row in rows:
         one = capdex.json("explain", row["code"])
-        assert set(one) <= {"schema", "code", "error", "reason"}
+        assert set(one) <= {"schema", "code", "error", "reason", "help"}
         assert len(one) >= 3
 
 

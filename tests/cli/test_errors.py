@@ -24,6 +24,9 @@ TABLE = {
         "TOO_LARGE",
         "VERSION_EXISTS",
         "REVERTED",
+        "STEP_TOO_SMALL",
+        "SCHEMA_CHANGED",
+        "BAD_PROOF",
     },
     2: {"USAGE", "UNREADABLE", "CONFIG", "NO_CONTRACT", "FOREIGN_DATABASE"},
     3: {
@@ -36,6 +39,7 @@ TABLE = {
         "NODE_UNAVAILABLE",
         "DATABASE_LOCKED",
         "DATABASE_UNAVAILABLE",
+        "SIGNER_UNAVAILABLE",
     },
     4: {
         "UNAUTHENTICATED",
@@ -47,6 +51,9 @@ TABLE = {
         "KEY_EXPOSED",
         "EMPTY_ACCOUNT",
         "WRONG_CHAIN",
+        "NAME_RESERVED",
+        "FEE_OVER_CAP",
+        "SIGNER_REFUSED",
     },
     70: {"INTERNAL"},
 }
