@@ -257,16 +257,13 @@ class Chain:
 
         Raises Unavailable when it does not answer: then it may have it, or not.
         """
-        try:
-            await self.web3.eth.send_raw_transaction(raw)
-        except Web3RPCError as error:
-            words = _rpc_words(error)
-            known = "already known" in words or "already imported" in words
-            return "" if known else words or "no reason given"
-        except CapdexError:
-            raise
-        except Exception as error:  # noqa: BLE001 - an answer that makes no sense; see `faults`
-            raise self.refusal(f"its reply makes no sense ({type(error).__name__})") from None
+        with self.faults():
+            try:
+                await self.web3.eth.send_raw_transaction(raw)
+            except Web3RPCError as error:
+                words = _rpc_words(error)
+                known = "already known" in words or "already imported" in words
+                return "" if known else words or "no reason given"
         return ""
 
     async def send(

@@ -68,7 +68,10 @@ async def deploy(
     try:
         transaction = await price(chain, signer.address, creation, fee_cap_wei=fee_cap_wei)
         mined = await chain.wait(
-            (await chain.send(signer, transaction)).tx_hash, timeout_s=timeout_s
+            await chain.send(signer, transaction),
+            timeout_s=timeout_s,
+            signer=signer,
+            done=lambda: stands(chain, creation),
         )
     except InvalidInput:
         # The factory refuses what exists: somebody may have been first.
