@@ -73,7 +73,7 @@ async def _examine(app: App) -> list[Check]:
     if broken is None:
         here.append(machine.key_files(_secrets(app), os.environ, settings.signer))
     async with Probe() as probe:
-        known = broken is None and (has_account(app) or settings.signer)
+        known = broken is None and has_account(app)
         account = (lambda: account_address(app)) if known else None
         on_chain, *around = await asyncio.gather(
             chain.checks(probe, network, account),

@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -551,7 +552,7 @@ def test_a_process_ends_in_five_seconds_although_nothing_answers(folder: Path) -
         names = ("RPC_URL", "NODE_URL", "GATEWAY_URL", "IPFS", "SIGNER", "TRUST_RPC_URL")
         given = {f"CAPDEX_{name}": url for name in names} | {"CAPDEX_CHAIN_ID": "1"}
         done = subprocess.run(
-            ["capdex", "doctor", "--plain"],
+            [sys.executable, "-m", "capdex", "doctor", "--plain"],
             env={**os.environ, **given},
             cwd=folder,
             capture_output=True,
