@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from capdex import metadata as meta
 from capdex.bindings import read_bindings
+from capdex.confusables import deceptive_word
 from capdex.fields import Fields, kind
-from capdex.findings import Findings, Place
+from capdex.findings import Findings, Place, show
+from capdex.lint import lint
 from capdex.problems import Problem, Reason
 from capdex.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
 from capdex.tools import Tool, read_tools
@@ -138,6 +140,7 @@ class _Manifest:
             return None
         if schema is None or schema_uri is None:
             return None
+        self._lint(title, schema, tools)
         return Manifest(
             document=top.values,
             metadata=section,
@@ -152,6 +155,20 @@ class _Manifest:
             prompt=prompt,
             **read,
         )
+
+    def _lint(self, title: str, schema: dict[str, Any], tools: dict[int, Tool]) -> None:
+        """Show what may steer a model; the schema is read as what its text says."""
+        deceptive = deceptive_word(title)
+        if deceptive is not None:
+            message = f"{show(deceptive[0])} reads as {show(deceptive[1])}"
+            self._findings.warn(Reason.LINT_DECEPTIVE_NAME, ("metadata", "name"), message)
+        own = {name for tool in tools.values() for name in tool.parameter_names(schema)}
+        own |= {tool.name for tool in tools.values()}
+        document = self._top.values | {"schema": schema}
+        for found in lint(document, own_names=frozenset(own)):
+            if found.code is Reason.LINT_ENCODED and found.path[:2] == ("metadata", "triggers"):
+                continue  # an embedding is numbers by nature
+            self._findings.warn(found.code, found.path, show(found.excerpt))
 
     def _schema(self) -> tuple[dict[str, Any] | None, str | None]:
         """The schema section, a string that holds JSON, and its `$id`."""

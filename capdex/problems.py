@@ -70,6 +70,19 @@ class Reason(StrEnum):
     BAD_BINDING = "BAD_BINDING"
     UNBOUND_TOOL = "UNBOUND_TOOL"
     UNDECLARED_PERMISSION = "UNDECLARED_PERMISSION"
+    # text that may steer a model (`capdex.lint`): shown, never a verdict
+    LINT_OVERRIDE = "LINT_OVERRIDE"
+    LINT_HIDDEN_TAG = "LINT_HIDDEN_TAG"
+    LINT_SECRECY = "LINT_SECRECY"
+    LINT_CONTROL_TOKENS = "LINT_CONTROL_TOKENS"
+    LINT_EXFILTRATION = "LINT_EXFILTRATION"
+    LINT_SECRET_PLACE = "LINT_SECRET_PLACE"  # noqa: S105 - a code, not a secret
+    LINT_FOREIGN_TOOL = "LINT_FOREIGN_TOOL"
+    LINT_CONVERSATION = "LINT_CONVERSATION"
+    LINT_HIDDEN_MARKDOWN = "LINT_HIDDEN_MARKDOWN"
+    LINT_ROLE_PLAY = "LINT_ROLE_PLAY"
+    LINT_ENCODED = "LINT_ENCODED"
+    LINT_DECEPTIVE_NAME = "LINT_DECEPTIVE_NAME"
     # signature (P5, P6)
     UNSIGNED = "UNSIGNED"
     MISSING_AUTHOR = "MISSING_AUTHOR"
@@ -168,6 +181,50 @@ REASONS: dict[Reason, ReasonText] = {
     Reason.UNDECLARED_PERMISSION: ReasonText(
         "a state.* tool is used that permissions.require does not declare",
         "add it to metadata.permissions.require",
+    ),
+    Reason.LINT_OVERRIDE: ReasonText(
+        "text that tells a model to set earlier instructions aside",
+        "say what the capability does; where such words are only talked about, quote them",
+    ),
+    Reason.LINT_HIDDEN_TAG: ReasonText(
+        "a tag that makes a model take text for orders from above, such as <IMPORTANT>",
+        "write it as plain text",
+    ),
+    Reason.LINT_SECRECY: ReasonText(
+        "text that tells a model to keep something from the person it works for",
+        "let the person know, or leave the sentence out",
+    ),
+    Reason.LINT_CONTROL_TOKENS: ReasonText(
+        "control tokens of a chat template, which can end the prompt and begin another",
+        "remove them",
+    ),
+    Reason.LINT_EXFILTRATION: ReasonText(
+        "an image or a link that would carry what the model fills in to another host",
+        "call a tool with a declared binding instead",
+    ),
+    Reason.LINT_SECRET_PLACE: ReasonText(
+        "a place where keys and passwords lie", "no capability needs to name it"
+    ),
+    Reason.LINT_FOREIGN_TOOL: ReasonText(
+        "an order about a tool that the package does not own", "name the package's own tools only"
+    ),
+    Reason.LINT_CONVERSATION: ReasonText(
+        "text that has the conversation, or the contents of files, passed on",
+        "say which values the tool needs",
+    ),
+    Reason.LINT_HIDDEN_MARKDOWN: ReasonText(
+        "text that a page does not show and a model reads", "remove the comment"
+    ),
+    Reason.LINT_ROLE_PLAY: ReasonText(
+        "text that plays the part of a system or assistant message, or lifts all limits",
+        "write instructions, not a transcript",
+    ),
+    Reason.LINT_ENCODED: ReasonText(
+        "a long run of encoded data, which nobody can read", "put data behind a tool"
+    ),
+    Reason.LINT_DECEPTIVE_NAME: ReasonText(
+        "a display name with letters of another script that look like others",
+        "write each word in one script",
     ),
     Reason.UNSIGNED: ReasonText("the package is not signed", "run capdex sign"),
     Reason.MISSING_AUTHOR: ReasonText(

@@ -1,0 +1,202 @@
+"""Text that may steer a model behind its user's back: found, scored, labelled, never cleared.
+
+Every string of a package is read as a model reads it: NFKC, format characters removed. The rules
+are shapes that public write-ups of prompt injection and tool poisoning show; a text without a
+finding is a text without a finding, not a safe one. Verdicts do not depend on them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import re2
+
+from capdex.problems import Reason
+
+MAX_EXCERPT_CHARS: Final = 80
+MAX_STRINGS: Final = 10_000  # as many as a file may have nodes
+
+
+class Label(StrEnum):
+    """How much a finding says."""
+
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Where a rule matched: the path of the string, and what stands there."""
+
+    code: Reason
+    path: tuple[str | int, ...]
+    excerpt: str
+
+
+_OWNED: Final = r"(?:all |any |every |the |your |my |of |these |those |other )*"
+_OVERRIDE: Final = (
+    rf"\b(?:ignore|disregard|forget|override|bypass|overrule)\s+{_OWNED}"
+    r"(?:(?:previous|prior|above|earlier|preceding|existing|former|system|safety|developer|original)"
+    r"\s+)+(?:instruction|prompt|rule|message|guideline|direction|command|polic|restriction)"
+    r"|忽略.{0,8}(?:指令|指示|提示|规则)|無視.{0,8}(?:指示|命令|プロンプト)|(?:指示|命令|プロンプト).{0,8}無視"
+    r"|(?:이전|위의).{0,8}(?:지시|명령).{0,8}무시"
+    r"|\bignor(?:ez|e|a|ad|iere|ieren) (?:\S+ ){0,3}"
+    r"(?:instructions? (?:précédentes?|antérieures?)|instrucciones (?:anteriores|previas)"
+    r"|instruções anteriores|(?:vorherigen|bisherigen|vorigen) anweisungen|istruzioni precedenti)"
+)
+_SECRECY: Final = (
+    r"\b(?:do not|don't|dont|never|must not|without)\s+(?:ever\s+)?"
+    r"(?:mention(?:ing)?|tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?)\s+"
+    r"(?:about\s+)?(?:(?:this|it|any of this)\b\W*(?:$|[.;!\n]|to)"
+    r"|(?:the |your )?(?:user|human|person|operator)s?\b)"
+)
+_TOKENS: Final = (
+    r"<\|?(?:im_start|im_end|im_sep|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|"
+    r"system|user|assistant|end)\|>|\[/?inst\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>"
+)
+_KEYS: Final = (
+    r"(?:~|\$home|%userprofile%|/root|/home/\w+)?/?\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc)\b"
+    r"(?:/\S+)?|\bid_(?:rsa|ed25519|ecdsa)\b|/etc/(?:passwd|shadow)\b"
+)
+_ARGUMENT: Final = (
+    r"\b(?:pass|send|include|put|append|attach|copy|insert|add|provide|forward)\b[^.\n]{0,60}"
+    r"\b(?:(?:entire|full|whole|complete)\s+(?:conversation|chat|message)(?:\s+history)?"
+    r"|(?:conversation|chat|message)\s+history|system prompt|(?:previous|prior|earlier) messages"
+    r"|(?:its|their|the) (?:file )?contents?)\b[^.\n]{0,40}\b(?:as|in|into|to|with|through|via)\b"
+)
+
+# Each shape and its RE2 pattern, on text in lower case.
+_SHAPES: Final = (
+    (Reason.LINT_OVERRIDE, _OVERRIDE),
+    (
+        Reason.LINT_HIDDEN_TAG,
+        r"<\s*/?\s*(?:important|system|secret|hidden|instructions?|admin|assistant|developer)\s*>",
+    ),
+    (Reason.LINT_SECRECY, _SECRECY),
+    (Reason.LINT_CONTROL_TOKENS, _TOKENS),
+    (
+        Reason.LINT_EXFILTRATION,
+        r"!\[[^\]\n]*\]\(\s*<?https?://[^)\s]*(?:\{|%7b|\$\{)|<img[^>]{0,200}src=[^>]{0,200}\{",
+    ),
+    (Reason.LINT_CONVERSATION, _ARGUMENT),
+    (Reason.LINT_SECRET_PLACE, _KEYS),
+    (
+        Reason.LINT_HIDDEN_MARKDOWN,
+        r"\[//\]:\s*#|\[(?:comment|_metadata_[^\]\n]*)\]:\s*<?[#>]|<!--",
+    ),
+    (
+        Reason.LINT_ROLE_PLAY,
+        r"(?m)^\s*(?:system|assistant|developer)\s*:\s*\S"
+        r"|\byou are now (?:in )?(?:dan|developer mode|jailbroken|unrestricted)\b"
+        r"|\byou have no (?:limits|restrictions|rules)\b",
+    ),
+    (Reason.LINT_ENCODED, r"[a-z0-9+/]{160,}={0,2}|\bdata:[\w/+.-]*;base64,"),
+)
+LABELS: Final = {
+    Reason.LINT_OVERRIDE: Label.HIGH,
+    Reason.LINT_HIDDEN_TAG: Label.HIGH,
+    Reason.LINT_SECRECY: Label.HIGH,
+    Reason.LINT_CONTROL_TOKENS: Label.HIGH,
+    Reason.LINT_EXFILTRATION: Label.HIGH,
+    Reason.LINT_SECRET_PLACE: Label.HIGH,
+    Reason.LINT_FOREIGN_TOOL: Label.HIGH,
+    Reason.LINT_CONVERSATION: Label.MEDIUM,
+    Reason.LINT_HIDDEN_MARKDOWN: Label.MEDIUM,
+    Reason.LINT_ROLE_PLAY: Label.MEDIUM,
+    Reason.LINT_ENCODED: Label.MEDIUM,
+    Reason.LINT_DECEPTIVE_NAME: Label.MEDIUM,
+}
+_WEIGHTS: Final = {Label.HIGH: 60, Label.MEDIUM: 25}
+
+# An identifier of another tool, and an order about it in the same sentence.
+_FOREIGN: Final = re2.compile(
+    r"\b(?:when|whenever|if|before|after|instead of|once|call|calling|use|using|invoke)\s+"
+    r"(?:the\s+)?(?:tool\s+|function\s+)?[\"'`]?([a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b[^.\n]{0,80}"
+    r"\b(?:always|must|instead|never|first|required)\b"
+)
+_QUOTED: Final = re2.compile(
+    "\\B'[^'\\n]{0,160}'|\"[^\"\\n]{0,160}\"|`[^`\\n]{0,160}`|“[^”\\n]{0,160}”|‘[^’\\n]{0,160}’|「[^」\\n]{0,160}」"
+)
+_MENTION: Final = re2.compile(
+    r"(?:\bif\b|\bsays?\b|\bcontain(?:s|ing)?\b|\bphrases?\b|\bsuch as\b|\blike\b|\be\.g\."
+    r"|\bfor example\b|"
+    r"\bquot(?:e|es|ing)\b|\btext\b|\bwords?\b|\bread(?:s|ing)?\b)[^.!?\n]{0,60}$"
+)
+_PATTERNS: Final = tuple((code, re2.compile(pattern)) for code, pattern in _SHAPES)
+
+
+def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+    """What the rules find in every string of a JSON-able value, keys included.
+
+    `own_names` are the package's tools and their parameters: an order about another's is a finding.
+    """
+    for path, text in _strings(document):
+        yield from _judge(path, text, own_names)
+
+
+def score(codes: Iterable[Reason]) -> int:
+    """From 0 (nothing found) to 100: what the different codes found weigh together."""
+    total = sum(_WEIGHTS[LABELS[code]] for code in {x for x in codes if x in LABELS})
+    return min(100, total)
+
+
+def label(codes: Iterable[Reason]) -> Label | None:
+    """The gravest label of the codes found; None where the rules found nothing."""
+    found = {LABELS[code] for code in codes if code in LABELS}
+    return max(found, key=lambda one: _WEIGHTS[one], default=None)
+
+
+def plain(text: str) -> str:
+    """The text as a model reads it: NFKC, without format characters, in lower case."""
+    if text.isascii():
+        return text.lower()
+    composed = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in composed if unicodedata.category(c) != "Cf").lower()
+
+
+def _judge(path: tuple[str | int, ...], text: str, own: frozenset[str]) -> Iterator[Finding]:
+    read = plain(text)
+    quoted = [match.span() for match in _QUOTED.finditer(read)]
+    for code, pattern in _PATTERNS:
+        for match in pattern.finditer(read):
+            if code is Reason.LINT_ENCODED and match.group().isalpha():
+                continue  # a sequence of letters: a protein, a very long word
+            if not _mentioned(read, match.start(), match.end(), quoted):
+                yield Finding(code, path, _excerpt(match.group()))
+                break
+    for match in _FOREIGN.finditer(read):
+        if match.group(1) not in own:
+            yield Finding(Reason.LINT_FOREIGN_TOOL, path, _excerpt(match.group()))
+            break
+
+
+def _mentioned(text: str, start: int, end: int, quoted: list[tuple[int, int]]) -> bool:
+    """Whether a match is talked about: quoted, and introduced as what somebody may say."""
+    for first, last in quoted:
+        if first < start and end < last:
+            return _MENTION.search(text[max(0, first - 80) : first]) is not None
+    return False
+
+
+def _strings(value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every string of a value with its path; a key stands at the path of what it names."""
+    todo: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    for _ in range(MAX_STRINGS):
+        if not todo:
+            return
+        path, inner = todo.pop()
+        if isinstance(inner, str):
+            yield path, inner
+        elif isinstance(inner, dict):
+            yield path, "\n".join(str(key) for key in inner)
+            todo += [((*path, key), item) for key, item in reversed(inner.items())]
+        elif isinstance(inner, list):
+            todo += [((*path, i), item) for i, item in reversed(list(enumerate(inner)))]
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= MAX_EXCERPT_CHARS else text[: MAX_EXCERPT_CHARS - 1] + "…"
