@@ -38,8 +38,15 @@ async def checks(
     """All checks of the chain; those that need an endpoint apply only when it answers."""
     names = ("RPC", "chain id", "second RPC", "registry", "votes", "account", "clock")
     if network is None or not network.rpc_url:
-        why = "no network is chosen" if network is None else f"{network.name} has no rpc-url"
-        first = warn("RPC", why, "run `capdex up` here, or choose one: --network, --rpc-url")
+        first = (
+            warn("RPC", "no network is chosen", "run `capdex up` here, or choose one: --network")
+            if network is None
+            else warn(
+                "RPC",
+                f"{network.name} has no rpc-url",
+                f"set CAPDEX_RPC_URL, or rpc-url in [networks.{network.name}]",
+            )
+        )
         return [first, *(none(name, "needs an RPC endpoint") for name in names[1:])]
     heads: list[Head] = []
     second = asyncio.create_task(

@@ -217,6 +217,8 @@ def _show(app: App, found: Deployment, *, new: bool) -> None:
         human=lambda: columns([(key, _brief(item)) for key, item in value.items() if item != ""]),
         plain=[found.address],
     )
+    if app.settings.up is not None:
+        return  # it is in use already
     key = "votes" if found.contract == "CapabilityVotes" else "start-block"
     setting = f'"{found.address}"' if key == "votes" else found.block_number
     app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(_name(app))}]")

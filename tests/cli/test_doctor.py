@@ -203,7 +203,7 @@ def test_a_full_disk_fails(monkeypatch: pytest.MonkeyPatch, free: int, status: s
 async def test_without_an_endpoint_nothing_of_the_chain_applies() -> None:
     found = await seen("")
     assert found["RPC"].status == "warn"
-    assert "capdex up" in found["RPC"].fix
+    assert found["RPC"].fix == "set CAPDEX_RPC_URL, or rpc-url in [networks.mine]"
     assert {x.status for x in found.values() if x.name != "RPC"} == {"none"}
 
 
