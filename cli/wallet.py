@@ -223,7 +223,7 @@ def _from_environment(app: App) -> LocalSigner:
 
 
 async def _external(app: App) -> ExternalSigner:
-    from publisher.external import open_external
+    from publisher.remote import open_external
 
     if app.external is None:
         settings = app.settings

@@ -7,14 +7,17 @@ before the lock is let go. Whoever is killed in between has used none: the next 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from filelock import AsyncFileLock, Timeout
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from publisher.files import write_atomically
 from publisher.keys import check_account
 from publisher.signers import Signer
 from publisher.transaction import Sent, Transaction
@@ -42,11 +45,12 @@ async def send(
     find the transaction again; `earlier` are the hashes of lost attempts at the same errand.
     Raises Refused (EMPTY_ACCOUNT, FEE_OVER_CAP, SIGNER_REFUSED) and Unavailable.
     """
-    async with _turn(chain, signer, transaction):
+    async with _turn(chain, signer, transaction) as last:
         for attempt in range(TRIES):
-            nonce = await chain.nonce(signer.address, "pending")
+            nonce = await last.next_nonce()
             sent, words = await _hand_over(chain, signer, transaction, nonce, earlier, on_signed)
             if not words:
+                last.write(sent)
                 return sent
             if attempt == TRIES - 1:
                 break
@@ -77,7 +81,7 @@ async def replace(
     transaction = sent.transaction
     if transaction is None:
         return None
-    async with _turn(chain, signer, transaction):
+    async with _turn(chain, signer, transaction) as last:
         fees, funds = await chain.fees(), await chain.balance(signer.address)
         for _ in range(TRIES):
             raised = transaction.raised(fees, funds_wei=funds)
@@ -87,6 +91,7 @@ async def replace(
                 chain, signer, raised, sent.nonce, sent.hashes, on_signed
             )
             if not words:
+                last.update(again)
                 return again
             if not _is_underpriced(words):
                 break
@@ -118,7 +123,7 @@ async def _hand_over(
 
 
 @asynccontextmanager
-async def _turn(chain: Chain, signer: Signer, transaction: Transaction) -> AsyncIterator[None]:
+async def _turn(chain: Chain, signer: Signer, transaction: Transaction) -> AsyncIterator[_Last]:
     """Hold the account's lock; raises Unavailable TIMEOUT when another process keeps it."""
     address = signer.address
     check_account(address, chain.chain_id)
@@ -133,7 +138,7 @@ async def _turn(chain: Chain, signer: Signer, transaction: Transaction) -> Async
     path = directory / f"{chain.chain_id}-{address.lower()}.lock"
     try:
         async with AsyncFileLock(path, timeout=LOCK_WAIT_S, poll_interval=0.02):
-            yield
+            yield _Last(chain, address, path.with_suffix(".json"))
     except Timeout:
         raise Unavailable(
             f"another process has been sending from {address} for {LOCK_WAIT_S:.0f} s",
@@ -141,6 +146,45 @@ async def _turn(chain: Chain, signer: Signer, transaction: Transaction) -> Async
             why=f"it holds {path}",
             fix="let it finish, then run the same command again",
         ) from None
+
+
+class _Last:
+    """What the account sent last, for endpoints whose pending nonce leaves out what waits.
+
+    Without it two errands would take one nonce there, and the dearer one replace the other.
+    """
+
+    def __init__(self, chain: Chain, address: str, path: Path) -> None:
+        self._chain = chain
+        self._address = address
+        self._path = path
+
+    async def next_nonce(self) -> int:
+        """The nonce after everything that the chain knows of."""
+        pending = await self._chain.nonce(self._address, "pending")
+        nonce, tx_hash = self._read()
+        known = nonce >= pending and await self._chain.knows(tx_hash)
+        return nonce + 1 if known else pending
+
+    def write(self, sent: Sent) -> None:
+        """Remember what was just sent."""
+        entry = {"nonce": sent.nonce, "tx_hash": sent.tx_hash}
+        write_atomically(self._path, json.dumps(entry).encode("ascii"))
+
+    def update(self, sent: Sent) -> None:
+        """Remember a replacement, if it is of what was sent last."""
+        if self._read()[0] == sent.nonce:
+            self.write(sent)
+
+    def _read(self) -> tuple[int, str]:
+        try:
+            entry = json.loads(self._path.read_text("ascii"))
+            nonce, tx_hash = int(entry["nonce"]), str(entry["tx_hash"])
+            if len(bytes.fromhex(tx_hash.removeprefix("0x"))) != 32:
+                raise ValueError
+        except (OSError, ValueError, KeyError, TypeError):
+            return -1, ""
+        return nonce, tx_hash
 
 
 async def _not_sent(chain: Chain, transaction: Transaction, words: str) -> CapdexError:

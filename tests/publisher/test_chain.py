@@ -436,6 +436,35 @@ async def test_an_endpoint_behind_a_balancer_may_know_an_older_nonce(
     assert sent.nonce == 1
 
 
+async def test_an_endpoint_without_a_pending_nonce_costs_nobody_a_transaction(
+    registry, signer, held, endpoint_before, tmp_path
+):
+    """Some give the mined nonce whatever they are asked for: the second would replace the first."""
+
+    def answer(method, params):
+        if method == "eth_getTransactionCount":
+            return web.json_response(held.raw(method, params[0], "latest"))
+        return None
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as poor,
+    ):
+        first, second = Errand(poor, signer), Errand(poor, signer, "other")
+        sent = await first.send(), await second.send()
+        assert [one.nonce for one in sent] == [0, 1]
+        held.call("evm_mine")
+        for errand, one in zip((first, second), sent, strict=True):
+            assert (await errand.wait(one)).tx_hash == one.tx_hash
+        held.call("evm_setAutomine", True)
+        (memory,) = (tmp_path / "state" / "locks").glob(f"*{signer.address.lower()}.json")
+        torn = ("", "{", '{"nonce": 7}', '{"nonce": 7, "tx_hash": "0x12"}', "[]")
+        for letter, text in zip("abcde", torn, strict=True):
+            memory.write_text(text)
+            third = Errand(poor, signer, f"third-{letter}")
+            assert (await third.wait(await third.send())).tx_hash
+
+
 async def test_a_reply_lost_after_sending_is_told_with_its_hash(
     registry, signer, endpoint_before, local_chain, tmp_path
 ):

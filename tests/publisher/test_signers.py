@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from capdex import signing
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
-from publisher.external import MAX_ANSWER_BYTES, CommandSigner, HttpSigner, open_external
+from publisher.external import MAX_ANSWER_BYTES
+from publisher.remote import CommandSigner, HttpSigner, open_external
 from publisher.reply import check_message, check_transaction
 from publisher.signers import LocalSigner
 
