@@ -14,6 +14,14 @@ interface Vm {
         address emitter;
     }
 
+    struct Gas {
+        uint64 gasLimit;
+        uint64 gasTotalUsed;
+        uint64 gasMemoryUsed;
+        int64 gasRefunded;
+        uint64 gasRemaining;
+    }
+
     function assume(bool condition) external pure;
     function prank(address sender) external;
     function startPrank(address sender) external;
@@ -34,6 +42,7 @@ interface Vm {
         returns (address);
     function load(address account, bytes32 slot) external view returns (bytes32);
     function snapshotGasLastCall(string calldata group, string calldata name) external returns (uint256);
+    function lastCallGas() external view returns (Gas memory);
     function snapshotValue(string calldata group, string calldata name, uint256 value) external;
     function warp(uint256 timestamp) external;
     function getBlockTimestamp() external view returns (uint256);
