@@ -144,7 +144,7 @@ def test_a_transaction_that_got_stuck_is_replaced_by_the_next_run(
     for key, named in (("max_fee_per_gas", "maxFeePerGas"),
                        ("max_priority_fee_per_gas", "maxPriorityFeePerGas")):  # fmt: skip
         assert 8 * newest["transaction"][key] >= 9 * int(fees[named], 16)
-    eventually(lambda: nonces(author, rpc)[1] == before + 1 or None, "it waits")
+    eventually(lambda: rpc(url, "eth_getTransactionByHash", newest["tx_hash"]), "it waits")
     rpc(url, "evm_mine")
     assert process.popen.wait(60) == 0, process.stderr
     assert json.loads(process.stdout)["tx_hash"] == newest["tx_hash"]
