@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ class Ticker:
 
     def __init__(self, output: Output) -> None:
         self._output = output
+        self._rewrites = output.err.tty and os.environ.get("TERM") != "dumb"
         self._shown = False
         self._logged_at = -LOG_EVERY_S
 
@@ -36,7 +38,7 @@ class Ticker:
         stream = self._output.err
         if self._output.verbosity < 0:
             return
-        if stream.tty:
+        if self._rewrites:
             stream.file.write(f"\r\x1b[2K  {stream.mark('plan')} {text}")
             stream.file.flush()
             self._shown = True

@@ -15,7 +15,8 @@ from publisher.commitment import NO_SECRET
 from publisher.outcome import OnStep, ignore
 from publisher.refusals import renounced
 from publisher.registry import Registry
-from publisher.reservation import UNRIPE, Reservation
+from publisher.reservation import Reservation
+from publisher.ripening import UNRIPE, when_ripe
 from publisher.signers import Signer
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.waiting import RECEIPT_WAIT_S
@@ -117,7 +118,7 @@ async def carry_out_claim(
             receipt_timeout_s=receipt_timeout_s,
         )
         cap = planned.transaction.fee_cap_wei
-        planned = await reservation.when_ripe(
+        planned = await when_ripe(
             lambda: plan_change(planned.change, sender=planned.sender, fee_cap_wei=cap),
             timeout_s=receipt_timeout_s,
         )

@@ -35,11 +35,10 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Reserving:
-    """New names wait until they may be claimed: for `left_s` of `age_s` seconds of block time."""
+    """New names wait until they may be claimed, for `left_s` more seconds of block time."""
 
     names: tuple[str, ...]
     left_s: int
-    age_s: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from publisher.budget import share_cap
 from publisher.candidate import Candidate
 from publisher.registry import Registry
 from publisher.reservation import Reservation
+from publisher.ripening import price_claim
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 
 Refusals = dict[str, CapdexError]  # by capability URI
@@ -126,7 +127,7 @@ async def price_batch(
     async def taken(some: Sequence[Candidate]) -> Transaction:
         function, arguments = call(some, secrets)
         bound = gas_bound(some) if bounded else None
-        return await reservation.price_claim(
+        return await price_claim(
             registry, sender, function, *arguments, bound=bound, fee_cap_wei=fee_cap_wei
         )
 
