@@ -31,9 +31,10 @@ class Packed:
 class Packing:
     """Makes files ready; `codes` are the exit codes of those that could not be."""
 
-    def __init__(self, app: App, address: str, *, write: bool) -> None:
+    def __init__(self, app: App, address: str, where: str, *, write: bool) -> None:
         self._app = app
         self._address = address
+        self._where = where  # on which network, and as whom
         self._write = write
         self._author: Author | None = None
         self.codes: list[int] = []
@@ -41,12 +42,18 @@ class Packing:
     async def pack(self, names: Sequence[str]) -> list[Packed]:
         """Judge and sign each; a file with problems has them shown and is left out."""
         ready = []
+        if len(names) > 1:
+            self._say_title(f"{len(names)} packages")
         for name in names:
             try:
                 ready.append(Packed(name, await self._ready(name, many=len(names) > 1)))
             except CapdexError as error:
                 self.fail(name, error)
         return ready
+
+    def _say_title(self, title: str) -> None:
+        bold = self._app.output.err.style(safe(title), bold=True)
+        self._app.output.say(f"  {bold}   {self._where}")
 
     def fail(self, name: str, error: CapdexError) -> None:
         """Show why a file is not published."""
@@ -61,6 +68,9 @@ class Packing:
         from publisher.source import read_manifest
 
         judged = judge_file(name, read(name))
+        if not many:
+            uri = judged.manifest.uri if judged.manifest else None
+            self._say_title(f"{uri.name} {uri.version}" if uri else name)
         if judged.manifest is None:
             raise self._invalid(judged)
         tools, triggers = len(judged.manifest.tools), len(judged.manifest.triggers)
