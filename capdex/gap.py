@@ -9,6 +9,8 @@ from capdex.findings import show, show_path
 
 UNDECIDED: Final = "undecided"  # instead of a keyword: the comparison ended before it could tell
 
+MAX_PATH_CHARS: Final = 120  # of a path inside a message; its end tells the most
+
 
 class Place(NamedTuple):
     """A place inside the values that schemas are about: its path, and how deep it is."""
@@ -20,7 +22,9 @@ class Place(NamedTuple):
         """One property of the value."""
         step = show_path((name,))
         dot = "." if self.path and not step.startswith("[") else ""
-        return Place(f"{self.path}{dot}{step}", self.level + 1)
+        path = f"{self.path}{dot}{step}"
+        clipped = path if len(path) <= MAX_PATH_CHARS else f"…{path[1 - MAX_PATH_CHARS :]}"
+        return Place(clipped, self.level + 1)
 
     @property
     def item(self) -> Place:

@@ -7,10 +7,10 @@ complete: a gap may only mean that no proof was found. Bounded in steps and dept
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from capdex.assertions import ARRAYS, ASSERTIONS, OBJECTS, prove
 from capdex.facts import KINDS, Conjunction, Node, frozen, matches
@@ -19,7 +19,7 @@ from capdex.keywords import KEYWORDS
 from capdex.likeness import ANNOTATIONS, MARKS, Likeness
 from capdex.mentions import mentions
 
-MAX_STEPS: Final = 20_000  # of two packages, both ways: a few seconds at the worst
+MAX_STEPS: Final = 10_000  # of two packages, both ways: a few seconds at the worst
 MAX_LEVELS: Final = 80  # of recursion, well within Python's own
 MAX_SPLIT: Final = 256  # values looked at one by one
 
@@ -43,7 +43,7 @@ class Effort:
 
     def spend(self, a: Conjunction) -> bool:
         """Pay for one step about `a`; False when nothing is left."""
-        self.left -= 1 + (len(a.parts) + len(a.values or ())) // 8
+        self.left -= 1 + (len(a.parts) + len(a.values or ())) // 8 if self.left > 0 else 1
         return self.left >= 0
 
 
@@ -59,9 +59,7 @@ class Inclusion:
 
     def value(self, a: Conjunction, b: Node, place: Place) -> list[Gap]:
         """Where `b` does not take all that `a` does, at the place of one value."""
-        if b.schema is True or a.impossible or self._alike.holds(b, a.parts):
-            return []
-        return [*self._names_and_marks(a, b, place), *self._schema(a, b, place)]
+        return self._judged(a, b, place, value=True)
 
     def _names_and_marks(self, a: Conjunction, b: Node, place: Place) -> Iterable[Gap]:
         if self._reading is Reading.VALIDITY:
@@ -78,19 +76,25 @@ class Inclusion:
                     yield Gap(place.path, mark, *pair)
 
     def _schema(self, a: Conjunction, b: Node, place: Place) -> list[Gap]:
-        """As `value`, for schemas about the same value."""
-        if b.schema is True or a.impossible or self._alike.holds(b, a.parts):
+        """As `value`, for schemas about the same value, or where names do not matter."""
+        return self._judged(a, b, place, value=False)
+
+    def _judged(self, a: Conjunction, b: Node, place: Place, *, value: bool) -> list[Gap]:
+        if b.schema is True:
+            return []
+        if self._depth >= MAX_LEVELS or not self._effort.spend(a):
+            return [Gap(place.path, UNDECIDED)]
+        if a.impossible or self._alike.holds(b, a.parts):
             return []
         if b.schema is False:
             return [Gap(place.path, "false")]
-        if not self._effort.spend(a) or self._depth >= MAX_LEVELS:
-            return [Gap(place.path, UNDECIDED)]
+        said = list(self._names_and_marks(a, b, place)) if value else []
         self._depth += 1
         found = self._keywords(a, b, place)
         if found:
             found = self._taken_apart(a, b, place, found)
         self._depth -= 1
-        return found
+        return said + found
 
     def _keywords(self, a: Conjunction, b: Node, place: Place) -> list[Gap]:
         found: list[Gap] = []
@@ -108,12 +112,14 @@ class Inclusion:
 
     def _taken_apart(self, a: Conjunction, b: Node, place: Place, found: list[Gap]) -> list[Gap]:
         """The gaps left when `a` is split, if it can be, else those `found` before."""
-        parts, telling = _split(a, b)
-        for part in parts:
+        split = _split(a, b)
+        if split is None:
+            return found
+        for part in split.parts:
             inner = self._schema(part, b, place)
             if inner:
-                return inner if telling else found
-        return [] if parts else found
+                return inner if split.telling else found
+        return []
 
     # references and combinations ----------------------------------------------------------------
 
@@ -153,6 +159,8 @@ class Inclusion:
 
     def _apart(self, a: Conjunction, x: Node, place: Place) -> bool:
         """Whether no value is taken by both, for certain."""
+        if not self._effort.spend(a):
+            return False
         other = Conjunction((x,), a.types)
         both = Conjunction((*a.nodes, x), a.only, a.spent)
         if x.schema is False or both.impossible:
@@ -293,24 +301,34 @@ class Inclusion:
         return [] if enough and few else [Gap(place.path, "contains", None, value, decided=False)]
 
 
-def _split(a: Conjunction, b: Node) -> tuple[list[Conjunction], bool]:
-    """Conjunctions that together take what `a` does; whether gaps in one tell more than in all."""
+class _Split(NamedTuple):
+    """Conjunctions that take together what one does; whether gaps in one tell more than in all."""
+
+    parts: Iterator[Conjunction]
+    telling: bool = False
+
+
+def _split(a: Conjunction, b: Node) -> _Split | None:
+    """A conjunction by its first list of alternatives, else by its values, else by their kinds."""
     for part in a.parts:
         for keyword in ("anyOf", "oneOf"):
             listed = part.get(keyword)
-            if listed is None or id(listed) in a.spent:
-                continue
-            spent = replace(a, spent=a.spent | {id(listed)})
-            parts = []
-            for i, item in enumerate(listed):
-                others = listed[:i] + listed[i + 1 :] if keyword == "oneOf" else []
-                parts.append(spent.and_(part.sub(item), *(part.sub({"not": x}) for x in others)))
-            return parts, keyword not in b.schema
+            if listed is not None and id(listed) not in a.spent:
+                parts = _chosen(a, part, listed, alone=keyword == "oneOf")
+                return _Split(parts, telling=keyword not in b.schema)
     if a.values is not None and 1 < len(a.values) <= MAX_SPLIT:
-        return [a.and_(b.sub({"const": value})) for value in a.values], False
+        return _Split(a.and_(b.sub({"const": value})) for value in a.values)
     if len(a.types) > 1 and any(word in b.schema for word in ("anyOf", "oneOf", "not", "if")):
-        return [replace(a, only=frozenset([kind])) for kind in sorted(a.types)], False
-    return [], False
+        return _Split(replace(a, only=frozenset([kind])) for kind in sorted(a.types))
+    return None
+
+
+def _chosen(a: Conjunction, part: Node, listed: list[Any], *, alone: bool) -> Iterator[Conjunction]:
+    """`a` with each of the alternatives; none of the others holds if one holds `alone`."""
+    spent = replace(a, spent=a.spent | {id(listed)})
+    for i, item in enumerate(listed):
+        others = [x for j, x in enumerate(listed) if j != i] if alone else []
+        yield spent.and_(part.sub(item), *(part.sub({"not": x}) for x in others))
 
 
 _Rule = Callable[[Inclusion, Conjunction, Node, Any, Place], list[Gap]]
