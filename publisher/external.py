@@ -86,7 +86,15 @@ class ExternalSigner(ABC):
         for method, params in calls:
             with suppress(_NoSuchMethod):
                 return await self._ask(method, params)
-        raise refused(f"{self.shown} speaks neither of {', '.join(name for name, _ in calls)}")
+        names = [name for name, _ in calls]
+        raise Refused(
+            f"the external signer {self.shown} cannot do what is needed",
+            Code.SIGNER_REFUSED,
+            why=f"it speaks none of {', '.join(names)}",
+            fix="sign packages with a key of the author's own (capdex keygen)"
+            if "personal_sign" in names
+            else "use a signer that speaks one of them, or a key file (--keystore)",
+        )
 
     async def _ask(self, method: str, params: list[Any]) -> object:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
