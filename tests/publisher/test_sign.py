@@ -8,8 +8,8 @@ from eth_account import Account
 from capdex import package
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.manifest import read
+from publisher.candidate import announce
 from publisher.keys import create_did_key
-from publisher.publish import announce
 from publisher.scaffold import scaffold
 from publisher.secret import Secret
 from publisher.sign import sign, sign_file
