@@ -113,7 +113,7 @@ LABELS: Final = {
 _WEIGHTS: Final = {Label.HIGH: 60, Label.MEDIUM: 25}
 
 # An identifier of another tool, and an order about it in the same sentence.
-_FOREIGN: Final = re2.compile(
+_ORDER: Final = (
     r"\b(?:when|whenever|if|before|after|instead of|once|call|calling|use|using|invoke)\s+"
     r"(?:the\s+)?(?:tool\s+|function\s+)?[\"'`]?([a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b[^.\n]{0,80}"
     r"\b(?:always|must|instead|never|first|required)\b"
@@ -127,6 +127,9 @@ _MENTION: Final = re2.compile(
     r"\bquot(?:e|es|ing)\b|\btext\b|\bwords?\b|\bread(?:s|ing)?\b)[^.!?\n]{0,60}$"
 )
 _PATTERNS: Final = tuple((code, re2.compile(pattern)) for code, pattern in _SHAPES)
+_FOREIGN: Final = re2.compile(_ORDER)
+# Nearly every text has nothing of all this, and one search tells so.
+_ANY: Final = re2.compile("|".join(f"(?:{x})" for x in (*dict(_SHAPES).values(), _ORDER)))
 
 
 def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
@@ -160,6 +163,8 @@ def plain(text: str) -> str:
 
 def _judge(path: tuple[str | int, ...], text: str, own: frozenset[str]) -> Iterator[Finding]:
     read = plain(text)
+    if _ANY.search(read) is None:
+        return
     quoted = [match.span() for match in _QUOTED.finditer(read)]
     for code, pattern in _PATTERNS:
         for match in pattern.finditer(read):
