@@ -188,7 +188,7 @@ async def balance(
             f"{address} holds nothing on {network.name}",
             f"send some to {address}: it pays the fees",
         )
-    return ok("account", f"{address} holds {wei / 10**18:.4g}")
+    return ok("account", f"{address} holds {wei / 10**18:.4g} ether")
 
 
 def clock(head: Head, now: float) -> Check:

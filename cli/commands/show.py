@@ -76,7 +76,9 @@ async def _look(app: App, name: str) -> tuple[Json | None, Json]:
         try:
             answer = await releases(network.node_url, name)
         except (Unavailable, InvalidInput) as error:
-            failed = failed or error
+            # A name that was claimed and has no release is nothing a node would know.
+            if standing is None or error.code is not Code.NOT_FOUND or standing["releases"]:
+                failed = failed or error
     if standing is None and not answer and failed is not None:
         raise failed
     if failed is not None:
