@@ -20,8 +20,8 @@ FIELDS: Final = {
 }
 MAX_FIELD_CHARS: Final = 2048
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]{1,64})\}", re.ASCII)
-_DID = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]+(?:[/?#]\S*)?", re.ASCII)
+PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]{1,64})\}", re.ASCII)
+DID = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]+(?:[/?#]\S*)?", re.ASCII)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 
 
@@ -97,15 +97,15 @@ def _check_target(name: str, text: str, fields: Fields) -> None:
 
 
 def _did_fault(text: str) -> str | None:
-    filled = _PLACEHOLDER.sub("x", text)
-    if _PLACEHOLDER.fullmatch(text) or _DID.fullmatch(filled):
+    filled = PLACEHOLDER.sub("x", text)
+    if PLACEHOLDER.fullmatch(text) or DID.fullmatch(filled):
         return None
     return f"{show(text)} is neither a DID nor one placeholder"
 
 
 def _service_fault(text: str) -> str | None:
     if text.startswith("did:"):
-        known = _DID.fullmatch(text) is not None
+        known = DID.fullmatch(text) is not None
         return None if known else f"{show(text)} is not a DID"
     scheme = _SCHEME.match(text)
     if scheme is None:
@@ -129,12 +129,12 @@ def _texts(value: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
 def _check_placeholders(
     text: str, path: Path, findings: Findings, parameters: Collection[str]
 ) -> None:
-    for name in dict.fromkeys(_PLACEHOLDER.findall(text)):
+    for name in dict.fromkeys(PLACEHOLDER.findall(text)):
         if name not in parameters:
             message = f"the placeholder {{{name}}} names no parameter of the tool"
             hint = findings.suggest(name, parameters)
             findings.error(Reason.BAD_BINDING, path, message, hint=hint)
-    rest = _PLACEHOLDER.sub("", text)
+    rest = PLACEHOLDER.sub("", text)
     if "{" in rest or "}" in rest:
         message = "a brace stands here that belongs to no placeholder"
         findings.error(Reason.BAD_BINDING, path, message, hint="write {parameter}, or %7B and %7D")

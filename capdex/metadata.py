@@ -64,9 +64,9 @@ KNOWN: Final = (
     "examples",
 )
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)  # BCP 47, well-formed
-_CAIP10 = re.compile(r"[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}", re.ASCII)
-_EIP155 = re.compile(r"eip155:[1-9][0-9]{0,31}:0x[0-9a-fA-F]{40}", re.ASCII)
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)  # BCP 47, well-formed
+CAIP10 = re.compile(r"[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}", re.ASCII)
+EIP155 = re.compile(r"eip155:[1-9][0-9]{0,31}:0x[0-9a-fA-F]{40}", re.ASCII)
 
 
 def read_id(metadata: Fields) -> CapabilityURI | None:
@@ -99,7 +99,7 @@ def read_languages(metadata: Fields) -> tuple[str, ...]:
     """Language tags (BCP 47)."""
     languages = metadata.placed_texts("languages", most=MAX_LANGUAGES, most_chars=35)
     for path, language in languages.items():
-        if not _LANGUAGE.fullmatch(language):
+        if not LANGUAGE.fullmatch(language):
             message = f"{show(language)} is no language tag"
             metadata.findings.error(Reason.BAD_VALUE, path, message, hint="write en or zh-Hant")
     return tuple(languages.values())
@@ -171,7 +171,7 @@ def read_publisher(metadata: Fields) -> str | None:
     publisher = metadata.text("publisher", most_chars=MAX_DID_CHARS, one_line=True)
     if publisher is None:
         return None
-    shape = _EIP155 if publisher.startswith("eip155:") else _CAIP10
+    shape = EIP155 if publisher.startswith("eip155:") else CAIP10
     if not shape.fullmatch(publisher):
         message = f"{show(publisher)} is not a CAIP-10 account"
         metadata.wrong("publisher", message, hint="write eip155:<chain id>:0x<address>")

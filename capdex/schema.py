@@ -26,10 +26,10 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 MAX_SUBSCHEMAS: Final = 1000  # what a router is ready to hold for one package
 
-_SCHEMA_URI = re.compile(
+SCHEMA_URI = re.compile(
     r"did:nuwa:state:[a-z][a-z0-9]*(?:-[a-z0-9]+)*#v?[0-9][0-9A-Za-z.-]{0,63}", re.ASCII
 )
-_MAX_SCHEMA_URI_CHARS = 192
+MAX_SCHEMA_URI_CHARS = 192
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 # A string or a bracket. A string's end is optional and its inside possessive: an open quote would
 # cost quadratic time otherwise.
@@ -94,7 +94,7 @@ def _no_constant(text: str) -> Any:
 
 def is_schema_uri(text: str) -> bool:
     """Whether `text` follows the Schema URI grammar, `did:nuwa:state:<name>#<version>`."""
-    return len(text) <= _MAX_SCHEMA_URI_CHARS and _SCHEMA_URI.fullmatch(text) is not None
+    return len(text) <= MAX_SCHEMA_URI_CHARS and SCHEMA_URI.fullmatch(text) is not None
 
 
 def check_package_schema(schema: Any, path: Path, findings: Findings) -> str | None:

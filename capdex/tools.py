@@ -15,7 +15,7 @@ MAX_TOOLS: Final = 64
 MAX_TOOL_DESCRIPTION_BYTES: Final = 2048
 BUILT_IN: Final = ("state.create", "state.update", "state.query", "state.delete")
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _read(
 
 
 def _check_name(name: str, fields: Fields) -> bool:
-    if name in BUILT_IN or _NAME.fullmatch(name):
+    if name in BUILT_IN or NAME.fullmatch(name):
         return True
     message = f"{show(name)} is no tool name: 1 to 64 of A-Z, a-z, 0-9, _ and -"
     if name.startswith("state."):

@@ -21,9 +21,9 @@ MAX_SIGN_BITS_CHARS: Final = 4096  # 16 384 dimensions in base16, more than any 
 
 TYPES: Final = ("regex", "keyword", "embedding")
 
-_MODEL = re.compile(r"[^@\s]{1,128}@[^@\s]{1,64}")
+MODEL = re.compile(r"[^@\s]{1,128}@[^@\s]{1,64}")
 # The multibase alphabets a vector of sign bits is likely to come in.
-_MULTIBASE = re.compile(
+MULTIBASE = re.compile(
     r"f[0-9a-f]+|b[a-z2-7]+|z[1-9A-HJ-NP-Za-km-z]+|u[A-Za-z0-9_-]+|m[A-Za-z0-9+/]+", re.ASCII
 )
 
@@ -106,10 +106,10 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
 def _check_embedding(value: str, model: str | None, fields: Fields) -> bool:
     if "model" not in fields.values:
         return fields.fits("value", value, most_bytes=MAX_PHRASE_BYTES)
-    if model is None or not _MODEL.fullmatch(model):
+    if model is None or not MODEL.fullmatch(model):
         fields.wrong("model", "a model is named with its version", hint="write id@version")
         return False
-    if len(value) > MAX_SIGN_BITS_CHARS or not _MULTIBASE.fullmatch(value):
+    if len(value) > MAX_SIGN_BITS_CHARS or not MULTIBASE.fullmatch(value):
         message = f"an embedding of a model is multibase, at most {MAX_SIGN_BITS_CHARS} characters"
         fields.wrong("value", message, hint="without a model, value is a phrase to embed")
         return False

@@ -15,7 +15,7 @@ MIN_NAME_CHARS = 2
 MAX_NAME_CHARS = 64  # fits a DNS label and two storage slots
 MAX_URI_CHARS = 512  # a range may be long; nothing longer is ever meant
 
-_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", re.ASCII)
+NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", re.ASCII)
 _SKELETON = str.maketrans({"-": None, "0": "o", "1": "l", "i": "l"})
 
 # Words that would pass for the registry, for an authority or for a word of the protocol: nobody may
@@ -29,7 +29,7 @@ RESERVED = (
 
 def check_name(name: str) -> str:
     """Return `name` if it follows P1, else raise InvalidInput."""
-    if not MIN_NAME_CHARS <= len(name) <= MAX_NAME_CHARS or not _NAME.fullmatch(name):
+    if not MIN_NAME_CHARS <= len(name) <= MAX_NAME_CHARS or not NAME.fullmatch(name):
         raise InvalidInput(
             f"{name[:80]!r} is not a capability name",
             why="a name is 2 to 64 of a-z, 0-9 and single inner hyphens, and starts with a letter",

@@ -18,7 +18,7 @@ MAX_RANGE_CHARS = 256  # npm's own bound for a version; no range a person writes
 _NUMBER = r"(?:0|[1-9][0-9]{0,14})"
 _IDENTIFIER = rf"(?:[0-9]*[A-Za-z-][0-9A-Za-z-]*|{_NUMBER})"
 _TAIL = rf"{_IDENTIFIER}(?:\.{_IDENTIFIER})*"
-_VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_TAIL}))?", re.ASCII)
+VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_TAIL}))?", re.ASCII)
 
 
 @total_ordering
@@ -34,7 +34,7 @@ class Version:
     @classmethod
     def parse(cls, text: str) -> Version:
         """Parse a version; raises InvalidInput (no `v`, no spaces, no build metadata)."""
-        match = _VERSION.fullmatch(text) if len(text) <= MAX_VERSION_CHARS else None
+        match = VERSION.fullmatch(text) if len(text) <= MAX_VERSION_CHARS else None
         if match is None:
             raise InvalidInput(
                 f"{text[:80]!r} is not a version",
@@ -81,7 +81,7 @@ _PARTIAL = rf"([v=]*)({_X})(?:\.({_X})(?:\.({_X})(?:-({_TAIL}))?)?)?"
 _HYPHEN = re.compile(rf"{_PARTIAL} - {_PARTIAL}", re.ASCII)
 _COMPARATOR = re.compile(rf"(~ ?>? ?|\^ ?|[<>] =|[<>]?=? ?){_PARTIAL}(?: |\Z)", re.ASCII)
 _BUILD = re.compile(r"\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*", re.ASCII)
-_NEARLY_EXACT = re.compile(rf"[v=]*{_VERSION.pattern}(?:{_BUILD.pattern})?", re.ASCII)
+_NEARLY_EXACT = re.compile(rf"[v=]*{VERSION.pattern}(?:{_BUILD.pattern})?", re.ASCII)
 _SPACES = re.compile(r"[ \t\n\v\f\r]+")
 _LOWEST: tuple[int | str, ...] = (0,)  # `-0`: below every other pre-release of its version
 
