@@ -25,10 +25,10 @@ SEEDS ?= 10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
-  pytest test format bench soak soak-kill soak-rebuild lock clean
+  slither coverage-contracts pytest test format bench soak soak-contracts soak-kill soak-rebuild lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
 
 # --- what `make run` needs -------------------------------------------------------------------
 
@@ -99,8 +99,26 @@ imports: .venv/.dev ## who may import whom
 artifacts: dev ## the checked-in ABI and bytecode are what the sources compile to
 	$(BIN)/python contracts/build.py --check
 
-contracts: node_modules/.dev ## forge: unit tests, fuzzing, invariants, gas
-	cd contracts && ../node_modules/.bin/forge test
+FORGE := ../node_modules/.bin/forge
+# Invariants are looked at after every call of a campaign: so many calls, in runs of 500.
+CALLS = FOUNDRY_INVARIANT_DEPTH=500 FOUNDRY_INVARIANT_RUNS=$$(( ($(1) + 499) / 500 ))
+
+contracts: node_modules/.dev slither ## forge: unit tests, fuzzing, invariants over 100 000 calls, gas; slither
+	cd contracts && $(FORGE) fmt --check && $(call CALLS,100000) $(FORGE) test
+
+slither: .tools/slither/.done node_modules/.dev ## known mistakes in the contracts; contracts/README.md has the exceptions
+	cd contracts && FOUNDRY_PROFILE=slither PATH="$(CURDIR)/node_modules/.bin:$$PATH" \
+	  ../.tools/slither/bin/slither . --config-file slither.config.json
+
+.tools/slither/.done: requirements/slither.lock | .venv/.tools
+	$(PYTHON) -m venv --without-pip .tools/slither
+	$(BIN)/uv pip install --quiet --python .tools/slither/bin/python --require-hashes -r requirements/slither.lock
+	@touch $@
+
+coverage-contracts: node_modules/.dev ## lines and branches that forge's tests reach; fails below 100 %
+	cd contracts && mkdir -p cache && { FOUNDRY_PROFILE=coverage FORGE_SNAPSHOT_CHECK=false $(FORGE) coverage --exclude-tests \
+	  --no-match-contract GasTest --no-match-coverage 'node_modules|test/' >cache/coverage.txt 2>&1 || { cat cache/coverage.txt; exit 1; }; }
+	@cd contracts && sed -n '/^╭/,/^╰/p' cache/coverage.txt && grep -q '| Total .*100.00%.*100.00%.*100.00%.*100.00%' cache/coverage.txt
 
 pytest: dev
 	$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS)
@@ -119,8 +137,12 @@ bench: dev ## the numbers of benchmarks/README.md
 	@for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
 
 soak: dev ## every property of Python and of the contract, with many more examples
-	cd contracts && FOUNDRY_FUZZ_RUNS=10000 FOUNDRY_INVARIANT_RUNS=512 ../node_modules/.bin/forge test
+	@$(MAKE) --no-print-directory soak-contracts
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not real" $(PYTEST_ARGS)
+
+soak-contracts: COUNT = 1000000
+soak-contracts: node_modules/.dev ## invariants over COUNT calls, and 10 000 inputs for each fuzz test
+	cd contracts && FOUNDRY_FUZZ_RUNS=10000 $(call CALLS,$(COUNT)) $(FORGE) test
 
 soak-kill: dev ## kill -9 a node COUNT times while it reads RELEASES releases; reorganise the chain
 	KILLS=$(COUNT) RELEASES=$(RELEASES) $(BIN)/pytest tests/e2e/test_kill.py $(PYTEST_ARGS)
@@ -136,13 +158,15 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url -
 WITH_HEADER = { printf '%s\n\# Made by `make lock`; do not edit.\n' '$(2)'; cat $(1).new; } >$(1); rm $(1).new
 
 lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
-	@for lock in bootstrap go run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
+	@for lock in bootstrap go slither run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
 	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.lock.new
 	$(COMPILE) $(UPGRADE) requirements/go.in -o requirements/go.lock.new
+	$(COMPILE) $(UPGRADE) requirements/slither.in -o requirements/slither.lock.new
 	$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.lock.new
 	$(COMPILE) $(UPGRADE) --group dev pyproject.toml -o requirements/dev.lock.new
 	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
 	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
+	@$(call WITH_HEADER,requirements/slither.lock,# What looks for known mistakes in the contracts$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/run.lock,# What `make install` and `make run` install: locked versions with hashes$(,) no download address.)
 	@$(call WITH_HEADER,requirements/dev.lock,# What `make test` installs: the dependencies and the dependency group `dev`.)
 

@@ -45,6 +45,7 @@ contract CapabilityVotes is ICapabilityVotes {
     /// @inheritdoc ICapabilityVotes
     function vote(string calldata name, int8 value) external {
         if (value < -1 || value > 1) revert InvalidVote(value);
+        // slither-disable-next-line unused-return - the other three say nothing of whether it was ever claimed
         (address owner,,, uint32 epoch,) = REGISTRY.nameRecord(name);
         if (owner == address(0) && epoch == 0) revert NoSuchName(name);
         bytes32 nameId = Text.hash(name);

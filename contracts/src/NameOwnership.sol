@@ -125,6 +125,7 @@ abstract contract NameOwnership is Commitments {
         _checkReason(message);
         (bytes32 nameId, NameRecord record) = _owned(name);
         if (record.isDeprecated()) revert AlreadyDeprecated(name, "");
+        // slither-disable-next-line unused-return - a name that need not exist has to be one, and no more
         if (bytes(replacedBy).length != 0) Names.skeletonOf(replacedBy);
 
         _names[nameId] = record.flipDeprecated();
