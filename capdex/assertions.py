@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from capdex.facts import KINDS, Conjunction, frozen, kinds, matches
+from capdex.facts import Conjunction
 from capdex.gap import Gap, Place
+from capdex.values import KINDS, frozen, kinds, matches
 
 NUMBERS: Final = frozenset(["integer", "fraction"])
 STRINGS: Final = frozenset(["string"])

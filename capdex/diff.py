@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from capdex.changes import Change, collect
+from capdex.change import Change
+from capdex.changes import collect
 from capdex.errors import Code, InvalidInput
 from capdex.manifest import Manifest
 from capdex.step import Rule, Step, next_version, owed_step, taken_step

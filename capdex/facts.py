@@ -8,27 +8,15 @@ So what is proved of every value it takes is true of every value they take, whic
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-import re2
-
 from capdex.schema import at_pointer
-from capdex.triggers import compile_pattern
+from capdex.values import KINDS, constant, frozen, kind, kinds, matches
 
-# `number` is two kinds here, so that types are sets.
-KINDS: Final = frozenset(["array", "boolean", "null", "object", "string", "integer", "fraction"])
 MAX_PARTS: Final = 1000  # of one conjunction: as many as a package has subschemas
-
-# Patterns and names about which RE2, ECMA-262 and Python agree.
-_PLAIN = r"[A-Za-z0-9_ .,:;@#%&=!<>~/-]"
-_PORTABLE = re.compile(
-    rf"(?:{_PLAIN}|[$^|)*+?]|\((?!\?)|\\[dwDW./-]|\[\^?{_PLAIN}+\]|\{{[0-9]{{1,3}}\}})*", re.ASCII
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +88,7 @@ class Conjunction:
         """All schemas that hold here; one value that is left says everything about itself."""
         if self.values is None or len(self.values) != 1:
             return self._written
-        return (*self._written, Node(_constant(self.values[0]), Document(True)))
+        return (*self._written, Node(constant(self.values[0]), Document(True)))
 
     @cached_property
     def types(self) -> frozenset[str]:
@@ -251,70 +239,3 @@ def _listed(part: Node) -> list[list[Any]]:
         return []
     found = [part.schema["enum"]] if "enum" in part.schema else []
     return [*found, [part.schema["const"]]] if "const" in part.schema else found
-
-
-def _constant(value: Any) -> dict[str, Any]:
-    """A schema of one value's parts: everything but that it is this one."""
-    match value:
-        case bool() | None:
-            return {}
-        case str():
-            return {"minLength": len(value), "maxLength": len(value)}
-        case list():
-            listed, count = [{"const": item} for item in value], len(value)
-            return {"prefixItems": listed, "items": False, "minItems": count, "maxItems": count}
-        case dict():
-            return {
-                "properties": {key: {"const": item} for key, item in value.items()},
-                "required": list(value),
-                "additionalProperties": False,
-                "minProperties": len(value),
-                "maxProperties": len(value),
-            }
-    return {"minimum": value, "maximum": value, "multipleOf": abs(value) or 1}
-
-
-def frozen(value: Any) -> Any:
-    """A JSON value as something hashable: 1 is 1.0, and true is not 1."""
-    if isinstance(value, dict):
-        return dict, frozenset((key, frozen(item)) for key, item in value.items())
-    if isinstance(value, list):
-        return list, tuple(map(frozen, value))
-    return isinstance(value, bool), value
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal."""
-    return bool(frozen(a) == frozen(b))
-
-
-def kind(value: Any) -> str:
-    """The kind of a JSON value; 1.0 is an integer."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "integer" if value == math.floor(value) else "fraction"
-    return {dict: "object", list: "array", str: "string", type(None): "null"}[type(value)]
-
-
-def kinds(type_: str | Sequence[str]) -> frozenset[str]:
-    """The kinds that a `type` keyword takes."""
-    names = [type_] if isinstance(type_, str) else type_
-    split = {"number": ("integer", "fraction")}
-    return frozenset(x for name in names for x in split.get(name, (name,)))
-
-
-def matches(pattern: str, text: str) -> bool | None:
-    """Whether a pattern finds something in a text; None where engines may not agree."""
-    if not (_PORTABLE.fullmatch(pattern) and text.isascii() and text.isprintable()):
-        return None
-    compiled = _compiled(pattern)
-    return None if compiled is None else compiled.search(text) is not None
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Any:
-    try:
-        return compile_pattern(pattern)
-    except re2.error:
-        return None

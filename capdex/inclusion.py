@@ -13,11 +13,12 @@ from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
 from capdex.assertions import ARRAYS, ASSERTIONS, OBJECTS, prove
-from capdex.facts import KINDS, Conjunction, Node, frozen, matches
+from capdex.facts import Conjunction, Node
 from capdex.gap import UNDECIDED, Gap, Place
 from capdex.keywords import KEYWORDS
 from capdex.likeness import ANNOTATIONS, MARKS, Likeness
 from capdex.mentions import mentions
+from capdex.values import KINDS, frozen, matches
 
 MAX_STEPS: Final = 10_000  # of two packages, both ways: a few seconds at the worst
 MAX_LEVELS: Final = 80  # of recursion, well within Python's own

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from capdex.facts import Node, same
+from capdex.facts import Node
 from capdex.keywords import KEYWORDS, Shape
+from capdex.values import same
 
 MARKS: Final = ("x-crdt", "x-asm")  # how replicas of state merge (NIP-7, NIP-8)
 

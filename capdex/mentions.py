@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from capdex.facts import MAX_PARTS, Node, matches
+from capdex.facts import MAX_PARTS, Node
 from capdex.likeness import MARKS
+from capdex.values import matches
 
 
 @dataclass(slots=True)
