@@ -1,4 +1,4 @@
-"""JSON values as JSON Schema sees them: when two are equal, their kinds, patterns in their texts."""
+"""JSON values as JSON Schema sees them: equality, kinds, and patterns in their texts."""
 
 from __future__ import annotations
 
