@@ -16,6 +16,7 @@ import yaml as pyyaml
 
 from capdex.characters import describe, forbidden
 from capdex.findings import MAX_PROBLEMS, Findings, Path, Place, show
+from capdex.layout import Layout
 from capdex.numbers import MAX_NUMBER_CHARS, TooManyDigits, resolve_plain
 from capdex.problems import Reason
 from capdex.spans import Mapping, Scalar, Style
@@ -82,7 +83,14 @@ class Composer:
     def compose(self) -> None:
         """Read every event; raises Stop where reading cannot go on."""
         documents = 0
+        layout = Layout(self._text)
         for event in self._events():
+            for index, message, hint in layout.faults(event):
+                path = self._around()
+                if isinstance(event, pyyaml.CollectionEndEvent):
+                    path = self._stack[-1].path or path
+                at = place(self._text, index)
+                self._findings.error(Reason.YAML_SYNTAX, path, message, hint=hint, at=at)
             match event:
                 case pyyaml.ScalarEvent():
                     self._scalar(event)
@@ -224,14 +232,11 @@ class Composer:
         if end - start > MAX_SCALAR_BYTES:
             message = f"this value has {end - start} bytes; at most {MAX_SCALAR_BYTES} are allowed"
             self._findings.error(Reason.TOO_LARGE, self._around(), message, at=at)
-        if (
-            style is Style.BLOCK
-            and event.end_mark.index == len(self._text)
-            and self._text[-1] != "\n"
-        ):
+        rest = self._text[event.end_mark.index :] if style is Style.BLOCK else "more"
+        if not rest.strip(" ") and self._text[-1] != "\n":
             message = "the file ends inside this block; readers differ on its last line end"
             hint = "end the file with a line feed"
-            self._findings.warn(Reason.YAML_SYNTAX, self._around(), message, hint=hint, at=at)
+            self._findings.error(Reason.YAML_SYNTAX, self._around(), message, hint=hint, at=at)
         value: Any = text
         if style is Style.PLAIN and event.tag is None:
             value = self._resolve(text, at)

@@ -13,7 +13,7 @@ from multiformats.cid import CID
 from capdex.cid import Cid
 from capdex.errors import InvalidInput
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "core" / "cid.json"
+VECTORS = Path(__file__).parents[1] / "vectors" / "hostile" / "cid.json"
 CASES: list[dict[str, str]] = json.loads(VECTORS.read_text(encoding="utf-8"))
 
 

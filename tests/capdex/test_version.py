@@ -19,7 +19,7 @@ from capdex.version import (
     parse_selector,
 )
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "core" / "node-semver"
+VECTORS = Path(__file__).parents[1] / "vectors" / "node-semver"
 
 
 def vectors(name: str) -> list[list[Any]]:

@@ -180,9 +180,10 @@ def test_a_thousand_faults_are_cut_to_what_people_can_mend() -> None:
     assert len(reading.problems) == 100
 
 
-def test_a_block_that_ends_with_the_file_is_warned_about() -> None:
+def test_a_block_that_ends_with_the_file_is_refused() -> None:
     (problem,) = read_yaml(b"a: |\n  b").problems
-    assert (problem.code, problem.severity) == (Reason.YAML_SYNTAX, Severity.WARNING)
+    assert (problem.code, problem.severity) == (Reason.YAML_SYNTAX, Severity.ERROR)
+    assert problem.hint == "end the file with a line feed"
     assert not read_yaml(b"a: |\n  b\n").problems
 
 
