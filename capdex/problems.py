@@ -45,6 +45,7 @@ class Reason(StrEnum):
     BAD_EVENT = "BAD_EVENT"
     BAD_CID = "BAD_CID"
     CID_MISMATCH = "CID_MISMATCH"
+    NOT_A_FILE = "NOT_A_FILE"
     SHA256_MISMATCH = "SHA256_MISMATCH"
     ID_MISMATCH = "ID_MISMATCH"
     VERSION_MISMATCH = "VERSION_MISMATCH"
@@ -115,6 +116,11 @@ REASONS: dict[Reason, ReasonText] = {
     Reason.CID_MISMATCH: ReasonText(
         "the CID names other bytes than the sha256 on chain",
         "publish again with the CID of exactly the file that was hashed",
+    ),
+    Reason.NOT_A_FILE: ReasonText(
+        "the CID names a directory, a symlink or something else that is no single file, or a file "
+        "of too many blocks or bytes",
+        "upload as one raw block: CIDv1, raw, sha2-256, base32 lower case",
     ),
     Reason.SHA256_MISMATCH: ReasonText(
         "the bytes do not have the sha256 that was announced on chain",

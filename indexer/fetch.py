@@ -16,11 +16,11 @@ from typing import Final
 import structlog
 
 from capdex.cid import Cid
-from capdex.errors import CapdexError, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.net.blocks import BlockDirectory
-from capdex.net.ipfs import Source, fetch
+from capdex.net.ipfs import Source, fetch_file
 from capdex.package import RejectedPackage, VerifiedPackage
-from capdex.problems import Reason
+from capdex.problems import Reason, Verdict
 from indexer.line import Line
 from indexer.store import Job, Store
 from indexer.verifier import Parked, Verifier
@@ -33,6 +33,7 @@ AHEAD: Final = 256  # jobs taken from the store at once
 MAX_UNSTORED: Final = 256  # verdicts that wait for a transaction; each holds its package
 LINGER_S: Final = 0.02
 LOOK_S: Final = 1.0  # how often the queue is looked at for retries that fell due
+FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
 MAX_TRIES: Final = 20
 # A fresh CID often arrives seconds later; one that does not may take its pinning service a day.
 FIRST_DELAYS_S: Final = (1.0, 5.0, 15.0)
@@ -120,7 +121,11 @@ class Fetcher:
     async def _settle(self, job: Job) -> Judged | None:
         """Fetch and judge one release; None when its row says why that could not be done."""
         try:
-            data = await self._bytes(Cid.parse(job.announcement.cid))
+            try:
+                data = await self._bytes(Cid.parse(job.announcement.cid))
+            except InvalidInput as error:  # of the blocks themselves: no source has others
+                why = f"{error.message}: {error.why}".removesuffix(": ")
+                return RejectedPackage(job.announcement, Verdict.MISMATCH, Reason.NOT_A_FILE, why)
             judged = await self._verifier.judge(job.announcement, data)
             if isinstance(judged, Parked):
                 await self._park(job, judged.reason, judged.message)
@@ -140,13 +145,22 @@ class Fetcher:
         await self._try_later(job, f"a fault of this node: {type(error).__name__}")
 
     async def _bytes(self, cid: Cid) -> bytes:
-        """The block of a CID; equal ones are fetched once."""
+        """The file of a CID; equal ones are fetched once."""
         running = self._fetches.get(cid.text)
         if running is None:
-            running = asyncio.create_task(fetch(cid, self._sources))
+            running = asyncio.create_task(self._file(cid))
             running.add_done_callback(lambda _: self._fetches.pop(cid.text, None))
             self._fetches[cid.text] = running
         return await asyncio.shield(running)
+
+    async def _file(self, cid: Cid) -> bytes:
+        try:
+            async with asyncio.timeout(FILE_S):
+                return await fetch_file(cid, self._sources)
+        except TimeoutError:
+            raise Unavailable(
+                f"the blocks of {cid} did not come within {FILE_S:.0f} s", Code.TIMEOUT
+            ) from None
 
     async def _record(self) -> None:
         """Store verdicts, as many in one transaction as have come meanwhile."""

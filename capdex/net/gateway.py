@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from typing_extensions import override
 
-from capdex.cid import RAW, Cid
+from capdex.cid import Cid
 from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.blocks import MAX_BLOCK_BYTES
 
@@ -71,9 +71,7 @@ class Http(ABC):
             self._session = None
 
     async def get(self, cid: Cid) -> bytes:
-        """The raw block, its hash checked; raises Unavailable for anything else that came."""
-        if cid.codec != RAW:
-            raise self.fault(f"{cid} is a {cid.codec} file; only raw blocks are read so far")
+        """The block as it is, its hash checked; raises Unavailable for anything else that came."""
         try:
             async with asyncio.timeout(self.limits.total_s):
                 data = await self._read(cid)

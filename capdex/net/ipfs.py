@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from capdex.cid import Cid
+from capdex.cid import RAW, Cid
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
 from capdex.net.kubo import Kubo
+from capdex.unixfs import Assembly
 
 __all__ = [
     "BlockDirectory",
@@ -21,6 +22,7 @@ __all__ = [
     "Source",
     "Storage",
     "fetch",
+    "fetch_file",
     "open_ipfs",
     "open_storage",
 ]
@@ -82,6 +84,19 @@ async def fetch(cid: Cid, sources: Sequence[Source]) -> bytes:
         why="; ".join(said) or "no source is configured",
         fix="name a source that has it with --ipfs",
     )
+
+
+async def fetch_file(cid: Cid, sources: Sequence[Source]) -> bytes:
+    """The file that a CID names: its one raw block, or a UnixFS file block by block (P3).
+
+    Raises Unavailable as `fetch` does, and InvalidInput for what is no file within the limits.
+    """
+    if cid.codec == RAW:
+        return await fetch(cid, sources)
+    assembly = Assembly(cid)
+    while (wanted := assembly.wanted) is not None:
+        assembly.give(await fetch(wanted, sources))
+    return assembly.data
 
 
 def open_ipfs(spec: str) -> Source:

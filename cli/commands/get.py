@@ -76,7 +76,7 @@ def get_command(app: App, uri: str, target: str | None) -> None:
 async def fetch_verified(app: App, uri: CapabilityURI) -> VerifiedPackage:
     """A package by its URI, held against the chain itself."""
     from capdex.cid import Cid
-    from capdex.net.ipfs import Gateway
+    from capdex.net.ipfs import Gateway, fetch_file
     from capdex.package import precheck, verify
 
     exact = uri
@@ -87,7 +87,7 @@ async def fetch_verified(app: App, uri: CapabilityURI) -> VerifiedPackage:
     if rejected := precheck(announcement):
         raise rejected.failure()
     async with Gateway(network.gateway_url) as gateway:
-        data = await gateway.get(Cid.parse(announcement.cid))
+        data = await fetch_file(Cid.parse(announcement.cid), [gateway])
     return verify(announcement, data)
 
 

@@ -20,7 +20,7 @@ from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net import ipfs
 from capdex.net.blocks import MAX_BLOCK_BYTES, BlockDirectory
 from capdex.net.gateway import Gateway, Limits
-from capdex.net.ipfs import fetch, open_ipfs, open_storage
+from capdex.net.ipfs import fetch, fetch_file, open_ipfs, open_storage
 from capdex.net.kubo import multiaddr_of, url_of
 
 PACKAGE = b"metadata:\n  id: did:nuwa:cap:note@1.0.0\n" * 50
@@ -197,9 +197,13 @@ async def test_a_cut_connection_is_no_answer(serve: Serve) -> None:
     assert (await refused(await serve(cut))).why
 
 
-async def test_dag_pb_files_wait_until_they_can_be_read(serve: Serve) -> None:
-    error = await refused(await serve(body(PACKAGE)), DAG_PB)
-    assert "dag-pb" in error.why
+async def test_a_dag_pb_block_is_given_as_it_is_and_hashed(serve: Serve) -> None:
+    block = bytes.fromhex("0a09080212036f6e651803")  # a UnixFS file of "one"
+    cid = Cid.from_bytes(b"\x12\x20" + Cid.of(block).digest)
+    async with Gateway(await serve(body(block))) as gateway:
+        assert await gateway.get(cid) == block
+        assert await fetch_file(cid, [gateway]) == b"one"
+    assert (await refused(await serve(body(PACKAGE)), DAG_PB)).why
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://host", "http://", "http://me:pw@host"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -132,6 +132,7 @@ class Chain:
         data: bytes | None = None,
         publisher: bytes = PUBLISHER,
         bound: bool = True,
+        cid: Callable[[bytes], str] | None = None,
         **options: Any,
     ) -> tuple[bytes, bytes, bytes, Any]:
         """The announcement of a signed package, whose bytes are kept in `packages`."""
@@ -140,7 +141,8 @@ class Chain:
             data = package_bytes(name, version, publisher=account, **options)
         digest = hashlib.sha256(data).digest()
         self.packages[digest] = data
-        return published(name, version, digest=digest, publisher=publisher)
+        named = None if cid is None else cid(data)
+        return published(name, version, digest=digest, publisher=publisher, cid=named)
 
     def fork(self, depth: int) -> BlockRef:
         """Drop the newest blocks; the block that is the head then."""

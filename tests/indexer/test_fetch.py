@@ -148,6 +148,79 @@ async def test_what_is_announced_becomes_verified_and_is_kept(
     assert block_directory.read(Cid.of(unbound)) is None
 
 
+def cut(data: bytes, kind: int, leaf_bytes: int = 1000) -> list[bytes]:
+    """A UnixFS file as dag-pb: its root block, then its leaves."""
+
+    def field(number: int, value: int | bytes) -> bytes:
+        length = value if isinstance(value, int) else len(value)
+        head = bytes([number << 3 | (0 if isinstance(value, int) else 2)])
+        low = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
+        return (
+            head
+            + (
+                low
+                if length >> 14
+                else bytes([low[0], length >> 7])
+                if length > 127
+                else bytes([length])
+            )
+            + (b"" if isinstance(value, int) else value)
+        )
+
+    leaves = [data[i : i + leaf_bytes] for i in range(0, len(data), leaf_bytes)]
+    links = b"".join(field(2, field(1, Cid.of(leaf).to_bytes())) for leaf in leaves)
+    sizes = b"".join(field(4, len(leaf)) for leaf in leaves)
+    return [links + field(1, field(1, kind) + field(3, len(data)) + sizes), *leaves]
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [(2, "verified"), (1, "mismatch")])
+async def test_a_dag_pb_file_is_read_block_by_block_and_a_directory_refused(
+    making: Any,
+    store: Store,
+    chain: Any,
+    search_index: Index,
+    shelf: Shelf,
+    fetching: Any,
+    kind: int,
+    verdict: str,
+) -> None:
+    def cid(data: bytes) -> str:
+        root, *leaves = cut(data, kind)
+        named = Cid.from_bytes(b"\x12\x20" + Cid.of(root).digest)
+        shelf.blocks[named.text] = root
+        for leaf in leaves:
+            shelf.put(leaf)
+        return named.text
+
+    chain.publish("note", cid=cid)
+    making.append(store, chain)
+    async with fetching():
+        await until(lambda: search_index.state().by_verdict != {})
+    assert search_index.state().by_verdict == {verdict: 1}
+    found = release(search_index, "note")
+    assert found.reason == (None if verdict == "verified" else Reason.NOT_A_FILE)
+
+
+async def test_a_dag_pb_file_that_lacks_a_block_is_asked_for_again(
+    making: Any, store: Store, chain: Any, search_index: Index, shelf: Shelf, fetching: Any
+) -> None:
+    kept: list[bytes] = []
+
+    def cid(data: bytes) -> str:
+        root, *leaves = cut(data, 2)
+        kept.extend(leaves)
+        named = Cid.from_bytes(b"\x01\x70\x12\x20" + Cid.of(root).digest)
+        shelf.blocks[named.text] = root
+        return named.text
+
+    chain.publish("note", cid=cid)
+    making.append(store, chain)
+    async with fetching():
+        await until(lambda: bool(shelf.asked) and release(search_index, "note").message != "")
+    assert counts(search_index) == {"pending": 1}
+    assert Cid.of(kept[0]).text in shelf.asked
+
+
 async def test_new_rows_are_fetched_as_soon_as_they_are_committed(
     making: Any,
     store: Store,
