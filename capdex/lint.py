@@ -153,6 +153,12 @@ def label(codes: Iterable[Reason]) -> Label | None:
     return max(found, key=lambda one: _WEIGHTS[one], default=None)
 
 
+def lint_summary(codes: Iterable[Reason]) -> dict[str, Any]:
+    """Score and label as answers show them: `{"score": 60, "label": "high"}`, label None at 0."""
+    found = list(codes)
+    return {"score": score(found), "label": label(found)}
+
+
 def plain(text: str) -> str:
     """The text as a model reads it: NFKC, without format characters, in lower case."""
     if text.isascii():

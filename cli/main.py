@@ -46,6 +46,7 @@ _COMMANDS = {
         "doctor": "Check the installation and say how to mend what is wrong",
         "explain": "Explain an error or reason code",
         "cid": "Take a CID apart, or make one of a file",
+        "car": "Read the file that a CID names out of a CAR",
         "config": "Show each setting and where it comes from",
         "help": "Read about exit codes, the environment, ranges, steps, verdicts",
         "completion": "Print the completion script of a shell",

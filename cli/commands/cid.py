@@ -12,6 +12,8 @@ from cli.files import read
 from cli.house import command
 from cli.text import columns
 
+SHOWN = ("cid", "version", "codec", "hash", "digest")
+
 
 @command(
     "cid",
@@ -26,6 +28,7 @@ def cid_command(app: App, cid_or_file: str) -> None:
     is_file = cid_or_file == "-" or Path(cid_or_file).exists()
     cid = Cid.of(read(cid_or_file)) if is_file else Cid.parse(cid_or_file)
     value = {
+        "ok": True,
         "cid": cid.text,
         "version": cid.version,
         "codec": cid.codec,
@@ -35,6 +38,6 @@ def cid_command(app: App, cid_or_file: str) -> None:
     app.output.result(
         "cid",
         value,
-        human=lambda: columns([(f"{key}:", str(item)) for key, item in value.items()], indent=0),
+        human=lambda: columns([(f"{key}:", str(value[key])) for key in SHOWN], indent=0),
         plain=[cid.text],
     )

@@ -49,12 +49,12 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
             codes.append(exit_code(error))
     form = form or {Format.HUMAN: "full", Format.PLAIN: "concise"}.get(app.output.format, "json")
     if form == "json":
-        app.output.results(
-            "validation",
-            [_value(one) for one in judged],
-            human=list,
-            valid=all(one.valid for one in judged) and not codes,
-        )
+        values = [_value(one) for one in judged]
+        if app.output.format is Format.JSON and len(values) == len(expand(files)) == 1:
+            app.output.result("validation", values[0], human=list)
+        else:
+            ok = all(one.valid for one in judged) and not codes
+            app.output.results("validation", values, human=list, ok=ok)
     else:
         _write(app, judged, form)
     return worst([*codes, *(OK if one.valid else NO for one in judged)])
@@ -79,14 +79,16 @@ def _write(app: App, judged: list[Judged], form: str) -> None:
 
 def _value(one: Judged) -> dict[str, Any]:
     from capdex.cid import Cid
+    from capdex.lint import lint_summary
 
     cid = Cid.of(one.data)
     return {
         "file": one.name,
-        "valid": one.valid,
+        "ok": one.valid,
         "verdict": str(one.verdict),
         "cap_uri": str(one.manifest.uri) if one.manifest else None,
         "cid": cid.text,
         "sha256": cid.digest.hex(),
+        "lint": lint_summary(problem.code for problem in one.problems),
         "problems": [problem.to_json() for problem in one.problems],
     }

@@ -34,7 +34,7 @@ def test_cid_of_a_file_and_of_its_text_agree(capdex: Any, folder: Path) -> None:
     text = capdex("cid", "empty", "--plain").stdout.strip()
     assert text == "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
     document = capdex.json("cid", text)
-    assert set(document) == {"schema", "cid", "version", "codec", "hash", "digest"}
+    assert set(document) == {"schema", "ok", "cid", "version", "codec", "hash", "digest"}
     assert capdex.json("cid", "-", stdin=b"") == document
 
 
@@ -154,7 +154,7 @@ def test_init_writes_a_package_that_validates_and_never_overwrites(capdex: Any) 
         "file": "weather.acp.yaml",
         "name": "weather",
     }
-    assert capdex.json("validate", "weather.acp.yaml")["valid"] is True
+    assert capdex.json("validate", "weather.acp.yaml")["ok"] is True
     assert capdex("init", "weather").exit_code == 2
     assert capdex("init", "No Name").exit_code == 1
 

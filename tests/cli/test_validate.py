@@ -57,12 +57,12 @@ def test_json_is_one_document_and_a_pipe_gets_a_line_a_file(
 ) -> None:
     document = json.loads(capdex("validate", broken.name, str(package), "--format", "json").stdout)
     assert document["schema"] == "capdex.validation/1"
-    assert document["valid"] is False
-    assert [row["valid"] for row in document["results"]] == [False, True]
+    assert document["ok"] is False
+    assert [row["ok"] for row in document["results"]] == [False, True]
     lines = capdex("validate", broken.name, str(package)).stdout.splitlines()
     rows = [json.loads(line) for line in lines]
     assert [set(row) for row in rows] == 2 * [
-        {"schema", "file", "valid", "verdict", "cap_uri", "cid", "sha256", "problems"}
+        {"schema", "file", "ok", "verdict", "cap_uri", "cid", "sha256", "lint", "problems"}
     ]
     assert set(rows[0]["problems"][0]) == PROBLEM_KEYS
 
@@ -73,7 +73,7 @@ def test_stdin_and_lists_of_names_are_read(capdex: Any, broken: Path, package: P
     listed = broken.with_name("list.txt")
     listed.write_text(f"# files\n\n{broken.name}\n{package}\n", encoding="utf-8")
     result = capdex("validate", "@list.txt")
-    assert [json.loads(x)["valid"] for x in result.stdout.splitlines()] == [False, True]
+    assert [json.loads(x)["ok"] for x in result.stdout.splitlines()] == [False, True]
 
 
 def test_an_unreadable_file_exits_with_2_and_the_others_are_still_judged(
@@ -82,7 +82,7 @@ def test_an_unreadable_file_exits_with_2_and_the_others_are_still_judged(
     result = capdex("validate", "missing.yaml", broken.name)
     assert result.exit_code == 2
     assert "error[UNREADABLE]: cannot read missing.yaml" in result.stderr
-    assert json.loads(result.stdout)["valid"] is False
+    assert json.loads(result.stdout)["ok"] is False
 
 
 def test_no_file_at_all_is_a_mistake_in_the_call(capdex: Any) -> None:
@@ -122,7 +122,7 @@ def test_a_signed_file_gets_the_verdict_of_every_node(
         "--publisher", "0x5FbDB2315678afecb367f032d93F642f64180aa3", "--config", "chain-id=1",
     )  # fmt: skip
     assert signed.exit_code == 0, signed.stderr
-    assert capdex.json("validate", path.name)["results"][0]["verdict"] == "verified"
+    assert capdex.json("validate", path.name)["verdict"] == "verified"
     path.write_bytes(path.read_bytes().replace(b"note", b"nope", 30))
     result = capdex("validate", path.name)
     assert result.exit_code == 1
