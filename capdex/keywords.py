@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
-_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*", re.ASCII)
+ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*", re.ASCII)
 
 
 class Shape(Enum):
@@ -111,7 +111,7 @@ _RULES: Final[dict[Shape, tuple[str, Callable[[Any], bool]]]] = {
     Shape.REFERENCE: ("a reference", lambda v: isinstance(v, str)),
     Shape.ANCHOR: (
         "an anchor: a letter or _, then letters, digits and - . _",
-        lambda v: isinstance(v, str) and _ANCHOR.fullmatch(v) is not None,
+        lambda v: isinstance(v, str) and ANCHOR.fullmatch(v) is not None,
     ),
     Shape.ID: (
         "a URI reference without a fragment",
