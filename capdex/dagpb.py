@@ -36,10 +36,12 @@ class Piece:
 
 def read_piece(block: bytes) -> Piece:
     """Read one dag-pb block as a piece of a file; raises InvalidInput for anything else."""
-    links, content = _node(block)
+    links, named, content = _node(block)
     kind, data, size, sizes = _unixfs(content)
     if kind not in (_RAW, _FILE):
         raise _refusal(f"it is {_OTHERS.get(kind, f'UnixFS type {kind}')}")
+    if named:
+        raise _refusal("a link of a file has a name")
     if len(links) != len(sizes):
         raise _refusal(f"it has {len(links)} links and {len(sizes)} sizes")
     piece = Piece(data, tuple(zip(links, sizes, strict=True)))
@@ -48,15 +50,18 @@ def read_piece(block: bytes) -> Piece:
     return piece
 
 
-def _node(block: bytes) -> tuple[list[Cid], bytes]:
-    """PBNode: links (field 2) come first, then the data (field 1), once."""
+def _node(block: bytes) -> tuple[list[Cid], bool, bytes]:
+    """PBNode: links (field 2) come first, then the data (field 1), once; whether one has a name."""
     links: list[Cid] = []
+    names: list[bool] = []
     content: bytes | None = None
     for number, value in _fields(block):
         if not isinstance(value, bytes) or content is not None:
             raise _refusal("a field of the node is out of place")
         if number == 2:
-            links.append(_link(value))
+            cid, named = _link(value)
+            links.append(cid)
+            names.append(named)
             if len(links) > MAX_LINKS:
                 raise _refusal(f"it has more than {MAX_LINKS} links")
         elif number == 1:
@@ -65,12 +70,13 @@ def _node(block: bytes) -> tuple[list[Cid], bytes]:
             raise _refusal(f"the node has an unknown field {number}")
     if content is None:
         raise _refusal("it holds no UnixFS data")
-    return links, content
+    return links, any(names), content
 
 
-def _link(raw: bytes) -> Cid:
-    """PBLink: hash (1), name (2), size (3), in this order; a piece of a file has no name."""
+def _link(raw: bytes) -> tuple[Cid, bool]:
+    """PBLink: hash (1), name (2), size (3), in this order; whether the name is more than empty."""
     cid: Cid | None = None
+    named = False
     last = 0
     for number, value in _fields(raw):
         if number <= last or number > 3 or isinstance(value, bytes) is (number == 3):
@@ -78,11 +84,11 @@ def _link(raw: bytes) -> Cid:
         last = number
         if number == 1:
             cid = Cid.from_bytes(bytes(value))
-        elif number == 2 and value:
-            raise _refusal("a link of a file has a name")
+        elif number == 2:
+            named = bool(value)
     if cid is None:
         raise _refusal("a link has no CID")
-    return cid
+    return cid, named
 
 
 def _unixfs(content: bytes) -> tuple[int, bytes, int | None, list[int]]:

@@ -53,8 +53,8 @@ def test_no_block_of_the_fixtures_is_a_package() -> None:
     assert Counter(read(x, pb_cid(x)) for x in blocks) == {
         "refused by policy: it is not raw or dag-pb with sha2-256": 8,  # a link to something else
         "refused by policy: it holds no UnixFS data": 2,
-        "refused by policy: a link of a file has a name": 2,
-        "refused by policy: a field is cut off, or of a kind that dag-pb does not have": 2,
+        "refused by policy: a field is cut off, or of a kind that dag-pb does not have": 3,
+        "refused by policy: it is a directory": 1,
         "refused by policy: the UnixFS field 0 has the wrong type": 1,
         "refused by policy: it is UnixFS type -1": 1,
         "refused by policy: it declares 306208971 bytes": 1,  # the one real file
