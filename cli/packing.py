@@ -122,7 +122,8 @@ class Packing:
 def _others(judged: Judged) -> list[Problem]:
     from capdex.problems import Reason
 
-    return [x for x in judged.problems if x.code is not Reason.UNSIGNED]
+    mended = (Reason.UNSIGNED, Reason.BAD_SIGNATURE)  # by signing, if the author is ours
+    return [x for x in judged.problems if x.code not in mended]
 
 
 def _many(count: int, noun: str) -> str:

@@ -31,10 +31,10 @@ class Ticker:
         self._output = output
         self._rewrites = output.err.tty and os.environ.get("TERM") != "dumb"
         self._shown = False
-        self._logged_at = -LOG_EVERY_S
+        self._logged_at = time.monotonic()
 
-    def show(self, text: str) -> None:
-        """Show where things stand."""
+    def show(self, text: str, *, log_now: bool = False) -> None:
+        """Show where things stand; a log has it every now and then, and when that is asked for."""
         stream = self._output.err
         if self._output.verbosity < 0:
             return
@@ -42,7 +42,7 @@ class Ticker:
             stream.file.write(f"\r\x1b[2K  {stream.mark('plan')} {text}")
             stream.file.flush()
             self._shown = True
-        elif time.monotonic() - self._logged_at >= LOG_EVERY_S:
+        elif log_now or time.monotonic() - self._logged_at >= LOG_EVERY_S:
             self._logged_at = time.monotonic()
             self._output.say(f"  {stream.mark('plan')} {text}")
 
@@ -66,6 +66,7 @@ class Progress:
         self._ticker = Ticker(app.output)
         self._uploads: list[Uploaded] = []
         self._served: list[Served] = []
+        self._waits = False
         self.sent: str | None = None
 
     def __call__(self, step: Step) -> None:
@@ -126,8 +127,10 @@ class Progress:
         names = safe(step.names[0]) if len(step.names) == 1 else f"{len(step.names)} names"
         self._ticker.show(
             f"reserving {names} (1 of 2), waiting {step.left_s} s so that nobody can copy it "
-            f"{self._output.err.mark('plan')} safe to stop: run the same command again"
+            f"{self._output.err.mark('plan')} safe to stop: run the same command again",
+            log_now=not self._waits,
         )
+        self._waits = True
 
     def _say_reserved(self, step: Reserved) -> None:
         from publisher.transaction import ether

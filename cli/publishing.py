@@ -85,7 +85,8 @@ class Publishing:
             )
         elif compared.difference is not None:
             count, step = len(compared.difference.changes), compared.difference.owed
-            words = f"{count} changes since {compared.previous}, which owe a {step} step"
+            many = f"{count} changes" if count != 1 else "1 change"
+            words = f"{many} since {compared.previous}; the step owed: {step}"
             self._app.output.step("ok", "compared", words)
         return True
 
@@ -160,7 +161,7 @@ class Publishing:
         """Name what can be done about a release that should not be used: never deleting it."""
         if published:
             release = safe(published[0]).rpartition(":")[2]
-            words = f"to withdraw it: capdex yank {release}; to advise against it: capdex deprecate"
+            words = f"to withdraw it: capdex yank {release}, to advise against it: capdex deprecate"
             self._app.output.say(f"    {'later':<11} {words}")
 
     def value(self, one: Candidate, plan: Plan, dry_run: bool) -> dict[str, Any]:

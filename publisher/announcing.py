@@ -14,7 +14,7 @@ from publisher.contract import Receipt
 from publisher.outcome import OnStep, Outcome
 from publisher.plan import Batch, Plan, price_batch
 from publisher.registry import Registry
-from publisher.ripening import when_ripe
+from publisher.ripening import makes_blocks_on_demand, when_ripe
 from publisher.signers import Signer
 from publisher.transaction import Sent, Transaction
 
@@ -111,7 +111,7 @@ class Announcing:
             sender=self._plan.publisher,
             fee_cap_wei=batch.transaction.fee_cap_wei,
             refused=refused,
-            bounded=False,
+            bounded=makes_blocks_on_demand(self.registry.chain),
         )
 
     def _remember(self, candidates: Sequence[Candidate]) -> Callable[[Sent], None]:

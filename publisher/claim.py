@@ -16,7 +16,7 @@ from publisher.outcome import OnStep, ignore
 from publisher.refusals import renounced
 from publisher.registry import Registry
 from publisher.reservation import Reservation
-from publisher.ripening import UNRIPE, when_ripe
+from publisher.ripening import UNRIPE, makes_blocks_on_demand, when_ripe
 from publisher.signers import Signer
 from publisher.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.waiting import RECEIPT_WAIT_S
@@ -77,14 +77,7 @@ async def plan_claim(
         return ClaimPlan(ChangePlan(wanted, sender, already=True))
     reservations = await reservation.look([name], registry=registry, open_signer=open_signer)
     wanted = claim(registry, name, reservations)
-    try:
-        planned = await plan_change(wanted, sender=sender, fee_cap_wei=fee_cap_wei)
-    except (InvalidInput, Unavailable) as error:
-        if (error.details or {}).get("error") not in UNRIPE:
-            raise
-        arguments, gas = await wanted.arguments(), claim_gas(name)
-        priced = await registry.price(sender, "claim", *arguments, gas=gas, fee_cap_wei=fee_cap_wei)
-        planned = ChangePlan(wanted, sender, transaction=priced)
+    planned = await _price(wanted, registry, sender, fee_cap_wei, bounded=True)
     if planned.transaction is None:
         return ClaimPlan(planned)
     commits = await reservation.price(
@@ -119,7 +112,13 @@ async def carry_out_claim(
         )
         cap = planned.transaction.fee_cap_wei
         planned = await when_ripe(
-            lambda: plan_change(planned.change, sender=planned.sender, fee_cap_wei=cap),
+            lambda: _price(
+                plan.claim.change,
+                registry,
+                signer.address,
+                cap,
+                bounded=makes_blocks_on_demand(registry.chain),
+            ),
             timeout_s=receipt_timeout_s,
         )
     done = await carry_out_change(
@@ -127,3 +126,17 @@ async def carry_out_claim(
     )
     reservation.forget([plan.claim.change.subject], registry=registry, claimer=signer.address)
     return done
+
+
+async def _price(
+    wanted: Change, registry: Registry, sender: str, fee_cap_wei: int, *, bounded: bool
+) -> ChangePlan:
+    """As `plan_change`; if `bounded`, a claim that is not ripe by what it takes at most."""
+    try:
+        return await plan_change(wanted, sender=sender, fee_cap_wei=fee_cap_wei)
+    except (InvalidInput, Unavailable) as error:
+        if not bounded or (error.details or {}).get("error") not in UNRIPE:
+            raise
+    arguments, gas = await wanted.arguments(), claim_gas(wanted.subject)
+    priced = await registry.price(sender, "claim", *arguments, gas=gas, fee_cap_wei=fee_cap_wei)
+    return ChangePlan(wanted, sender, transaction=priced)

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from publisher.chain import Chain
+from publisher.keys import DEV_CHAIN_ID
 from publisher.outcome import OnStep, Reserving
 from publisher.registry import Registry
 from publisher.transaction import Transaction
@@ -74,6 +75,15 @@ async def block_time(chain: Chain) -> int:
             if block == "latest":
                 raise
     return max(times)
+
+
+def makes_blocks_on_demand(chain: Chain) -> bool:
+    """Whether time stands still in the newest block until somebody sends a transaction.
+
+    Estimates are made in the newest block. Elsewhere the next one comes by itself; to send before
+    it has come would be a mistake, since a block in the making can bear an earlier time.
+    """
+    return chain.chain_id == DEV_CHAIN_ID
 
 
 async def price_claim(

@@ -135,6 +135,17 @@ async def test_a_new_name_is_reserved_awaited_by_block_time_and_claimed_with_its
     assert await events(registry) == [Committed, Published]
 
 
+async def test_a_chain_that_makes_no_block_meanwhile_is_not_waited_for(
+    chain, local_chain, tmp_path, signer, blocks
+):
+    wanted = create2.registry(31337, min_age_s=1, max_age_s=DAY_S)
+    made, _ = await deploy(chain, local_chain.signer(), tmp_path / "deployments", wanted)
+    registry = Registry(chain, made.address, start_block=made.block_number)
+    await publish([await package(signer)], registry, signer, blocks)
+    await claim("other", registry, signer)
+    assert await events(registry) == [Committed, Published, Committed, Claimed]
+
+
 async def test_several_new_names_are_reserved_side_by_side_and_published_together(
     registry, signer, blocks, patience
 ):
