@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -81,13 +82,22 @@ class Verifier:
         return Parked(Reason.WORKER_LIMIT, why)
 
     async def _ask(self, announcement: Announcement, data: bytes) -> object:
+        """What a worker answers: a judgement, or a text that says which bound was met."""
         worker = await self._idle.get()
         try:
             if not worker.alive:
                 await worker.end()
                 worker = await _Worker.start(self._command)
             async with asyncio.timeout(self._judge_s):
-                return await worker.ask((announcement, data))
+                answer = await worker.ask((announcement, data))
+            if isinstance(answer, str):
+                worker.kill()  # what is left of its memory is not the next package's affair
+            return answer
+        except (EOFError, OSError):
+            worker.alive = False
+            if await worker.end() == -signal.SIGXCPU:  # it would meet that bound again
+                return "judging it took more processor time than it may"
+            raise
         except BaseException:
             worker.kill()  # also in the middle of a frame: its answer would be the next one's
             raise
@@ -149,13 +159,13 @@ class _Worker:
         with suppress(ProcessLookupError):
             self._process.kill()
 
-    async def end(self) -> None:
-        """Close its stdin, so that it ends by itself, and wait for that."""
+    async def end(self) -> int:
+        """Close its stdin, so that it ends by itself, and wait for that; its exit status."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
             async with asyncio.timeout(2):
-                await self._process.wait()
+                return await self._process.wait()
         except TimeoutError:
             self.kill()
-            await self._process.wait()
+            return await self._process.wait()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,15 @@ import pytest
 from capdex.cid import Cid
 from capdex.errors import Unavailable
 from capdex.events import Announcement, checksum_address
+from capdex.net.blocks import BlockDirectory
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason, Verdict
+from indexer.fetch import Fetcher
+from indexer.search import Index
+from indexer.store import Store
 from indexer.verifier import COMMAND, Parked, Verifier
+
+PACKAGES = Path(__file__).parents[1] / "vectors" / "packages" / "hostile"
 
 # A worker as it is, whose `judge` does to the process what some input may do one day.
 HOSTILE = """
@@ -24,18 +32,22 @@ from pathlib import Path
 from indexer import worker
 
 once = Path(sys.argv[1])
+steps = open(sys.argv[2], "a", buffering=1)
 honest = worker.judge
+print("start", os.getpid(), file=steps)
 
 def judge(announcement, data):
-    if data == b"spin":
+    how = data.partition(b" ")[0]
+    print("judge", announcement.cap_uri, file=steps)
+    if how == b"spin":
         while True:
             pass
-    if data == b"eat":
+    if how == b"eat":
         bytearray(1 << 30)
-    if data == b"crash" or (data == b"crash once" and not once.exists()):
+    if how == b"crash" and (data != b"crash once" or not once.exists()):
         once.touch()
         os.kill(os.getpid(), signal.SIGSEGV)
-    if data == b"hang":
+    if how == b"hang":
         time.sleep(3600)
     if data == b"print":
         print("noise" * 1000, flush=True)
@@ -54,7 +66,16 @@ def hostile(tmp_path: Path) -> tuple[str, ...]:
     """A command for workers that `spin`, `eat`, `crash`, `hang` and `print` when told so."""
     script = tmp_path / "hostile.py"
     script.write_text(HOSTILE)
-    return (sys.executable, "-P", str(script), str(tmp_path / "crashed"))
+    return (sys.executable, "-P", str(script), str(tmp_path / "crashed"), str(tmp_path / "steps"))
+
+
+def is_there(pid: int) -> bool:
+    """Whether there is such a process, be it a zombie."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.fixture
@@ -111,6 +132,65 @@ async def test_a_package_that_takes_its_worker_along_is_parked_and_no_other(
     assert bad.reason is Reason.WORKER_LIMIT
     assert bad.message
     assert [type(other) for other in others] == [VerifiedPackage] * 3
+
+
+async def test_a_hundred_packages_of_which_twenty_end_their_worker(
+    making: Any,
+    chain: Any,
+    block_directory: BlockDirectory,
+    hostile: tuple[str, ...],
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/index.db"
+    store, index = Store.open(url, making.DEPLOYMENT), Index(url)
+    ways = ["spin"] * 3 + ["eat"] * 6 + ["crash"] * 9 + ["hang"] * 2
+    names = [f"package-{i}" for i in range(100)]
+    bad = {f"did:nuwa:cap:{name}@1.0.0": way for name, way in zip(names[::5], ways, strict=True)}
+    for name in names:
+        way = bad.get(f"did:nuwa:cap:{name}@1.0.0")
+        chain.publish(name, data=f"{way} {name}".encode() if way else None)
+    for data in chain.packages.values():
+        await block_directory.put(data)
+    making.append(store, chain)
+
+    async with Verifier(2, judge_s=4.0, command=hostile) as verifier:
+        fetcher = Fetcher(store, [], verifier, block_directory, committed=asyncio.Event())
+        running = asyncio.create_task(fetcher.run())
+        async with asyncio.timeout(300):
+            while index.state().by_availability.get("pending"):  # noqa: ASYNC110 - rows
+                await asyncio.sleep(0.05)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    state = index.state()
+    assert state.by_availability == {"available": 80, "parked": 20}
+    assert state.by_verdict == {"verified": 80}
+    found = {found.cap_uri: found for name in names for found in index.releases(name)}
+    assert {uri for uri, one in found.items() if one.availability == "parked"} == set(bad)
+    assert {found[uri].reason for uri in bad} == {Reason.WORKER_LIMIT}
+
+    # The delay is bounded in steps: no good package is judged twice, no bad one more often than
+    # its way to end calls for, and no worker is started but for one that ended.
+    steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
+    judged = Counter(what for step, what in steps if step == "judge")
+    assert judged == {uri: 2 if bad.get(uri) == "crash" else 1 for uri in found}
+    started = [int(what) for step, what in steps if step == "start"]
+    ended = sum(judged[uri] for uri in bad)
+    assert 2 <= len(started) <= 2 + ended
+    assert [pid for pid in started if is_there(pid)] == []
+    index.close()
+    store.close()
+
+
+async def test_no_file_that_is_known_to_be_hostile_ends_its_worker(
+    announce: Any, hostile: tuple[str, ...], tmp_path: Path
+) -> None:
+    async with Verifier(1, command=hostile) as verifier:
+        for path in sorted(PACKAGES.glob("*.acp.yaml")):
+            data = path.read_bytes()
+            assert await verifier.judge(announce(data), data) == judge(announce(data), data)
+    steps = (tmp_path / "steps").read_text().splitlines()
+    assert [step.split()[0] for step in steps].count("start") == 1
 
 
 async def test_a_worker_lost_to_something_else_costs_no_package(
