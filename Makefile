@@ -99,7 +99,8 @@ imports: .venv/.dev ## who may import whom
 artifacts: dev ## the checked-in ABI and bytecode are what the sources compile to
 	$(BIN)/python contracts/build.py --check
 
-FORGE := ../node_modules/.bin/forge
+# The real binary: npm's launcher ends with 0 whatever forge says.
+FORGE := ../node_modules/@foundry-rs/forge-*/bin/forge
 # Invariants are looked at after every call of a campaign: so many calls, in runs of 500.
 CALLS = FOUNDRY_INVARIANT_DEPTH=500 FOUNDRY_INVARIANT_RUNS=$$(( ($(1) + 499) / 500 ))
 
@@ -107,7 +108,7 @@ contracts: node_modules/.dev slither ## forge: unit tests, fuzzing, invariants o
 	cd contracts && $(FORGE) fmt --check && $(call CALLS,100000) $(FORGE) test
 
 slither: .tools/slither/.done node_modules/.dev ## known mistakes in the contracts; contracts/README.md has the exceptions
-	cd contracts && FOUNDRY_PROFILE=slither PATH="$(CURDIR)/node_modules/.bin:$$PATH" \
+	cd contracts && FOUNDRY_PROFILE=slither PATH="$$(dirname $(CURDIR)/contracts/$(FORGE)):$$PATH" \
 	  ../.tools/slither/bin/slither . --config-file slither.config.json
 
 .tools/slither/.done: requirements/slither.lock | .venv/.tools
