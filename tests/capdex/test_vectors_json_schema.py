@@ -69,7 +69,7 @@ def test_the_schemas_of_the_suite_are_valid_or_lead_out_of_the_package() -> None
 
 def spoilt() -> Iterator[Any]:
     """Each schema with the value of each of its keywords replaced, by one after the other."""
-    values = cycle([None, 7, "x", -1, [], {}, True, ["a", "a"], 0.5, [[]], {"a": 1}])
+    values: Iterator[Any] = cycle([None, 7, "x", -1, [], {}, True, ["a", "a"], 0.5, [[]], {"a": 1}])
     for _, _, schema in SCHEMAS:
         if isinstance(schema, dict):
             for keyword in schema:
