@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml as pyyaml
 
+from capdex.findings import MAX_PROBLEMS
+
 _BLOCK_HEADER = re.compile(r"[|>][-+1-9]*")
 _ESCAPED_BREAK = re.compile(
     r"(?<!\\)(?:\\\\)*\\\n[ \t]*\n"
@@ -36,9 +38,16 @@ class Layout:
         self._text = text
         self._around = [_Collection(False, 0, _WHOLE_DOCUMENT)]
         self._read = 0  # the index behind the last token
+        self._told = 0
 
     def faults(self, event: Any) -> Iterator[Fault]:
         """The faults of the token behind an event, and of what is between it and the one before."""
+        for fault in self._find(event):
+            self._told += 1
+            if self._told <= MAX_PROBLEMS:  # telling the place of one costs time
+                yield fault
+
+    def _find(self, event: Any) -> Iterator[Fault]:
         start, end = event.start_mark.index, event.end_mark.index
         yield from self._comments(start)
         self._read = max(self._read, end)
@@ -73,7 +82,7 @@ class Layout:
             at = self._text.find("#", self._line_end(at), end)
 
     def _lines(self, start: int, end: int, indent: int, *, comments: bool) -> Iterator[Fault]:
-        """Further lines of a flow collection or quoted text that start too early (6.1, 6.3)."""
+        """The first further line of brackets or quotes that starts too early (6.1, 6.3)."""
         at = self._text.find("\n", start, end) + 1
         while at:
             line = self._text[at : min(self._line_end(at), end)]
@@ -86,6 +95,7 @@ class Layout:
                     "a line inside brackets or quotes starts too early",
                     f"indent it by {indent + 1} spaces or more",
                 )
+                return
             at = self._text.find("\n", at, end) + 1
 
     def _block(self, start: int, column: int, indent: int) -> Iterator[Fault]:

@@ -90,6 +90,7 @@ def test_a_version_0_root_is_read_like_a_version_1_root() -> None:
         field(1, field(1, 2)) * 2,
         field(1, field(1, 2)) + field(2, field(1, Cid.of(b"abc").to_bytes())),
         field(3, b"x") + node(data=b"x"),
+        field(2, field(1, Cid.of(b"abc").to_bytes())) + field(1, b"\x08\x02"),
         field(2, field(1, Cid.of(b"abc").to_bytes()) + field(2, b"name")) + field(1, b"\x08\x02"),
         field(2, field(3, 1) + field(1, Cid.of(b"abc").to_bytes())) + field(1, b"\x08\x02"),
         field(2, b"") + field(1, b"\x08\x02"),

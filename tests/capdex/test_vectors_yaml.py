@@ -120,3 +120,8 @@ def test_a_fault_of_layout_is_told_at_its_place() -> None:
     (problem,) = read_yaml("é: 'x'\na:\n  b: [c,\n d]\n".encode()).problems
     assert (problem.path, problem.line, problem.column) == ("a.b", 4, 2)
     assert problem.hint == "indent it by 3 spaces or more"
+
+
+def test_a_thousand_faults_of_layout_are_cut_to_what_people_can_mend() -> None:
+    for text in ("a: [\n" + "'b\nc',\n" * 4000 + "]\n", "[" + "a,#\n" * 4000 + "]\n"):
+        assert len(read_yaml(text.encode()).problems) == 100
