@@ -146,11 +146,12 @@ def test_without_a_node_nothing_is_found_and_publishing_still_works(
         "CAPDEX_MCP_URL": f"{closed}/mcp",
         "CAPDEX_GATEWAY_URL": closed,
     }
-    for command in (("resolve", "weather"), ("search", "x"), ("show", "weather")):
+    for command in (("resolve", "weather"), ("search", "x")):
         told = shell.error(*command, code=3)
         assert told["code"] == "NODE_UNAVAILABLE"
         assert closed in told["what"]
         assert "capdex up" in told["fix"]
+    assert shell.error("show", "weather", code=1)["code"] == "NOT_FOUND"  # the chain knows
     path = author.write("weather")
     done = shell.json("publish", path.name, "--yes", "--config", "mcp-url=")
     assert (done["already"], done["served_after_s"]) == (False, None)
