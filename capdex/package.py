@@ -21,7 +21,7 @@ from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.uri import CapabilityURI
 from capdex.yaml import YamlReading, read_yaml
 
-RULES_VERSION: Final = 1  # raised whenever the same bytes could get another verdict
+RULES_VERSION: Final = 2  # raised whenever the same bytes could get another verdict
 
 _MINT: Final = object()  # known to this module alone: what makes a VerifiedPackage a proof
 
