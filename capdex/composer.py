@@ -39,10 +39,6 @@ def place(text: str, index: int) -> Place:
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
 
-def _start(event: Any) -> Place:
-    return event.start_mark.line + 1, event.start_mark.column + 1
-
-
 class Stop(Exception):
     """Reading cannot go on; the reason is among the findings."""
 
@@ -152,6 +148,12 @@ class Composer:
     def _mark_place(self, mark: Any) -> Place:
         return place(self._text, min(mark.index, len(self._text)))
 
+    def _start(self, event: Any) -> Place:
+        mark = event.start_mark
+        if mark.index == len(self._text):  # libyaml adds the line end that the last line lacks
+            return place(self._text, mark.index)
+        return mark.line + 1, mark.column + 1
+
     def _path(self) -> Path | None:
         """Where the coming value belongs."""
         if not self._stack:
@@ -171,7 +173,7 @@ class Composer:
         return ()
 
     def _refuse(self, event: Any, message: str) -> None:
-        at = _start(event)
+        at = self._start(event)
         self._findings.error(Reason.YAML_FEATURE, self._around(), message, at=at)
 
     def _count(self, event: Any) -> None:
@@ -181,7 +183,7 @@ class Composer:
                 Reason.TOO_MANY,
                 self._around(),
                 f"the file has more than {MAX_NODES} keys and values",
-                at=_start(event),
+                at=self._start(event),
             )
             raise Stop
 
@@ -194,7 +196,7 @@ class Composer:
     def _open(self, event: Any, value: Any) -> None:
         self._count(event)
         self._check_properties(event)
-        at = _start(event)
+        at = self._start(event)
         path = self._path()
         if self._stack and self._stack[-1].want_key:
             self._refuse(event, "a key is text; a list or mapping as a key is not allowed")
@@ -219,13 +221,13 @@ class Composer:
         self._count(event)
         self._refuse(event, f"the alias *{show(event.anchor)[1:-1]} is not allowed")
         if (path := self._path()) is not None:
-            self._marks[path] = _start(event)
+            self._marks[path] = self._start(event)
         self._put(None, self._byte_at(event.end_mark.index))
 
     def _scalar(self, event: Any) -> None:
         self._count(event)
         self._check_properties(event)
-        at = _start(event)
+        at = self._start(event)
         text: str = event.value
         style = _STYLES.get(event.style, Style.PLAIN)
         start, end = self._byte_at(event.start_mark.index), self._byte_at(event.end_mark.index)
