@@ -141,22 +141,28 @@ def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[
         yield from _judge(path, text, own_names)
 
 
-def score(codes: Iterable[Reason]) -> int:
+def score(codes: Iterable[str]) -> int:
     """From 0 (nothing found) to 100: what the different codes found weigh together."""
-    total = sum(_WEIGHTS[LABELS[code]] for code in {x for x in codes if x in LABELS})
-    return min(100, total)
+    return min(100, sum(_WEIGHTS[LABELS[code]] for code in _own(codes)))
 
 
-def label(codes: Iterable[Reason]) -> Label | None:
+def label(codes: Iterable[str]) -> Label | None:
     """The gravest label of the codes found; None where the rules found nothing."""
-    found = {LABELS[code] for code in codes if code in LABELS}
+    found = {LABELS[code] for code in _own(codes)}
     return max(found, key=lambda one: _WEIGHTS[one], default=None)
 
 
-def lint_summary(codes: Iterable[Reason]) -> dict[str, Any]:
-    """Score and label as answers show them: `{"score": 60, "label": "high"}`, label None at 0."""
-    found = list(codes)
-    return {"score": score(found), "label": label(found)}
+def lint_summary(codes: Iterable[str]) -> dict[str, Any]:
+    """What answers show: `{"score": 60, "label": "high", "codes": ["LINT_OVERRIDE"]}`.
+
+    Codes of other problems are passed over; where there is nothing else the label is None.
+    """
+    found = sorted(_own(codes))
+    return {"score": score(found), "label": label(found), "codes": found}
+
+
+def _own(codes: Iterable[str]) -> set[Reason]:
+    return {Reason(code) for code in codes if code in LABELS}
 
 
 def plain(text: str) -> str:

@@ -21,16 +21,29 @@ def part(answer: Json, *path: str) -> Any:
 
 
 def mark(stream: Stream, answer: Json) -> str:
-    """The verdict's mark and word (never the mark alone)."""
+    """The verdict's mark and word (never the mark alone), with what speaks against the release."""
     verdict = part(answer, "verification", "verdict")
     words = safe(verdict or part(answer, "availability") or "not judged")
     kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
-    return f"{stream.mark(kind)} {', '.join([words, *flags(answer)])}"
+    label = part(answer, "verification", "lint", "label")
+    labels = [f"lint {safe(label)}"] if label else []
+    return f"{stream.mark(kind)} {', '.join([words, *labels, *flags(answer)])}"
 
 
 def flags(answer: Json) -> list[str]:
     """What its owner says against a release: yanked, deprecated."""
     return [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
+
+
+def lint_of(answer: Json) -> str:
+    """What the lint found, as label, score and codes; nothing for what it has not judged."""
+    lint = part(answer, "verification", "lint")
+    if not isinstance(lint, dict):
+        return ""
+    codes = lint.get("codes")
+    listed = ", ".join(safe(x) for x in codes) if isinstance(codes, list) else ""
+    found = f"{safe(lint.get('label'))}, {listed}" if lint.get("label") else "nothing found"
+    return f"{found} (score {safe(lint.get('score'))} of 100)"
 
 
 def name_of(answer: Json) -> str:
@@ -76,6 +89,7 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
         ("where", safe(answer.get("ipfs_cid", "?"))),
         ("published", _published(chain)),
         ("verdict", mark(stream, answer)),
+        ("lint", lint_of(answer)),
         ("signer", safe(part(answer, "verification", "signer") or "-")),
         ("as of", freshness(answer) if answer.get("as_of") is not None else ""),
     ]

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, true
 
-from capdex.problems import Availability, Reason, Verdict
+from capdex.lint import LABELS, lint_summary
+from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.uri import PREFIX
+from indexer import namespaces
 from indexer.models import (
     STANDS,
     CursorRow,
@@ -27,6 +29,9 @@ LISTING, DEPLOYMENT, CURSOR = table(ListingRow), table(DeploymentRow), table(Cur
 DEPRECATION = table(DeprecationRow)
 OF_RELEASE, OF_NAME = DEPRECATION.alias("of_release"), DEPRECATION.alias("of_name")
 
+# The verdicts that an operator may serve; what is refused says so, whatever its texts.
+LINTED: Final = frozenset({Verdict.VERIFIED, Verdict.SIGNED})
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -36,6 +41,7 @@ class Found:
     its bytes are pending; `availability` is None when the event alone refused it and its bytes were
     never asked for; `replaced_by` is the name to use instead of a deprecated one, or empty. Hashes
     are 0x hex but `sha256`, which is bare; `latest`: this is the one of its name that search lists.
+    `lint` is None for what nobody may serve; `first_claimed_by` is as `indexer.namespaces` says.
     """
 
     name: str | None
@@ -51,6 +57,8 @@ class Found:
     signer: str | None
     checks: list[dict[str, Any]]
     problems: list[dict[str, Any]]
+    lint: dict[str, Any] | None
+    first_claimed_by: dict[str, str | None]
     availability: Availability | None
     yanked: bool
     yank_reason: str
@@ -95,6 +103,7 @@ _EVERYTHING: Final = (
         *(OF_RELEASE.c.deprecated, OF_RELEASE.c.message.label("deprecation_message")),
         *(OF_NAME.c.deprecated.label("name_deprecated"), OF_NAME.c.message.label("name_message")),
         OF_NAME.c.replaced_by,
+        *namespaces.COLUMNS,
         *(DEPLOYMENT.c.chain_id, DEPLOYMENT.c.contract, CURSOR.c.finalized),
     )
     .select_from(RELEASE)
@@ -103,6 +112,9 @@ _EVERYTHING: Final = (
     .outerjoin(LISTING, LISTING.c.release_id == RELEASE.c.id)
     .outerjoin(OF_RELEASE, STANDS & (OF_RELEASE.c.sequence == _LATEST_OF_RELEASE))
     .outerjoin(OF_NAME, OF_NAME.c.sequence == _LATEST_OF_NAME)
+    .outerjoin(namespaces.OWN, namespaces.OWN.c.release_id == RELEASE.c.id)
+    .outerjoin(namespaces.SCHEMA_CLAIMANT, namespaces.OF_SCHEMA)
+    .outerjoin(namespaces.SCOPE_CLAIMANT, namespaces.OF_SCOPE)
     .join(DEPLOYMENT, true())
     .join(CURSOR, true())
 )
@@ -127,6 +139,7 @@ def read_name(connection: Connection, name: str) -> list[Found]:
 
 
 def _found(row: Row[Any]) -> Found:
+    lint = _lint(row)
     return Found(
         name=row.name,
         cap_uri=row.cap_uri,
@@ -141,6 +154,8 @@ def _found(row: Row[Any]) -> Found:
         signer=row.signer,
         checks=row.checks or [],
         problems=row.problems or [],
+        lint=lint,
+        first_claimed_by=namespaces.first_claimed_by(row),
         availability=Availability(row.availability) if row.availability else None,
         yanked=row.yanked,
         yank_reason=row.yank_reason,
@@ -159,7 +174,7 @@ def _found(row: Row[Any]) -> Found:
         timestamp=row.timestamp,
         finality="finalized" if row.block_number <= row.finalized else "head",
         latest=row.listed is not None,
-        warnings=list(_warnings(row)),
+        warnings=[*_warnings(row), *_labelled(lint), *namespaces.warnings(row)],
     )
 
 
@@ -176,3 +191,21 @@ def _warnings(row: Row[Any]) -> Iterator[str]:
 
 def _said(what: str, words: str) -> str:
     return f"{what}: {words}" if words else what
+
+
+def _lint(row: Row[Any]) -> dict[str, Any] | None:
+    """What the lint found in a package that may be served; of others nothing is promised."""
+    if row.verdict not in LINTED or row.problems is None or row.schema_uri is None:
+        return None  # also where an older capdex judged it: it is judged again (migration 0003)
+    return lint_summary(problem["code"] for problem in row.problems)
+
+
+def _labelled(lint: dict[str, Any] | None) -> Iterator[str]:
+    """All findings of the lint as one warning: the gravest in words, the others by their codes."""
+    if lint is None or lint["label"] is None:
+        return
+    label, codes = lint["label"], [Reason(code) for code in lint["codes"]]
+    gravest = next(code for code in codes if LABELS[code] == label)
+    others = "".join(f", {code}" for code in codes if code is not gravest)
+    words = f"{REASONS[gravest].meaning} ({gravest}{others})"
+    yield f"labelled {label}: {words}; capdex never calls a package safe"

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
 
 from capdex.events import Announcement
 from capdex.package import RULES_VERSION, RejectedPackage, VerifiedPackage
 from capdex.problems import Availability, Reason
+from indexer import namespaces
 from indexer.listing import document
 from indexer.models import PENDING, PackageRow, ReleaseRow, table
 from indexer.rows import MAX_REASON_CHARS, Row, visible
@@ -66,12 +67,15 @@ def write_judgements(
     """Store what was found of the releases that are still there; those with their names."""
     alive: dict[int, str | None] = {}
     for some in chunks(list(judged)):
-        found = select(RELEASE.c.id, RELEASE.c.name).where(RELEASE.c.id.in_(some))
-        alive |= {row.id: row.name for row in connection.execute(found)}
-    kept = {release_id: x for release_id, x in judged.items() if release_id in alive}
-    if kept:
+        columns = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
+        found = connection.execute(columns.where(RELEASE.c.id.in_(some))).all()
+        if not found:
+            continue
+        alive |= {row.id: row.name for row in found}
+        kept = {row.id: judged[row.id] for row in found}
         connection.execute(_JUDGED, [_verdict(k, v) for k, v in kept.items()])
         write_packages(connection, chain_id, kept)
+        namespaces.write(connection, {row.id: row.sequence for row in found}, kept)
     return alive
 
 
@@ -84,18 +88,24 @@ def write_packages(connection: Connection, chain_id: int, judged: Mapping[int, J
 
 
 def postpone(connection: Connection, release_id: int, error: str, **values: Any) -> None:
-    """Count one more try in vain of a release that has no verdict, and set `values`."""
+    """Count one more try in vain of a release that waits to be judged, and set `values`.
+
+    One that is judged again keeps its verdict and what was said with it.
+    """
+    said = case((RELEASE.c.verdict.is_(None), _message(error)), else_=RELEASE.c.message)
     connection.execute(
         update(RELEASE)
-        .where(RELEASE.c.id == release_id, RELEASE.c.verdict.is_(None))
-        .values(attempts=RELEASE.c.attempts + 1, message=_message(error), **values)
+        .where(RELEASE.c.id == release_id, PENDING)
+        .values(attempts=RELEASE.c.attempts + 1, message=said, **values)
     )
 
 
 def park(connection: Connection, release_id: int, reason: Reason, error: str) -> None:
-    """Take a release out of the queue until `rearm`."""
-    parked = Availability.PARKED.value
-    postpone(connection, release_id, error, availability=parked, reason=reason.value)
+    """Take a release out of the queue: until `rearm`, or for good where a verdict stands."""
+    new, parked = RELEASE.c.verdict.is_(None), Availability.PARKED.value
+    availability = case((new, parked), else_=Availability.AVAILABLE.value)
+    why = case((new, reason.value), else_=RELEASE.c.reason)
+    postpone(connection, release_id, error, availability=availability, reason=why)
 
 
 def rearm(connection: Connection, name: str | None) -> int:

@@ -3,6 +3,7 @@
     deployment, cursor    one row each: which chain and registry, and how far they are applied
     block                 the ring: the newest applied blocks, where a fork is looked for
     event ─┬─ release ─┬─ package    every log of the registry; what it announced; what was judged
+           │           ├─ namespace    where the package keeps state
            │           └─ listing ── facet    the one release of a name that search answers with
            └─ yank, deprecation      what was said later of a release, or of a name
 
@@ -17,8 +18,8 @@ from typing import Any, ClassVar, Final, cast
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -257,6 +258,25 @@ class PackageRow(IndexTable, table=True):
     rules_version: int
 
 
+class NamespaceRow(IndexTable, table=True):
+    """Where a judged package keeps state: its Schema URI without version, its memory scope.
+
+    Only a verified release `claims` them; `sequence` is that of its event.
+    """
+
+    __tablename__ = "namespace"
+    __table_args__ = (
+        _partial("ix_namespace_schema_uri", "schema_uri", "sequence", where="claims"),
+        _partial("ix_namespace_memory_scope", "memory_scope", "sequence", where="claims"),
+    )
+
+    release_id: int = Field(sa_column=_release_key(primary_key=True, autoincrement=False))
+    sequence: int = Field(sa_type=BIG)
+    claims: bool
+    schema_uri: str = Field(sa_type=PLAIN)
+    memory_scope: str | None = Field(default=None, sa_type=PLAIN)
+
+
 class ListingRow(IndexTable, table=True):
     """The latest served release of a name: what search answers with."""
 
@@ -277,8 +297,9 @@ class FacetRow(IndexTable, table=True):
     value: str = Field(sa_column=Column(PLAIN, primary_key=True))
 
 
-# Said as the partial indexes say it: SQLite uses one only for a condition written the same way.
-STANDS: Final = literal_column("release.stands", Boolean)
+# Said as the partial indexes say it: SQLite uses one only for a condition written the same way, and
+# SQLAlchemy would write " = 1" behind what it knows to be Boolean.
+STANDS: Final[ColumnElement[Any]] = literal_column("release.stands")
 NOT_YANKED: Final = text("NOT release.yanked")
 PENDING: Final = text("release.availability = 'pending'")
 

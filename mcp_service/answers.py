@@ -34,6 +34,7 @@ def release(found: Found) -> Json:
             "verdict": None if found.verdict is None else str(found.verdict),
             "signer": found.signer,
             "checks": list(found.checks),
+            "lint": found.lint,
         },
         "chain": {
             "chain_id": found.chain_id,
@@ -47,6 +48,7 @@ def release(found: Found) -> Json:
             "timestamp": found.timestamp,
             "finality": found.finality,
         },
+        "first_claimed_by": dict(found.first_claimed_by),
         "warnings": list(found.warnings),
     }
 
@@ -119,6 +121,17 @@ _AS_OF = _object(
     }
 )
 
+_LINT: Json = {
+    "type": ["object", "null"],
+    "description": "Text in the package that may steer a model; null where nobody judged it.",
+    "properties": {
+        "score": {"type": "integer", "minimum": 0, "maximum": 100},
+        "label": {"type": ["string", "null"], "enum": ["high", "medium", None]},
+        "codes": {"type": "array", "items": _STRING},
+    },
+    "required": ["score", "label", "codes"],
+}
+
 _RELEASE: Json = {
     "acp_metadata": {
         "type": ["object", "null"],
@@ -147,6 +160,7 @@ _RELEASE: Json = {
             "verdict": _MAYBE_STRING,
             "signer": _MAYBE_STRING,
             "checks": {"type": "array", "items": {"type": "object"}},
+            "lint": _LINT,
         }
     ),
     "chain": _object(
@@ -163,6 +177,8 @@ _RELEASE: Json = {
             "finality": {"type": "string", "enum": ["head", "finalized"]},
         }
     ),
+    "first_claimed_by": _object({"schema_uri": _MAYBE_STRING, "memory_scope": _MAYBE_STRING})
+    | {"description": "The name that used the same before, where it is another."},
     "warnings": {"type": "array", "items": _STRING},
 }
 

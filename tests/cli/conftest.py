@@ -188,6 +188,7 @@ def release() -> dict[str, Any]:
             "verdict": "verified",
             "signer": "did:key:z6Mk#z6Mk",
             "checks": [{"name": "sha256", "ok": True, "detail": "e3b0"}],
+            "lint": {"score": 0, "label": None, "codes": []},
         },
         "chain": {
             "chain_id": 31337,
@@ -201,6 +202,7 @@ def release() -> dict[str, Any]:
             "timestamp": 1,
             "finality": "head",
         },
+        "first_claimed_by": {"schema_uri": None, "memory_scope": None},
         "warnings": [],
         "as_of": {"block_number": 7, "block_hash": "0x", "head_number": 9, "finalized_number": 5},
     }

@@ -209,6 +209,32 @@ def test_resolve_names_what_where_verdict_and_freshness(
     assert found["warning"] == "yanked soon"
 
 
+@pytest.mark.parametrize(
+    ("lint", "shown"),
+    [
+        ({"score": 0, "label": None, "codes": []}, "nothing found (score 0 of 100)"),
+        (
+            {"score": 85, "label": "high", "codes": ["LINT_HIDDEN_MARKDOWN", "LINT_OVERRIDE"]},
+            "high, LINT_HIDDEN_MARKDOWN, LINT_OVERRIDE (score 85 of 100)",
+        ),
+        (None, None),
+    ],
+)
+def test_resolve_and_show_say_what_the_lint_found(
+    capdex: Any, node: Any, release: dict[str, Any], lint: Any, shown: str | None
+) -> None:
+    found = release | {"verification": release["verification"] | {"lint": lint}}
+    node.answer("resolve_capability", found)
+    as_of = release["as_of"]
+    node.page("weather", {"name": "weather", "releases": [found], "as_of": as_of})
+    for command in (("resolve", "weather"), ("show", "weather@1.2.0")):
+        lines = capdex(*command, "--format", "human").stdout.splitlines()
+        said = [line.split(None, 1)[1] for line in lines if line.startswith("lint ")]
+        assert said == ([] if shown is None else [shown])
+    (line,) = capdex("show", "weather", "--format", "human").stdout.splitlines()
+    assert ("lint high" in line) == (lint is not None and lint["label"] == "high")
+
+
 def test_search_sends_words_and_filters_and_prints_hits(
     capdex: Any, node: Any, release: dict[str, Any]
 ) -> None:
@@ -270,7 +296,12 @@ def test_what_a_stranger_wrote_is_never_printed_raw(
         "cap_uri": HOSTILE,
         "reason": HOSTILE,
         "message": HOSTILE,
-        "verification": {"verdict": HOSTILE, "signer": HOSTILE, "checks": HOSTILE},
+        "verification": {
+            "verdict": HOSTILE,
+            "signer": HOSTILE,
+            "checks": HOSTILE,
+            "lint": {"score": HOSTILE, "label": HOSTILE, "codes": [HOSTILE]},
+        },
         "chain": HOSTILE,
         "as_of": HOSTILE,
         "status": HOSTILE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -49,9 +50,11 @@ def package_bytes(
     *,
     publisher: bytes | None = PUBLISHER,
     tools: Iterable[dict[str, Any]] = (),
+    schema_uri: str | None = None,
     **metadata: Any,
 ) -> bytes:
     """A signed package bound to `publisher` (None: not bound); metadata fields by keyword."""
+    schema_uri = schema_uri or f"did:nuwa:state:{name}#v1"
     document = {
         "metadata": {
             "id": f"{PREFIX}{name}@{version}",
@@ -59,7 +62,7 @@ def package_bytes(
             "description": f"What {name} does.",
             **metadata,
         },
-        "schema": '{"$id": "did:nuwa:state:note#v1", "type": "object"}',
+        "schema": json.dumps({"$id": schema_uri, "type": "object"}),
         "prompt": "Do it.",
         "tools": [{"type": "function", "function": tool} for tool in tools],
         "tool_bindings": {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import sqlite3
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from indexer.store import Store
 NAMES = ("note", "memo")
 KINDS = ("publish", "lie", "yank", "unyank", "noise", "claim")
 KINDS += ("deprecate", "undeprecate", "deprecate name", "undeprecate name")
+SCHEMAS = (None, "did:nuwa:state:shared#v1", "did:nuwa:state:shared#v2")
+SCOPES = (None, "sc:shared", "sc:other")
 VERSIONS = ("1.0.0", "1.1.0", "2.0.0-rc.1")
 
 
@@ -36,6 +40,16 @@ def _making() -> Any:
 
 
 making = _making()
+
+
+def namespaces(path: Path) -> list[Any]:
+    """Who uses what, by the sequences of the events."""
+    query = (
+        "SELECT release.sequence, namespace.sequence, claims, schema_uri, memory_scope "
+        "FROM namespace LEFT JOIN release ON release.id = release_id ORDER BY 1"
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
 
 
 def picture(index: Index) -> Any:
@@ -73,11 +87,26 @@ class Indexing(RuleBasedStateMachine):
         version=st.sampled_from(VERSIONS),
         edition=st.integers(0, 1),
         bound=st.booleans(),
+        spaces=st.tuples(st.sampled_from(SCHEMAS), st.sampled_from(SCOPES)),
     )
-    def extend(self, kinds: list[str], name: str, version: str, edition: int, bound: bool) -> None:
+    def extend(
+        self,
+        kinds: list[str],
+        name: str,
+        version: str,
+        edition: int,
+        bound: bool,
+        spaces: tuple[str | None, str | None],
+    ) -> None:
+        schema_uri, memory_scope = spaces
         make = {
             "publish": lambda: self.chain.release(
-                name, version, bound=bound, summary=f"keeps edition {edition}"
+                name,
+                version,
+                bound=bound,
+                summary=f"keeps edition {edition}",
+                schema_uri=schema_uri,
+                memory_scope=memory_scope,
             ),
             "lie": lambda: making.published(name, version, cid="nonsense"),
             "yank": lambda: making.yanked(name, version),
@@ -100,6 +129,12 @@ class Indexing(RuleBasedStateMachine):
     @rule(count=st.integers(1, 3))
     def record(self, count: int) -> None:
         making.fetch(self.store, self.chain, limit=count)
+
+    @rule(count=st.integers(1, 3))
+    def record_the_newest_first(self, count: int) -> None:
+        for job in self.store.due(1e12, 1000)[: -count - 1 : -1]:
+            if job.announcement.sha256 in self.chain.packages:
+                self.store.record(job.release_id, making.judge(self.chain, job))
 
     @rule(depth=st.integers(1, 3))
     def record_too_late(self, depth: int) -> None:
@@ -142,6 +177,7 @@ class Indexing(RuleBasedStateMachine):
         grown, fresh = Index(self.url), Index(url)
         try:
             assert picture(grown) == picture(fresh)
+            assert namespaces(self.home / "index.db") == namespaces(self.home / "rebuilt.db")
         finally:
             grown.close()
             fresh.close()

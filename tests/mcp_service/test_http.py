@@ -224,11 +224,22 @@ async def test_a_name_has_all_its_releases_highest_first(http: aiohttp.ClientSes
     assert {x["verification"]["verdict"] for x in found} == {"verified"}
 
 
+async def test_the_labels_of_a_release_are_shown_beside_its_problems(
+    http: aiohttp.ClientSession,
+) -> None:
+    (found,) = await releases(http, "pushy")
+    codes = {x["code"] for x in found["problems"] if x["code"].startswith("LINT_")}
+    assert codes == {"LINT_OVERRIDE", "LINT_HIDDEN_MARKDOWN"}
+    assert found["verification"]["lint"]["codes"] == sorted(codes)
+    assert len(found["warnings"]) == 1
+
+
 async def test_a_rejected_release_is_shown_with_its_verdict_and_reason(
     http: aiohttp.ClientSession,
 ) -> None:
     (found,) = await releases(http, "forged")
     assert found["verification"]["verdict"] == "invalid"
+    assert found["verification"]["lint"] is None
     assert found["reason"] == "BAD_SIGNATURE"
     assert found["message"]
     assert not found["latest"]
@@ -239,6 +250,7 @@ async def test_a_release_whose_bytes_are_missing_is_shown_without_a_verdict(
 ) -> None:
     (found,) = await releases(http, "soon")
     assert found["verification"]["verdict"] is None
+    assert found["verification"]["lint"] is None
     assert found["acp_metadata"] is None
     assert found["availability"] == "pending"
 

@@ -39,7 +39,7 @@ FREE = {
 GOLDEN = Path(__file__).parent / "golden" / "tools.json"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
 HOSTILE = Path(__file__).parents[1] / "vectors" / "search" / "hostile_queries.json"
-EVERYTHING = ["note", "weather", *(f"large-{i}" for i in range(8))]
+EVERYTHING = ["copy", "note", "pushy", "weather", *(f"large-{i}" for i in range(8))]
 SCHEMAS = {"resolve_capability": RESOLUTION_SCHEMA, "search_capabilities": RESULTS_SCHEMA}
 BAD_SIGNATURE = {"verdict": "invalid", "reason": "BAD_SIGNATURE"}
 VERIFIED = frozenset({Verdict.VERIFIED})
@@ -163,12 +163,40 @@ async def test_what_is_deprecated_is_served_with_the_words_of_its_owner(connect:
     assert (hits[0]["status"], hits[0]["warnings"]) == (weather["status"], weather["warnings"])
 
 
+async def test_text_that_may_steer_a_model_is_labelled_with_one_warning(connect: Any) -> None:
+    async with connect() as client:
+        pushy, note = [await resolve(client, x) for x in ("pushy", "note")]
+        hits = (await search(client, "pushy"))["list_of_results"]
+    codes = ["LINT_HIDDEN_MARKDOWN", "LINT_OVERRIDE"]
+    assert pushy["verification"]["lint"] == {"score": 85, "label": "high", "codes": codes}
+    assert pushy["warnings"] == [
+        "labelled high: text that tells a model to set earlier instructions aside "
+        "(LINT_OVERRIDE, LINT_HIDDEN_MARKDOWN); capdex never calls a package safe"
+    ]
+    assert hits[0]["verification"] == pushy["verification"]
+    assert hits[0]["warnings"] == pushy["warnings"]
+    assert note["verification"]["lint"] == {"score": 0, "label": None, "codes": []}
+    assert note["warnings"] == []
+
+
+async def test_who_was_first_with_a_schema_or_a_memory_scope_is_told(connect: Any) -> None:
+    async with connect() as client:
+        copy, note = [await resolve(client, x) for x in ("copy", "note")]
+    assert note["first_claimed_by"] == {"schema_uri": None, "memory_scope": None}
+    assert copy["first_claimed_by"] == {"schema_uri": "note", "memory_scope": "pushy"}
+    assert copy["warnings"] == [
+        "schema did:nuwa:state:note was first used by did:nuwa:cap:note (release 1.0.0)",
+        'memory_scope "sc:pushy" was first used by did:nuwa:cap:pushy (release 1.0.0)',
+    ]
+
+
 async def test_a_signed_release_is_served_only_by_those_who_choose_to(connect: Any) -> None:
     async with connect() as client:
         refused = await refusal(client, "resolve_capability", cap_uri="did:nuwa:cap:loose")
     assert (refused["code"], refused["details"]["verdict"]) == ("UNVERIFIED", "signed")
     async with connect(serve=frozenset({Verdict.VERIFIED, Verdict.SIGNED})) as client:
-        assert (await resolve(client, "loose"))["verification"]["verdict"] == "signed"
+        verification = (await resolve(client, "loose"))["verification"]
+    assert (verification["verdict"], verification["lint"]["score"]) == ("signed", 0)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +306,7 @@ async def test_an_empty_query_lists_by_name_only_what_is_served(connect: Any) ->
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10])
-@pytest.mark.parametrize("query", ["", "large note weather"])
+@pytest.mark.parametrize("query", ["", "large note weather pushy copy"])
 async def test_pages_follow_one_another_to_the_end_without_repeats(
     connect: Any, query: str, limit: int
 ) -> None:
