@@ -25,7 +25,7 @@ SEEDS ?= 10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
-  slither coverage-contracts pytest test format bench soak soak-contracts soak-kill soak-rebuild lock clean
+  slither coverage-contracts coverage pytest test format bench soak soak-contracts soak-kill soak-rebuild lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -120,6 +120,10 @@ coverage-contracts: node_modules/.dev ## lines and branches that forge's tests r
 	cd contracts && mkdir -p cache && { FOUNDRY_PROFILE=coverage FORGE_SNAPSHOT_CHECK=false $(FORGE) coverage --exclude-tests \
 	  --no-match-contract GasTest --no-match-coverage 'node_modules|test/' >cache/coverage.txt 2>&1 || { cat cache/coverage.txt; exit 1; }; }
 	@cd contracts && sed -n '/^╭/,/^╰/p' cache/coverage.txt && grep -q '| Total .*100.00%.*100.00%.*100.00%.*100.00%' cache/coverage.txt
+
+coverage: dev ## lines and branches of capdex/ outside net/ that its tests reach; fails below 100 %
+	$(BIN)/coverage run -m pytest tests/capdex -m "not real" $(PYTEST_ARGS)
+	$(BIN)/coverage report
 
 pytest: dev
 	$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS)
