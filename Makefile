@@ -21,11 +21,12 @@ PYTEST_ARGS ?=
 COUNT ?= 10
 RELEASES ?= 2000
 SEEDS ?= 10
+SEED ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test format bench soak soak-contracts soak-kill soak-rebuild lock clean
+  slither coverage-contracts coverage pytest test format bench soak soak-contracts soak-fuzz soak-kill soak-rebuild lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -148,6 +149,10 @@ soak: dev ## every property of Python and of the contract, with many more exampl
 soak-contracts: COUNT = 1000000
 soak-contracts: node_modules/.dev ## invariants over COUNT calls, and 10 000 inputs for each fuzz test
 	cd contracts && FOUNDRY_FUZZ_RUNS=10000 $(call CALLS,$(COUNT)) $(FORGE) test
+
+soak-fuzz: COUNT = 20000
+soak-fuzz: .venv/.dev ## COUNT mutated packages, CIDs, CARs, signatures, logs, proofs (SEED: others)
+	$(BIN)/python tests/fuzz/soak.py $(COUNT) --seed $(SEED)
 
 soak-kill: dev ## kill -9 a node COUNT times while it reads RELEASES releases; reorganise the chain
 	KILLS=$(COUNT) RELEASES=$(RELEASES) $(BIN)/pytest tests/e2e/test_kill.py $(PYTEST_ARGS)
