@@ -196,7 +196,7 @@ def _said(what: str, words: str) -> str:
 def _lint(row: Row[Any]) -> dict[str, Any] | None:
     """What the lint found in a package that may be served; of others nothing is promised."""
     if row.verdict not in LINTED or row.problems is None or row.schema_uri is None:
-        return None  # also where an older capdex judged it: it is judged again (migration 0003)
+        return None  # also what an older capdex has judged: it is judged again
     return lint_summary(problem["code"] for problem in row.problems)
 
 

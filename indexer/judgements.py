@@ -120,6 +120,15 @@ def rearm(connection: Connection, name: str | None) -> int:
     return int(done.rowcount)
 
 
+def judge_again(connection: Connection, now: float) -> None:
+    """Queue whatever was judged by older rules; its verdict stands until there is another."""
+    connection.execute(
+        update(RELEASE)
+        .where(RELEASE.c.availability == Availability.AVAILABLE.value)
+        .values(availability=Availability.PENDING.value, attempts=0, queued_at=now, due_at=0.0)
+    )
+
+
 def chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:
     """The values in pieces that one IN list holds."""
     return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))

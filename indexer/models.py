@@ -102,6 +102,7 @@ def _event_key(**options: Any) -> Any:
 class DeploymentRow(IndexTable, table=True):
     """Which registry this database is of; `listing_rules` say how its listing was built.
 
+    `rules_version` is that of the rules by which all its packages are judged, or queued to be.
     `revision` changes with every transaction of the writer: readers know by it what they may keep.
     """
 
@@ -113,6 +114,7 @@ class DeploymentRow(IndexTable, table=True):
     start_block: int = Field(sa_type=BIG)
     genesis: bytes = Field(sa_type=LargeBinary)
     decoder_version: int
+    rules_version: int
     listing_rules: str = Field(sa_type=Text)
     revision: int = Field(default=0, sa_type=BIG)
 

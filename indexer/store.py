@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, insert, select, update
 
 from capdex.errors import Code, UsageError
 from capdex.events import LogHead
+from capdex.package import RULES_VERSION
 from capdex.problems import Reason, Verdict
 from indexer import journal, judgements, listing, place
 from indexer.database import open_writer, transaction
@@ -183,18 +184,24 @@ class Store:
         rules = listing.listing_rules(self._serve)
         row = connection.execute(select(DEPLOYMENT)).mappings().first()
         if row is None:
-            first = {"id": 1, **ours, "decoder_version": DECODER_VERSION}
-            connection.execute(insert(DEPLOYMENT), first | {"listing_rules": rules, "revision": 0})
+            made = {"decoder_version": DECODER_VERSION, "rules_version": RULES_VERSION}
+            first = {"id": 1, **ours, **made, "listing_rules": rules, "revision": 0}
+            connection.execute(insert(DEPLOYMENT), first)
             return
         other = [key for key, value in ours.items() if row[key] != value]
         if other:
             raise _foreign(other, row, ours)
         if row["decoder_version"] > DECODER_VERSION:
             raise foreign_version(f"its events were decoded by rules {row['decoder_version']}")
+        if row["rules_version"] > RULES_VERSION:
+            raise foreign_version(f"its packages are judged by rules {row['rules_version']}")
         if row["decoder_version"] < DECODER_VERSION:
             names = journal.decode_again(connection, self._deployment, self._clock())
             listing.refresh(connection, names, self._serve)
             connection.execute(update(DEPLOYMENT).values(decoder_version=DECODER_VERSION))
+        if row["rules_version"] < RULES_VERSION:
+            judgements.judge_again(connection, self._clock())
+            connection.execute(update(DEPLOYMENT).values(rules_version=RULES_VERSION))
         if row["listing_rules"] != rules:
             listing.rebuild(connection, self._serve)
             connection.execute(update(DEPLOYMENT).values(listing_rules=rules))

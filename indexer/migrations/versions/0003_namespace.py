@@ -1,7 +1,5 @@
 """Namespace: the Schema URIs and memory scopes that judged packages use."""
 
-import time
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -13,10 +11,10 @@ PLAIN = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Make the table, and have judged again whatever may be served.
+    """Make the table, and have the store judge again what was judged (`judgements.judge_again`).
 
     No row of an older index tells a package's Schema URI, nor what the lint finds in it; its bytes
-    do, and they are kept. Until then the verdicts stand.
+    do, and those of verified packages are kept.
     """
     op.create_table(
         "namespace",
@@ -38,8 +36,6 @@ def upgrade() -> None:
             sqlite_where=sa.text("claims"),
             postgresql_where=sa.text("claims"),
         )
-    again = sa.text(
-        "UPDATE release SET availability = 'pending', attempts = 0, due_at = 0, queued_at = :now "
-        "WHERE availability = 'available' AND verdict IN ('verified', 'signed')"
+    op.add_column(
+        "deployment", sa.Column("rules_version", sa.Integer(), server_default="0", nullable=False)
     )
-    op.execute(again.bindparams(now=time.time()))
