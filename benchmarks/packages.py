@@ -1,9 +1,10 @@
-"""packages.py [COUNT] [ROUNDS]: from queued to verified, beside a bare fetch loop.
+"""packages.py [COUNT] [ROUNDS]: judged a second and core, by stage; from queued to verified.
 
-COUNT signed packages lie behind a gateway on loopback, in a process of its own. In turns within one
-run: a bare loop that fetches each block and compares its sha256, with as many requests in flight as
-a node has; and a node's queue, which fetches, judges in worker processes and stores in SQLite.
-Prints packages a second and their ratio.
+First the examples, signed, are judged in this process, and each stage of that again by itself:
+packages a second of processor time. Then COUNT signed packages lie behind a gateway on loopback, in
+a process of its own. In turns within one run: a bare loop that fetches each block and compares its
+sha256, with as many requests in flight as a node has; and a node's queue, which fetches, judges in
+worker processes and stores in SQLite. Prints packages a second and their ratio.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -27,12 +29,26 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 
-from capdex import did
+from capdex import did, signing
 from capdex.cid import Cid
-from capdex.events import PUBLISHED, LogHead, LogPosition, RawLog, checksum_address
+from capdex.events import (
+    PUBLISHED,
+    Announcement,
+    LogHead,
+    LogPosition,
+    RawLog,
+    checksum_address,
+)
+from capdex.findings import Findings
+from capdex.lint import lint
+from capdex.manifest import read
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
+from capdex.package import verify
+from capdex.schema import check_package_schema, check_schema, parse_json
+from capdex.triggers import compile_pattern
 from capdex.uri import name_id
+from capdex.yaml import read_yaml
 from indexer.fetch import WORKERS, Fetcher
 from indexer.search import Index
 from indexer.steps import BlockRef, Blocks
@@ -46,6 +62,9 @@ from publisher.sign import sign
 CHAIN_ID = 31337
 ACCOUNT = bytes(19) + b"\x01"
 VERSIONS = 10  # releases a name
+
+
+# packages ---------------------------------------------------------------------------------------
 
 
 async def make(count: int) -> list[tuple[str, str, bytes]]:
@@ -86,6 +105,84 @@ def serve(blocks: dict[str, bytes], ready: Connection) -> None:
         await asyncio.Event().wait()
 
     asyncio.run(run())
+
+
+# judging, by stage ------------------------------------------------------------------------------
+
+
+async def examples() -> list[bytes]:
+    """The examples, each signed and bound."""
+    private = Ed25519PrivateKey.generate()
+    author = DidKey(did.did_key(private.public_key().public_bytes_raw()), private)
+    folder = Path(__file__).parents[1] / "examples"
+    account = checksum_address(ACCOUNT)
+    return [
+        await sign(path.read_bytes(), author, chain_id=CHAIN_ID, publisher=account)
+        for path in sorted(folder.glob("*.acp.yaml"))
+    ]
+
+
+def stages(data: bytes) -> dict[str, Callable[[], object]]:
+    """The parts of judging a package, as calls, each with what it needs at hand; the whole last."""
+    source = read_yaml(data)
+    manifest = read(data, source).manifest
+    assert manifest is not None
+    assert manifest.author is not None
+    assert manifest.signature is not None
+    uri, cid = manifest.uri, Cid.of(data)
+    account = checksum_address(ACCOUNT)
+    announcement = Announcement(CHAIN_ID, account, str(uri), str(uri.version), cid.text, cid.digest)
+    text, author, written = manifest.document["schema"], manifest.author, manifest.signature
+    patterns = [one.value for one in manifest.triggers if one.type == "regex"]
+    document = manifest.document | {"schema": manifest.schema}
+
+    def check_schemas() -> None:
+        findings = Findings({})
+        check_package_schema(parse_json(text.rstrip()), ("schema",), findings)
+        for tool in manifest.tools:
+            check_schema(tool.parameters, (), findings, package_schema=manifest.schema)
+        assert not findings.failed
+
+    def check_signature() -> None:
+        message = signing.signing_input(data, str(uri), source)
+        signing.verify_signature(author, message, signing.decode_signature(written))
+
+    return {
+        "read (YAML)": lambda: read_yaml(data),
+        "meta-schema": check_schemas,
+        "RE2": lambda: [compile_pattern(pattern).search("") for pattern in patterns],
+        "lint": lambda: list(lint(document)),
+        "hash": lambda: hashlib.sha256(data).digest(),
+        "signature": check_signature,
+        "judge, all of it": lambda: verify(announcement, data),
+    }
+
+
+def measure(packages: list[bytes], rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of processor time a package, for each stage and round."""
+    work = [stages(data) for data in packages]
+    times: dict[str, list[float]] = {name: [] for name in work[0]}
+    for _ in range(rounds + 1):  # the first one warms up
+        for name, found in times.items():
+            started = time.process_time()
+            for _ in range(10):
+                for calls in work:
+                    calls[name]()
+            found.append((time.process_time() - started) * 100 / len(packages))
+    return {name: found[1:] for name, found in times.items()}
+
+
+def report(packages: list[bytes], times: dict[str, list[float]]) -> None:
+    size = sum(map(len, packages)) / len(packages)
+    print(f"{len(packages)} examples, signed, {size:,.0f} bytes on average, one core")
+    middle = {name: statistics.median(found) for name, found in times.items()}
+    *_, whole = middle.values()
+    rest = 2 * whole - sum(middle.values())
+    for name, ms in [*middle.items(), ("fields, and the rest", rest)]:
+        print(f"{name:24s} {ms:8.3f} ms  {1000 / ms:9,.0f}/s  {ms / whole:5.0%}")
+
+
+# the queue --------------------------------------------------------------------------------------
 
 
 async def bare(url: str, cids: list[Cid]) -> float:
@@ -149,8 +246,10 @@ def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
 
 async def main(count: int, rounds: int) -> None:
     """Take turns, and print the medians."""
+    judged = await examples()
+    report(judged, measure(judged, rounds))
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    packages = asyncio.run(make(count))
+    packages = await make(count)
     cids, step = [Cid.of(data) for _, _, data in packages], announce(packages)
     here, there = multiprocessing.Pipe()
     held = {cid.text: data for cid, (_, _, data) in zip(cids, packages, strict=True)}
