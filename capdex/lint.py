@@ -18,7 +18,6 @@ import re2
 from capdex.problems import Reason
 
 MAX_EXCERPT_CHARS: Final = 80
-MAX_STRINGS: Final = 10_000  # as many as a file may have nodes
 
 
 class Label(StrEnum):
@@ -202,9 +201,7 @@ def _mentioned(text: str, start: int, end: int, quoted: list[tuple[int, int]]) -
 def _strings(value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Every string of a value with its path; a key stands at the path of what it names."""
     todo: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
-    for _ in range(MAX_STRINGS):
-        if not todo:
-            return
+    while todo:
         path, inner = todo.pop()
         if isinstance(inner, str):
             yield path, inner
