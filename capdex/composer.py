@@ -73,7 +73,7 @@ class Composer:
         self._stack: list[_Frame] = []
         self._nodes = 0
         self._ascii = text.isascii()
-        self._index = self._byte = 0  # one known pair, moved forward
+        self._index = self._byte = 0  # one known pair, moved along
         self._text = self._clean()
 
     def compose(self) -> None:
@@ -320,11 +320,11 @@ class Composer:
             frame.want_key = True
 
     def _byte_at(self, index: int) -> int:
-        """The byte offset of a character index; cheap while indexes grow."""
+        """The byte offset of a character index; cheap near the one asked before."""
         if self._ascii:
             return index
-        if index < self._index:
-            return len(self._source[:index].encode())
-        self._byte += len(self._source[self._index : index].encode())
+        low, high = sorted((self._index, index))
+        between = len(self._source[low:high].encode())
+        self._byte += between if index == high else -between
         self._index = index
         return self._byte

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def _fastest() -> Callable[[bytes], bytes]:
+def fastest() -> Callable[[bytes], bytes]:
+    """The fastest keccak-256 that this system has."""
     try:
         from sha3 import keccak_256
     except ImportError:  # no wheel for this system: three times slower, and the same hash
@@ -15,4 +16,4 @@ def _fastest() -> Callable[[bytes], bytes]:
     return lambda data: bytes(keccak_256(data).digest())
 
 
-keccak = _fastest()
+keccak = fastest()

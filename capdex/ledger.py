@@ -218,7 +218,7 @@ class Ledger:
             case TransferCancelled():
                 _require(name.pending_owner is not None, "there is no offer")
                 name.pending_owner = None
-            case Renounced():
+            case _:  # Renounced, which is all that is left
                 name.hand_over(None)
 
     def _name(self, name: str) -> NameState:

@@ -51,15 +51,13 @@ def read_value(root: bytes, key: bytes, proof: Sequence[bytes]) -> bytes:
         if not _is_node(node):
             raise ValueError("a node is neither branch, extension nor leaf")
     try:
-        value = HexaryTrie(nodes, root).get(keccak(key))
+        value: bytes = HexaryTrie(nodes, root).get(keccak(key))  # of checked nodes: no node itself
     except MissingTrieNode:
         raise ValueError("a node is missing on the way to a key, or was changed") from None
     except ValidationError:
         raise ValueError("the nodes are those of no trie") from None
     if nodes.read != hashes:
         raise ValueError("a proof holds nodes that are not on the way to its key")
-    if not isinstance(value, bytes):
-        raise ValueError("a key has no value but a node")
     return value
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from capdex.car import MAX_CAR_BYTES, read_car
 from capdex.cid import DAG_PB, Cid
 from capdex.errors import Code, InvalidInput, Unavailable
-from capdex.unixfs import MAX_BLOCKS, Assembly
+from capdex.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly
 from capdex.varint import read_varint
 
 
@@ -128,6 +128,21 @@ def test_wrong_bytes_blame_the_source_and_leave_the_file_as_it_was() -> None:
         assembly.give(block + b"\0")
     assembly.give(block)
     assert (assembly.wanted, assembly.data) == (None, b"right")
+
+
+def test_a_block_that_nobody_exchanges_is_refused_unread() -> None:
+    with pytest.raises(InvalidInput, match="larger") as caught:
+        Assembly(pb_cid(b"")).give(bytes(MAX_BLOCK_BYTES + 1))
+    assert caught.value.code is Code.TOO_LARGE
+
+
+@pytest.mark.parametrize("section", [b"\x01\x55\x12\x20short", b"\x01\x55\x00\x7f" + bytes(200)])
+def test_a_cid_that_is_cut_off_or_too_long_is_refused(section: bytes) -> None:
+    head = b"\xa2\x65roots\x80\x67version\x01"
+    data = b"".join(varint(len(x)) + x for x in (head, section))
+    with pytest.raises(Unavailable, match="does not hold") as caught:
+        read_car(data, Cid.of(b"file"))
+    assert "cut off or too long" in caught.value.why
 
 
 def test_a_car_over_its_limit_is_refused_unread() -> None:

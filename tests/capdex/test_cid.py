@@ -6,6 +6,7 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multiformats import multibase
 from multiformats.cid import CID
 
 from capdex.cid import Cid
@@ -25,6 +26,22 @@ def test_the_cid_of_bytes_names_these_bytes_alone(data: bytes) -> None:
 def test_a_raw_cid_takes_a_whole_digest() -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         Cid.raw(b"short")
+
+
+OTHER_BASES = (
+    *("base2", "base8", "base10", "base16", "base16upper", "base36", "base36upper", "base58btc"),
+    *("base32upper", "base32hex", "base32hexupper", "base32pad", "base32z", "base58flickr"),
+    *("base64", "base64pad", "base64url", "base64urlpad", "base256emoji"),
+)
+
+
+@pytest.mark.parametrize("base", OTHER_BASES)
+def test_a_cid_in_another_base_is_refused(base: str) -> None:
+    cid = Cid.of(b"package")
+    assert multibase.encode("base32", cid.to_bytes()) == cid.text
+    text = multibase.encode(base, cid.to_bytes())
+    with pytest.raises(InvalidInput, match="not an accepted CID"):
+        Cid.parse(text)
 
 
 @given(st.text(max_size=80) | st.from_regex(r"(bafk|bafy|Qm|z|f01)[a-z0-9]{0,60}", fullmatch=True))

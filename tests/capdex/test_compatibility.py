@@ -201,6 +201,36 @@ WIDER = [
     ({"patternProperties": {"^a": INTEGER}}, {"patternProperties": {"^a": NUMBER}}),
     ({"propertyNames": {"const": "a"}}, {"propertyNames": {"minLength": 1}}),
     ({"contains": INTEGER, "minContains": 2}, {"contains": NUMBER}),
+    (
+        {"contains": NUMBER, "minContains": 0, "maxContains": 2},
+        {"contains": INTEGER, "minContains": 0, "maxContains": 3},
+    ),
+    (OPEN | {"additionalProperties": False}, {"maxProperties": 1}),
+    (INTEGER | {"multipleOf": 3}, {"multipleOf": 3}),
+    (INTEGER, {"multipleOf": 1}),
+    (TEXT | {"pattern": "^a"}, {"pattern": "^a"}),
+    (TEXT | {"format": "uuid"}, {"format": "uuid"}),
+    ({"type": "array", "uniqueItems": True}, {"uniqueItems": True}),
+    ({"type": "array", "maxItems": 1}, {"uniqueItems": True}),
+    ({"not": {"type": ["string", "null"]}}, {"not": TEXT}),
+    (
+        {"patternProperties": {"^a": INTEGER}, "additionalProperties": False},
+        {"properties": {"ab": NUMBER}},
+    ),
+    (
+        {"properties": {"a": TEXT, "b": TEXT}, "additionalProperties": False},
+        {"properties": {"a": TEXT}, "additionalProperties": TEXT},
+    ),
+    (
+        {"patternProperties": {"^a": TEXT}, "additionalProperties": False},
+        {"additionalProperties": TEXT},
+    ),
+    (
+        {"properties": {"ab": {}}, "additionalProperties": False},
+        {"propertyNames": {"minLength": 2}},
+    ),
+    ({"properties": {"x": False}}, {"dependentRequired": {"x": ["y"]}}),
+    ({"type": "array", "items": INTEGER, "maxItems": 1}, {"prefixItems": [INTEGER, TEXT]}),
 ]
 
 
@@ -266,6 +296,16 @@ def test_the_same_said_otherwise_fits_both_ways(one: Any, other: Any) -> None:
         (TEXT, {"$ref": "#"}, ("", UNDECIDED)),
         ({"contains": NUMBER}, {"contains": INTEGER}, ("", "contains")),
         (RECURSIVE, RECURSIVE | {"required": ["value", "next"]}, ("next", "required")),
+        ({}, {"uniqueItems": True}, ("", "uniqueItems")),
+        ({}, {"uniqueItems": False}, None),
+        (
+            {
+                "patternProperties": {"^a": INTEGER},
+                "allOf": [{"patternProperties": {"^b": TEXT}, "additionalProperties": False}],
+            },
+            {"patternProperties": {"^c": INTEGER}},
+            ('["/^c/"]', "type"),  # by ^b, whose values are text
+        ),
     ],
 )
 def test_a_gap_says_where_and_by_which_keyword(
@@ -282,6 +322,7 @@ def test_an_optional_property_may_be_added_where_others_are_named() -> None:
         assert found(OPEN | {"additionalProperties": spoken}, two) == [("b", "type")]
     assert found({"type": "object"}, two) == [("a", "type"), ("b", "type")]
     assert found(OPEN | {"required": ["b"]}, two) == [("b", "type")]
+    assert found(OPEN | {"dependentRequired": {"a": ["b"]}}, two) == [("b", "type")]
     assert found(OPEN | {"enum": [{"b": "text"}]}, two) == [("b", "type")]
 
 
@@ -311,6 +352,25 @@ def test_a_tools_parameters_reach_into_the_package_schema() -> None:
     changed = gaps(Document(tool, old), Document(tool, new), Reading.CALLS, Effort())
     assert same_text == ()
     assert [gap.path for gap in changed] == ["object.a", "title"]
+
+
+def test_a_schema_that_is_copied_fits_itself_with_all_its_references() -> None:
+    copied = copy.deepcopy(RECURSIVE) | {"title": "the same"}
+    for reading in Reading:
+        assert found(RECURSIVE, copied, reading) == []
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_anchors_fit_where_the_whole_document_is_the_same(keyword: str) -> None:
+    """What an anchor means is not worked out here, so nothing is said of another document."""
+    old = {
+        "properties": {"a": {keyword: "#here"}, "b": {keyword: "#here"}},
+        "$defs": {"x": TEXT | {"$anchor": "here"}},
+    }
+    new = copy.deepcopy(old)
+    assert found(old, new) == []
+    new["$defs"]["x"]["type"] = "integer"  # type: ignore[index]
+    assert found(old, new) == [("a", keyword), ("b", keyword)]
 
 
 def test_both_directions_are_told_and_each_thing_once() -> None:
@@ -361,6 +421,13 @@ def test_comparing_ends_and_says_so_when_it_was_not_done() -> None:
     assert [x.keyword for x in gaps(Document({}), Document(TEXT), Reading.CALLS, effort)] == [
         UNDECIDED
     ]
+
+
+def test_what_cannot_be_told_apart_within_the_steps_is_a_gap() -> None:
+    for steps, expected in ((MAX_STEPS, []), (1, ["not"])):
+        effort = Effort(steps)
+        told = gaps(Document(TEXT), Document({"not": INTEGER}), Reading.VALIDITY, effort)
+        assert [x.keyword for x in told] == expected
 
 
 def test_no_more_gaps_are_told_than_anybody_mends() -> None:

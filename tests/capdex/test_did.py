@@ -151,6 +151,12 @@ def test_a_further_method_is_one_function() -> None:
     assert resolve_key("did:example:x#y", resolvers) == key
 
 
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_did_key_is_made_of_a_whole_key(size: int) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        did_key(bytes(size))
+
+
 @pytest.mark.parametrize("text", [ADDRESS, ADDRESS.lower()])
 def test_an_account_is_written_with_its_checksum(text: str) -> None:
     assert caip10(31337, text) == f"eip155:31337:{ADDRESS}"

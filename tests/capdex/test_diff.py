@@ -267,6 +267,11 @@ CASES: list[tuple[Rule, Edit, str]] = [
     (Rule.METADATA, metadata(name="Clouds"), 'name was "Weather", is "Clouds"'),
     (Rule.METADATA, metadata(author="did:key:z6Mk#z6Mk"), 'author is new: "did:key:z6Mk#z6Mk"'),
     (Rule.METADATA, lambda d: d.update({"x-note": "kept"}), 'x-note is new: "kept"'),
+    (
+        Rule.HOST_ADDED,
+        binding("forecast", type="nuwa_a2a", target_did="{city}", service_method="m"),
+        'contacts whomever the argument "city" names',
+    ),
 ]
 # These need another release to start from.
 BACKWARD: list[tuple[Rule, Edit, str]] = [
@@ -291,6 +296,27 @@ def test_each_change_is_told_by_its_rule_in_plain_words(rule: Rule, edit: Edit, 
 @pytest.mark.parametrize(("rule", "edit", "words"), BACKWARD)
 def test_each_change_back_is_told_as_well(rule: Rule, edit: Edit, words: str) -> None:
     assert f"{rule.name} {words}" in said(compare(edited(edit), OLD))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "raised"),
+    [
+        ({"required_features": ["a"]}, {"required_features": ["a", "b"]}, True),
+        ({"required_features": ["a", "b"]}, {"required_features": ["b"]}, False),
+        ({"model_family": ["a"]}, {"model_family": ["a", "b"]}, False),
+        ({"min_context_window": 9}, {"min_context_window": 8}, False),
+        ({"min_context_window": 9}, {}, False),
+        ({}, {"min_context_window": 9}, True),
+        ({"specific_model_uri": "m:1"}, {"specific_model_uri": "m:2"}, True),
+        ({"unheard-of": 1}, {"unheard-of": 2}, True),
+    ],
+)
+def test_a_requirement_is_raised_where_a_good_enough_model_may_not_be_now(
+    old: Document, new: Document, raised: bool
+) -> None:
+    before, after = (edited(metadata(llm_requirements=x)) for x in (old, new))
+    (change,) = compare(before, after).changes
+    assert change.rule is (Rule.REQUIREMENT_RAISED if raised else Rule.REQUIREMENT_LOWERED)
 
 
 def test_every_rule_has_a_case() -> None:
@@ -531,6 +557,14 @@ def test_a_patch_that_widens_has_words_of_its_own() -> None:
         assert error.fix.endswith("publish --allow widened-permission")
     assert refused(WIDENED, "0.2.4", old="0.2.3").details["version"] == "0.3.0"  # type: ignore[index]
     assert "1.2.4 is a patch" in refused(WIDENED, "1.2.4", Allowance.SMALLER_STEP).message
+
+
+def test_a_release_that_is_not_above_the_last_one_is_told_its_version() -> None:
+    same = refused(BREAKING, "1.2.3", code=Code.INVALID_INPUT)
+    assert same.fix == "raise metadata.id to 2.0.0"
+    lower = refused(BREAKING, "1.2.2", code=Code.INVALID_INPUT)
+    assert lower.fix
+    assert lower.fix != same.fix
 
 
 def test_what_is_allowed_is_allowed_and_nothing_else() -> None:

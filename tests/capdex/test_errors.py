@@ -87,3 +87,16 @@ def test_a_bad_call_is_an_invalid_input() -> None:
 def test_a_problem_without_a_hint_shows_the_one_of_its_reason() -> None:
     problem = Problem(Reason.BAD_ID, "metadata.id", "what")
     assert problem.to_json()["hint"] == REASONS[Reason.BAD_ID].hint
+
+
+def test_an_error_as_json_says_why_and_what_to_do_where_there_is_something_to_say() -> None:
+    bare, full = InvalidInput("what").to_json(), InvalidInput("what", why="a", fix="b").to_json()
+    assert bare == {
+        "code": "INVALID_INPUT",
+        "message": "what",
+        "retryable": False,
+        "details": {},
+    }
+    assert full == bare | {"details": {"why": "a", "fix": "b"}}
+    given = InvalidInput("what", why="a", details={"why": "said by the caller", "n": 1}).to_json()
+    assert given["details"] == {"why": "said by the caller", "n": 1}

@@ -201,6 +201,13 @@ def published(cap_uri: str = "did:nuwa:cap:note@1.0.0") -> bytes:
     return encode(types, [1, cap_uri, "1.0.0", "bafk", bytes(32)])
 
 
+def test_a_publication_tells_who_published_what() -> None:
+    event = decode(raw_log(PUBLISHED, published()), CHAIN_ID)
+    uri, publisher = "did:nuwa:cap:note@1.0.0", to_checksum_address(ACCOUNT)
+    said = Announcement(CHAIN_ID, publisher, uri, "1.0.0", "bafk", bytes(32))
+    assert event == Published(1, NAME_ID, said, POSITION)
+
+
 @given(st.integers(0, len(published()) - 1))
 def test_cut_off_data_is_refused_or_loses_padding_only(size: int) -> None:
     try:

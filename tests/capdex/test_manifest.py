@@ -340,3 +340,11 @@ def test_an_odd_value_anywhere_gives_a_reading(path: Path, draw: st.DataObject) 
         at = inner
     data = json.dumps(document).encode()
     assert placed(data)
+
+
+def test_a_fault_in_a_schema_that_is_folded_is_placed_at_the_section() -> None:
+    """Lines that YAML joins are no lines of the text: where in them a fault is cannot be told."""
+    data = package().replace(b"schema: |\n", b"schema: >\n").replace(b': "obj', b':\n  "obj"\n  ,"')
+    (problem,) = [x for x in problems(data) if x.severity is Severity.ERROR]
+    assert (problem.code, problem.path) == (Reason.BAD_SCHEMA, "schema")
+    assert data.splitlines()[problem.line - 1].startswith(b"schema")

@@ -101,3 +101,41 @@ def test_what_is_too_large_is_not_decoded(nodes: list[bytes], why: str) -> None:
 def test_rlp_has_one_spelling(data: bytes) -> None:
     with pytest.raises(ValueError, match="not RLP"):
         decode_rlp(data)
+
+
+def test_every_value_of_a_small_trie_is_proven(proving: Any) -> None:
+    values = {bytes([i]): bytes([i]) * (1 + i) for i in range(40)}
+    trie = proving.trie_of(values)
+    for key in (*values, b"none of them"):
+        proof = proving.proof_of(trie, key)
+        assert read_value(trie.root_hash, key, proof) == values.get(key, b"")
+        with pytest.raises(ValueError, match="missing"):
+            read_value(trie.root_hash, key, proof[:-1])
+        with pytest.raises(ValueError, match="not on the way"):
+            read_value(trie.root_hash, key, (*proof, proof[-1]))
+
+
+KEY = keccak(b"key")
+CHILD = bytes(31) + b"\1"
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        ([b"", CHILD], "neither"),  # a path is never empty
+        ([b"\x40" + KEY, CHILD], "neither"),  # of no kind
+        ([b"\x01", CHILD], "neither"),  # an even path whose spare nibble is not 0
+        ([[], CHILD], "neither"),
+        ([b"\x00" + KEY, b""], "neither"),  # an extension to nothing
+        ([b"\x00" + KEY, b"short"], "neither"),
+        ([b"\x20" + KEY, [b"\x20", b"x"]], "neither"),  # a leaf holds bytes
+        ([b"x"] * 3, "neither"),
+        ([b""] * 16 + [[]], "neither"),
+        # Leads on behind the end of every key.
+        ([bytes([0x10 | KEY[0] >> 4]) + bytes.fromhex((KEY.hex() + "0")[1:]), CHILD], "no trie"),
+    ],
+)
+def test_a_root_that_is_no_node_is_refused(node: Any, why: str) -> None:
+    raw = rlp.encode(node)
+    with pytest.raises(ValueError, match=why):
+        read_value(keccak(raw), b"key", [raw])

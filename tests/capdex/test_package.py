@@ -270,3 +270,12 @@ def test_judging_never_raises_whatever_the_announcement(
     event = Announcement(CHAIN_ID, ACCOUNT.address, cap_uri, semver, cid, sha256)
     assert isinstance(judge(event, SIGNED), RejectedPackage)
     assert precheck(event) is not None
+
+
+def test_a_check_is_shown_with_its_name_its_outcome_and_what_was_compared() -> None:
+    data = signed()
+    (first, *_) = verify(announce(data), data).checks
+    assert first.to_json() == {"name": "event", "ok": True, "detail": URI}
+    last = rejection(data, announce(data, cid="none")).checks[-1].to_json()
+    assert (last["name"], last["ok"]) == ("cid", False)
+    assert "none" in last["detail"]

@@ -10,12 +10,13 @@ import random
 from typing import Any
 
 import pytest
+import rlp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex import slots
 from capdex.errors import CapdexError, Code, VerificationFailure
-from capdex.proof import MAX_RELEASES, SCHEMA, Proof
+from capdex.proof import MAX_RELEASES, SCHEMA, Kind, Proof, Slot
 from capdex.proven import Anchor, Proven, verify
 from capdex.resolution import check_refusal, check_resolution
 from capdex.uri import CapabilityURI
@@ -300,6 +301,43 @@ def test_storage_that_is_no_registrys_proves_nothing(
     assert caught.value.code is Code.BAD_PROOF
 
 
+def of_account(proving: Any, encoded: bytes, slot: Any = None) -> tuple[Any, Anchor]:
+    """A document from a block whose contract has this account, with one slot to show."""
+    state = proving.trie_of({proving.CONTRACT: encoded})
+    header = proving.encode_header(proving.block_json(7, state.root_hash))
+    proof = Proof(
+        Kind.EXACT, proving.CHAIN_ID, proving.CONTRACT, 7, proving.keccak(header), "weather",
+        "1.0.0", None, header, proving.proof_of(state, proving.CONTRACT),
+        (slot or Slot(bytes(32), bytes(32), ()),),
+    )  # fmt: skip
+    return proof.to_json(), Anchor(proving.CHAIN_ID, proving.CONTRACT, proving.keccak(header))
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        b"text",
+        [b"\1", b"", b"\2" * 32],
+        [b"\1", b"", b"\2" * 31, b"\3" * 32],
+        [b"\1", b"", b"\2" * 32, b""],
+        [b"\1", b"", [], b"\3" * 32],
+    ],
+)
+def test_an_account_that_no_chain_keeps_proves_nothing(proving: Any, account: Any) -> None:
+    document, anchor = of_account(proving, rlp.encode(account))
+    assert "the account is none" in why(document, anchor, "weather@1.0.0", {})
+
+
+@pytest.mark.parametrize("word", [b"", b"\0", b"\0\1", b"\1" * 33, [b"\1"]])
+def test_a_word_that_no_chain_keeps_proves_nothing(proving: Any, word: Any) -> None:
+    key = slots.digest_slot("weather", "1.0.0")
+    storage = proving.trie_of({key: rlp.encode(word)})
+    slot = Slot(key, bytes(32), proving.proof_of(storage, key))
+    encoded = rlp.encode([b"\1", b"", storage.root_hash, proving.CODE_HASH])
+    document, anchor = of_account(proving, encoded, slot)
+    assert "is no word" in why(document, anchor, "weather@1.0.0", {})
+
+
 # what was touched ---------------------------------------------------------------------------
 
 
@@ -328,6 +366,34 @@ def test_whatever_is_tampered_with_is_refused(
     kind = data.draw(st.sampled_from(tampering.kinds_for(document)))
     asked = name if semver is None else f"{name}@{semver}"
     why(tampering.tampered(kind, case), world.anchor, asked, world.answer(name, semver))
+
+
+def test_the_index_is_that_of_the_version(world: Any) -> None:
+    document, answer = world.document("weather", "1.0.0"), world.answer("weather", "1.0.0")
+    missing = document | {"index": None}
+    assert "index of the release is missing" in why(missing, world.anchor, "weather@1.0.0", answer)
+    keys = [slots.digest_slot("weather", "1.0.0"), slots.release_slot("weather", 1)]
+    other = world.document_of(keys, "weather", "1.0.0", 1)
+    assert "at index 1 is 1.1.0" in why(other, world.anchor, "weather@1.0.0", answer)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"block_hash": "0x" + "11" * 31}, "31 bytes, not 32"),
+        ({"block_hash": "0x" + "1G" * 32}, "not hexadecimal"),
+        ({"name": 5}, "a text is none"),
+        ({"header": None}, "a text is none"),
+        ({"more": 1}, "does not have just"),
+        ({"kind": "each"}, "each"),
+        ({"slots": []}, "no slots"),
+    ],
+)
+def test_a_document_of_another_shape_says_what_is_wrong(
+    world: Any, change: dict[str, Any], told: str
+) -> None:
+    document = world.document("weather", "1.0.0") | change
+    assert told in why(document, world.anchor, "weather@1.0.0", {})
 
 
 @given(ANY_JSON)

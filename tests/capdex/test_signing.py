@@ -158,6 +158,19 @@ def test_attaching_to_a_file_that_was_not_prepared_is_refused() -> None:
             signing.attach(file.encode(), bytes(64))
 
 
+def test_a_publisher_that_would_not_be_read_back_is_refused() -> None:
+    for publisher in ("1", "a # b", "[x]"):
+        with pytest.raises(InvalidInput) as caught:
+            signing.prepare(FILE.encode(), author=AUTHOR, publisher=publisher)
+        assert (caught.value.details or {})["reason"] == Reason.SIGNATURE_ENCODING
+
+
+def test_a_file_that_is_only_remarked_on_is_edited() -> None:
+    file = FILE.replace("  name:", "  version: 1.10\n  name:")
+    done = signing.prepare(file.encode(), author=AUTHOR, publisher=PUBLISHER)
+    assert done.decode() == prepared().decode().replace("  name:", "  version: 1.10\n  name:")
+
+
 def test_an_author_that_cannot_sign_is_refused_before_the_file_is_edited() -> None:
     with pytest.raises(InvalidInput):
         signing.prepare(FILE.encode(), author="did:web:example.com#key", publisher=None)
@@ -222,6 +235,12 @@ def test_the_high_s_twin_of_an_account_signature_is_refused() -> None:
     twin = signature[:32] + s.to_bytes(32, "big") + bytes([55 - signature[64]])
     with pytest.raises(InvalidInput):
         signing.verify_signature(PKH_AUTHOR, MESSAGE, twin)
+
+
+@pytest.mark.parametrize("r", [1, 5])  # 5 is the x of no point of the curve
+def test_a_signature_from_which_no_key_or_another_one_follows_is_refused(r: int) -> None:
+    signature = r.to_bytes(32, "big") + (1).to_bytes(32, "big") + bytes([27])
+    assert outcome(did.resolve_key(PKH_AUTHOR), MESSAGE, signature) is Reason.BAD_SIGNATURE
 
 
 @given(st.binary(max_size=70) | st.binary(min_size=64, max_size=65))

@@ -83,6 +83,18 @@ def test_a_word_that_no_registry_writes_is_refused(word: bytes) -> None:
         ReleaseWord.read(word)
 
 
+@pytest.mark.parametrize("length", [31, 32, 33, 64])
+def test_a_version_of_every_length_is_the_string_of_solidity(proving: Any, length: int) -> None:
+    semver = "1.0.0-" + "x" * (length - 6)
+    words = proving.solidity_string(semver.encode(), len(slots.long_semver_slots("a", 0, length)))
+    assert slots.read_long_semver(words, length) == semver
+    for at in range(len(words)):
+        damaged = [*words[:at], words[at][:-1] + b"\xfe", *words[at + 1 :]]
+        if length % 32 or at == 0:  # else the last byte is one of the text, which is not ASCII now
+            with pytest.raises(ValueError):
+                slots.read_long_semver(damaged, length)
+
+
 @given(st.text("0123456789.-abc", min_size=31, max_size=64))
 def test_a_long_version_is_read_back(proving: Any, semver: str) -> None:
     count = len(slots.long_semver_slots("weather", 0, len(semver)))
