@@ -9,6 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
+
+# For `make coverage`: what tests reach for certain, whatever examples are drawn.
+settings.register_profile("explicit", deadline=None, phases=[Phase.explicit])
 
 
 def load(name: str) -> ModuleType:
