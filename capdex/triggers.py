@@ -91,7 +91,7 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
         compiled = compile_pattern(pattern)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if error.args else "refused"
-        fields.wrong("value", f"RE2 cannot compile {show(pattern)}: {why}")
+        fields.wrong("value", f"RE2 cannot compile {show(pattern)}: {show(why)[1:-1]}")
         return False
     if compiled.search("") is not None:
         fields.findings.warn(

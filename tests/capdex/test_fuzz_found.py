@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from capdex.fields import Fields
+from capdex.findings import Findings
 from capdex.manifest import read
+from capdex.problems import Reason
+from capdex.triggers import read_triggers
 
 
 @pytest.mark.parametrize("data", [b"? x", b"a: b\n? x", b"- a\n-", b"? [x]"])
@@ -13,3 +17,13 @@ def test_an_empty_value_at_an_end_without_a_line_feed_stands_inside_the_file(dat
     for problem in read(data).problems:
         assert problem.line <= len(lines)
         assert problem.column <= len(lines[problem.line - 1]) + 1
+
+
+def test_a_pattern_that_re2_quotes_in_its_complaint_keeps_to_its_line() -> None:
+    findings = Findings({})
+    trigger = {"type": "regex", "value": "(a\n\tsecond: line\u3000"}
+    assert read_triggers(Fields({"triggers": [trigger]}, (), findings)) == ()
+    (problem,) = findings.problems()
+    assert problem.code is Reason.BAD_TRIGGER
+    assert problem.message.isprintable()
+    assert "missing )" in problem.message
