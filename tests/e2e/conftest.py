@@ -9,16 +9,18 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import pytest
 
@@ -113,20 +115,12 @@ class Shell:
 
     folder: Path
     env: dict[str, str]
+    warm: Callable[..., subprocess.CompletedProcess[str]]
     processes: list[Process] = field(default_factory=list)
 
     def __call__(self, *args: str, code: int | None = 0, **env: str) -> Any:
         """Run a command to its end; `code` is the exit code it must have (None: any)."""
-        done = subprocess.run(
-            [sys.executable, "-m", "capdex", *args],
-            cwd=self.folder,
-            env=os.environ | self.env | env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = self.warm(args, self.folder, os.environ | self.env | env)
         said = f"capdex {' '.join(args)} → {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert code is None or done.returncode == code, said
         assert "Traceback" not in done.stderr, said
@@ -134,7 +128,7 @@ class Shell:
 
     def json(self, *args: str, **env: str) -> Any:
         """The one JSON document on stdout of a command that succeeded."""
-        return json.loads(self(*args, "--json", **env).stdout)
+        return json.loads(self(*args, "--json", code=0, **env).stdout)
 
     def error(self, *args: str, code: int, **env: str) -> dict[str, Any]:
         """What a command that fails says, read from the three lines people see."""
@@ -178,15 +172,74 @@ def three_lines(said: str) -> dict[str, Any]:
     return told
 
 
+class Warm:
+    """Runs commands to their end, each in a fork of one process that has imported all (warm.py)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "warm"
+        self._popen = subprocess.Popen(
+            [sys.executable, str(REPOSITORY / "tests" / "e2e" / "warm.py"), str(self._path)],
+            stdin=subprocess.PIPE,
+        )
+        wait_until(self._path.exists, "the warm process")
+
+    def __call__(
+        self, args: Sequence[str], cwd: Path, env: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """One command; raises TimeoutExpired when it takes longer than any may."""
+        request = {"argv": list(args), "cwd": str(cwd), "env": dict(env)}
+        with (
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
+        ):
+            connection.settimeout(PATIENCE_S)
+            wait_until(lambda: connection.connect_ex(str(self._path)) == 0, "the warm process")
+            body = json.dumps(request).encode() + b"\n"
+            sent = socket.send_fds(connection, [body], [out.fileno(), err.fileno()])
+            connection.sendall(body[sent:])
+            with connection.makefile("rb") as answer:
+                pid = int(answer.readline())
+                try:
+                    status = int(answer.readline())
+                except TimeoutError:
+                    os.kill(pid, signal.SIGKILL)
+                    raise subprocess.TimeoutExpired(list(args), PATIENCE_S) from None
+            said = [self._read(stream) for stream in (out, err)]
+        return subprocess.CompletedProcess(
+            list(args), os.waitstatus_to_exitcode(status), said[0], said[1]
+        )
+
+    @staticmethod
+    def _read(stream: IO[bytes]) -> str:
+        stream.seek(0)
+        return stream.read().decode()
+
+    def stop(self) -> None:
+        """End the process: it goes when its stdin does."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+        self._popen.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """What runs commands without importing everything again for each."""
+    with tempfile.TemporaryDirectory(prefix="capdex-") as folder:  # short: a socket's path is
+        one = Warm(Path(folder))
+        yield one
+        one.stop()
+
+
 @pytest.fixture
-def open_shell(tmp_path: Path) -> Iterator[Callable[..., Shell]]:
+def open_shell(tmp_path: Path, warm: Warm) -> Iterator[Callable[..., Shell]]:
     """Make a shell in a folder of its own; whatever it started is killed at the end."""
     shells: list[Shell] = []
 
     def make(name: str = "here", **env: str) -> Shell:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        shells.append(Shell(folder, {"CAPDEX_HOME": str(folder / "home"), **env}))
+        shells.append(Shell(folder, {"CAPDEX_HOME": str(folder / "home"), **env}, warm))
         return shells[-1]
 
     yield make

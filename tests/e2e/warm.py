@@ -1,0 +1,97 @@
+"""Runs commands in forks of a process that has imported capdex: the second of imports is paid once.
+
+Each command is still a process of its own, with its own arguments, folder, environment and streams;
+only `exec` is left out. A connection on the Unix socket named on the command line is one command:
+JSON `{argv, cwd, env}` with the descriptors of stdout and stderr; the answer is the process id,
+then the exit status as `waitpid` gives it, a line each. Ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+
+WARM = (
+    "aiohttp",
+    "mcp",
+    "web3",
+    "cli.main",
+    "publisher.publish",
+    "publisher.registry",
+    "publisher.votes",
+)
+MAX_REQUEST_BYTES = 1 << 20
+
+
+def serve(path: str) -> None:
+    """Fork one process a connection, until stdin ends."""
+    for name in WARM:
+        importlib.import_module(name)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    listener.listen(64)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
+    while True:
+        ready, _, _ = select.select([listener.fileno(), 0], [], [])
+        if 0 in ready:
+            return
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            answer(connection)
+            os._exit(0)
+        connection.close()
+
+
+def answer(connection: socket.socket) -> None:
+    """Run the command that a connection asks for, and tell how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    body, descriptors, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 2)
+    while not body.endswith(b"\n"):
+        body += connection.recv(MAX_REQUEST_BYTES)
+    request = json.loads(body)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        run(request, descriptors)
+    connection.sendall(b"%d\n" % pid)
+    _, status = os.waitpid(pid, 0)
+    connection.sendall(b"%d\n" % status)
+
+
+def run(request: dict[str, object], descriptors: list[int]) -> None:
+    """Become `python -m capdex`; never returns."""
+    os.chdir(str(request["cwd"]))
+    os.environ.clear()
+    os.environ.update(request["env"])  # type: ignore[call-overload]
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (descriptors[0], 1), (descriptors[1], 2)):
+        os.dup2(source, target)
+    os.closerange(3, 64)
+    sys.argv = ["capdex", *request["argv"]]  # type: ignore[misc]
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - ends with the process
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    code = 0
+    try:
+        runpy.run_module("capdex", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:  # noqa: BLE001 - as the interpreter would
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
