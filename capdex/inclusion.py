@@ -16,7 +16,8 @@ from capdex.assertions import ARRAYS, ASSERTIONS, OBJECTS, prove
 from capdex.facts import Conjunction, Node
 from capdex.gap import UNDECIDED, Gap, Place
 from capdex.keywords import KEYWORDS
-from capdex.likeness import ANNOTATIONS, MARKS, Likeness
+from capdex.likeness import ANNOTATIONS, Likeness
+from capdex.marks import MARKS
 from capdex.mentions import mentions
 from capdex.values import KINDS, frozen, matches
 

@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from capdex.facts import Node
 from capdex.keywords import KEYWORDS, Shape
+from capdex.marks import MARKS
 from capdex.values import same
-
-MARKS: Final = ("x-crdt", "x-asm")  # how replicas of state merge (NIP-7, NIP-8)
 
 # What takes or refuses no value by itself.
 ANNOTATIONS: Final = frozenset(

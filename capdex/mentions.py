@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capdex.facts import MAX_PARTS, Node
-from capdex.likeness import MARKS
+from capdex.marks import MARKS
 from capdex.values import matches
 
 

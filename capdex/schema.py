@@ -18,6 +18,7 @@ from capdex.characters import describe, forbidden
 from capdex.fields import kind
 from capdex.findings import Findings, Path, show
 from capdex.keywords import KEYWORDS, TYPES, Shape, fault
+from capdex.marks import MARKS, check_mark
 from capdex.numbers import TooManyDigits, bounded_float, bounded_int
 from capdex.problems import Reason
 from capdex.yaml import MAX_DEPTH
@@ -162,9 +163,11 @@ class _Check:
     def _subschema(self, schema: dict[str, Any], path: Path) -> None:
         for keyword, value in schema.items():
             shape = KEYWORDS.get(keyword)
-            if shape is None:
-                continue
             at = (*path, keyword)
+            if shape is None:
+                if keyword in MARKS:
+                    check_mark(value, at, self._findings)
+                continue
             complaint = fault(shape, value)
             if complaint:
                 typo = shape is Shape.TYPE and isinstance(value, str)

@@ -19,6 +19,24 @@ MAX_KEYWORD_CHARS: Final = 128
 MAX_PHRASE_BYTES: Final = 1024
 MAX_SIGN_BITS_CHARS: Final = 4096  # 16 384 dimensions in base16, more than any model has
 
+# What people say of things that no one capability is about: a pattern that matches a third of it
+# would bring its capability up all day.
+UNRELATED: Final = (
+    "What is the weather like in Oslo tomorrow?",
+    "Please write a short poem about my cat.",
+    "How many miles are 12 kilometres?",
+    "Remind me to call the dentist on Friday at 9.",
+    "Summarise this article in three sentences.",
+    "I would like to book a table for two.",
+    "Translate good morning into Portuguese.",
+    "Which of these stocks rose most last year?",
+    "Fix the bug in my Python function.",
+    "明天提醒我买牛奶",
+    "今日の会議は何時からですか",
+    "¿Cuál es la capital de Perú?",
+)
+MAX_UNRELATED: Final = 4
+
 TYPES: Final = ("regex", "keyword", "embedding")
 
 MODEL = re.compile(r"[^@\s]{1,128}@[^@\s]{1,64}")
@@ -99,6 +117,13 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
             fields.at("value"),
             f"{show(pattern)} matches every message",
             hint="name at least one word that must be there",
+        )
+    elif sum(compiled.search(text) is not None for text in UNRELATED) >= MAX_UNRELATED:
+        fields.findings.warn(
+            Reason.BAD_TRIGGER,
+            fields.at("value"),
+            f"{show(pattern)} matches messages that have nothing to do with one another",
+            hint="name what the capability is about",
         )
     return True
 
