@@ -49,7 +49,14 @@ def test_a_slip_of_the_finger_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "flags"),
-    [("weather", 0), (r"(?i)\b(in|my|the)\b", 1), ("[aeiou]", 1), (".{3,}", 1), (".*", 1), ("[a-z]{30}", 0)],
+    [
+        ("weather", 0),
+        (r"(?i)\b(in|my|the)\b", 1),
+        ("[aeiou]", 1),
+        (".{3,}", 1),
+        (".*", 1),
+        ("[a-z]{30}", 0),
+    ],
 )
 def test_patterns_that_match_unrelated_messages_are_flagged(pattern: str, flags: int) -> None:
     findings = Findings({})
