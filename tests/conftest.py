@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,10 @@ ENVIRONMENT = dict(os.environ)  # as it was, for the parts: tests see a cleaned 
 START_S = 60.0  # far more than any part takes; a loaded machine is slow, not broken
 STOP_S = 10.0
 REAL = {"anvil", "kubo", "postgres_server", "postgres_url"}
+
+# A shell starts what runs in the background with Ctrl-C ignored, and every process below inherits it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test fails for being slow; `make soak` looks at far more examples of every property.
 settings.register_profile("capdex", deadline=None, derandomize="CI" in ENVIRONMENT)
