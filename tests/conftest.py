@@ -33,7 +33,7 @@ START_S = 60.0  # far more than any part takes; a loaded machine is slow, not br
 STOP_S = 10.0
 REAL = {"anvil", "kubo", "postgres_server", "postgres_url"}
 
-# A shell starts what runs in the background with Ctrl-C ignored, and every process below inherits it.
+# A shell starts what runs in the background with Ctrl-C ignored, and all below would inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
