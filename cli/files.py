@@ -25,18 +25,19 @@ def expand(names: Iterable[str]) -> list[str]:
     return found
 
 
-def read(name: str) -> bytes:
-    """The bytes of a file or of stdin (`-`), one byte past the package limit at most.
+def read(name: str, most_bytes: int | None = None) -> bytes:
+    """The bytes of a file or of stdin (`-`), one byte past a limit (a package's) at most.
 
-    A longer file is then judged TOO_LARGE by whoever parses it. Raises UsageError UNREADABLE.
+    A longer file is then refused as TOO_LARGE by whoever parses it. Raises UsageError UNREADABLE.
     """
     from capdex.yaml import MAX_PACKAGE_BYTES
 
+    limit = MAX_PACKAGE_BYTES if most_bytes is None else most_bytes
     try:
         if name == "-":
-            return sys.stdin.buffer.read(MAX_PACKAGE_BYTES + 1)
+            return sys.stdin.buffer.read(limit + 1)
         with Path(name).open("rb") as file:
-            return file.read(MAX_PACKAGE_BYTES + 1)
+            return file.read(limit + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
 

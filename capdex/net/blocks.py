@@ -7,12 +7,10 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from capdex.cid import RAW, Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-
-MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS peers exchange at most
+from capdex.unixfs import MAX_BLOCK_BYTES
 
 
 class BlockDirectory:

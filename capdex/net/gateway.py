@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from capdex.cid import Cid
 from capdex.errors import Code, Unavailable, UsageError
-from capdex.net.blocks import MAX_BLOCK_BYTES
+from capdex.unixfs import MAX_BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

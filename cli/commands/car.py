@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from capdex.cid import Cid
-from capdex.errors import Code, UsageError
 from cli.app import App
-from cli.files import write_atomically
+from cli.files import read, write_atomically
 from cli.house import command
 from cli.text import size
 
@@ -31,10 +30,10 @@ def car_command(app: App, file: str, root: str, target: str | None) -> None:
     What the CAR says of its roots means nothing. FILE may be - for stdin. Exit code: 0 the CAR
     holds the file, 1 no CAR can, 3 another one may.
     """
-    from capdex.car import read_car
+    from capdex.car import MAX_CAR_BYTES, read_car
 
     cid = Cid.parse(root)
-    data = read_car(_read(file), cid)
+    data = read_car(read(file, MAX_CAR_BYTES), cid)
     if target == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -55,17 +54,3 @@ def car_command(app: App, file: str, root: str, target: str | None) -> None:
         human=lambda: [f"{app.output.out.mark('ok')} {cid}  {size(len(data))}, every block hashed"],
         plain=[raw.digest.hex()],
     )
-
-
-def _read(name: str) -> bytes:
-    from capdex.car import MAX_CAR_BYTES
-
-    try:
-        if name == "-":
-            return sys.stdin.buffer.read(MAX_CAR_BYTES + 1)
-        with Path(name).open("rb") as file:
-            return file.read(MAX_CAR_BYTES + 1)
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {name}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
-        ) from None

@@ -16,6 +16,8 @@ from cli.judging import Judged, judge_file
 from cli.output import Format
 from cli.text import safe
 
+FORMATS = tuple(one.value for one in Format)  # those of every command, besides its own
+
 
 @command(
     "validate",
@@ -29,19 +31,21 @@ from cli.text import safe
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["full", "concise", "json", "github"]),
-    help="How problems are written.  [default: full; into a pipe one JSON object a file]",
+    type=click.Choice(["full", "concise", "github", *FORMATS]),
+    help="How problems are written; human is full, plain is concise.  "
+    "[default: full; into a pipe one JSON object a file]",
 )
 def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     """Check packages and show what to mend.
 
     FILE may be - for stdin or @LIST for a file of names. Exit code: 0 valid, 1 not, 2 unreadable.
     """
-    if form == "json":
-        app.options.format = Format.JSON
+    if form in FORMATS:
+        app.options.format, form = Format(form), None
     codes: list[int] = []
     judged: list[Judged] = []
-    for name in expand(files):
+    names = expand(files)
+    for name in names:
         try:
             judged.append(judge_file(name, read(name)))
         except UsageError as error:
@@ -50,7 +54,7 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     form = form or {Format.HUMAN: "full", Format.PLAIN: "concise"}.get(app.output.format, "json")
     if form == "json":
         values = [_value(one) for one in judged]
-        if app.output.format is Format.JSON and len(values) == len(expand(files)) == 1:
+        if app.output.format is Format.JSON and len(values) == len(names) == 1:
             app.output.result("validation", values[0], human=list)
         else:
             ok = all(one.valid for one in judged) and not codes

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net import ipfs
-from capdex.net.blocks import MAX_BLOCK_BYTES, BlockDirectory
+from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway, Limits
 from capdex.net.ipfs import fetch, fetch_file, open_ipfs, open_storage
 from capdex.net.kubo import multiaddr_of, url_of
+from capdex.unixfs import MAX_BLOCK_BYTES
 
 PACKAGE = b"metadata:\n  id: did:nuwa:cap:note@1.0.0\n" * 50
 CID = Cid.of(PACKAGE)

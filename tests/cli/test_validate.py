@@ -104,7 +104,7 @@ def test_no_file_at_all_is_a_mistake_in_the_call(capdex: Any) -> None:
     "data",
     [b"", b"\xff\xfe", b"a: \x1b[31m", b"[" * 100_000, b"x" * 300_000, b"\x00", b"- 1", b"a: &b 1"],
 )
-@pytest.mark.parametrize("form", ["full", "concise", "github", "json"])
+@pytest.mark.parametrize("form", ["human", "plain", "jsonl", "full", "concise", "github", "json"])
 def test_hostile_files_are_judged_and_nothing_of_them_reaches_the_terminal_raw(
     capdex: Any, data: bytes, form: str
 ) -> None:
