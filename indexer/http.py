@@ -9,25 +9,17 @@ from typing import Any, Final
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from capdex import __version__
-from capdex.cid import RAW, Cid
 from capdex.errors import InvalidInput
 from capdex.net.ipfs import BlockDirectory
-from indexer import metrics
+from indexer import gateway, metrics
 from indexer.health import Health
 from indexer.search import Index, State
 
-RAW_TYPE: Final = "application/vnd.ipld.raw"
 MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
-# Package bytes are other people's: never rendered, never run (the trustless gateway needs no more).
-_INERT: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "sandbox; default-src 'none'",
-    "Content-Disposition": "attachment",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +45,7 @@ def build_routes(surface: Surface) -> Sequence[BaseRoute]:
         route("/ready", _ready),
         route("/status", _status),
         route("/metrics", _metrics),
-        route("/ipfs/{cid}", _block),
+        *gateway.routes(surface.blocks),
     ]
 
 
@@ -119,45 +111,6 @@ def describe(state: State) -> dict[str, Any]:
 def _metrics(surface: Surface, _: Request) -> Response:
     body = metrics.render(surface.index.state(), surface.health)
     return Response(body, headers={"Content-Type": metrics.MEDIA_TYPE})
-
-
-def _block(surface: Surface, request: Request) -> Response:
-    """One verified block by its CID, as the trustless gateway specification says (raw only)."""
-    if not _wants_raw(request):
-        words = f"ask for ?format=raw or Accept: {RAW_TYPE}\n"
-        return PlainTextResponse(words, status_code=406)
-    try:
-        cid = Cid.parse(request.path_params["cid"])
-    except InvalidInput as error:
-        return PlainTextResponse(f"{error.message}: {error.why}\n", status_code=400)
-    block = surface.blocks.read(cid) if cid.codec == RAW else None
-    if block is None:
-        return PlainTextResponse("this node does not hold that block\n", status_code=404)
-    headers = _INERT | {
-        "Content-Type": RAW_TYPE,
-        "Content-Disposition": f'attachment; filename="{cid}.bin"',
-        "Cache-Control": "public, max-age=29030400, immutable",
-        "ETag": f'"{cid}.raw"',
-        "X-Ipfs-Path": f"/ipfs/{cid}",
-        "X-Ipfs-Roots": str(cid),
-    }
-    if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return Response(block, headers=headers)
-
-
-def _wants_raw(request: Request) -> bool:
-    """Raw blocks are all that is served: as a page in a browser they would be a stranger's."""
-    asked = request.query_params.get("format")
-    if asked is not None:
-        return asked == "raw"
-    types = request.headers.get("accept", "").split(",")
-    return any(x.partition(";")[0].strip().lower() == RAW_TYPE for x in types)
-
-
-def _matches(condition: str, tag: str) -> bool:
-    tags = [x.strip().removeprefix("W/") for x in condition.split(",")]
-    return tag in tags or "*" in tags
 
 
 def _json(body: Any, *, status: int = 200) -> Response:

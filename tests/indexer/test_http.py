@@ -25,8 +25,9 @@ from capdex.events import LogHead
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
 from capdex.problems import Availability, Reason, Verdict
+from indexer.gateway import RAW_TYPE
 from indexer.health import DEPTHS, Health
-from indexer.http import RAW_TYPE, Surface, build_routes
+from indexer.http import Surface, build_routes
 from indexer.search import Index
 from indexer.store import Store
 from indexer.sync import Progress
