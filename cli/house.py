@@ -6,6 +6,7 @@ Nothing here imports a room: `capdex --help` must stay quick.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import os
@@ -100,22 +101,32 @@ class Command(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters, then every global option whose name it does not take itself."""
-        own = super().get_params(ctx)
-        taken = {name for param in own for name in param.opts}
-        return [*own, *(option for option in GLOBALS if not taken & set(option.opts))]
+        return _with_globals(super().get_params(ctx))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Its own options; the global ones in one line."""
-        own = [*self.params, self.get_help_option(ctx)]
-        rows = [p.get_help_record(ctx) for p in own if isinstance(p, click.Option)]
-        with formatter.section("Options"):
-            formatter.write_dl([row for row in rows if row])
-        formatter.write_paragraph()
-        formatter.write_text("Global options (--json, --network, --yes, …): capdex --help")
+        write_options(self, ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples, as one would type them."""
         write_examples(formatter, self.examples)
+
+
+def write_options(
+    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """The Options block of a command, with the global ones in one line."""
+    own = [*command.params, command.get_help_option(ctx)]
+    rows = [p.get_help_record(ctx) for p in own if isinstance(p, click.Option)]
+    with formatter.section("Options"):
+        formatter.write_dl([row for row in rows if row])
+    formatter.write_paragraph()
+    formatter.write_text("Global options (--json, --network, --yes, …): capdex --help")
+
+
+def _with_globals(own: list[click.Parameter]) -> list[click.Parameter]:
+    taken = {name for param in own for name in param.opts}
+    return [*own, *(option for option in GLOBALS if not taken & set(option.opts))]
 
 
 def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
@@ -177,7 +188,7 @@ class Group(click.Group):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters and the global options."""
-        return [*super().get_params(ctx), *GLOBALS]
+        return _with_globals(super().get_params(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by section, without importing one."""
@@ -195,6 +206,38 @@ class Group(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples."""
         write_examples(formatter, self.examples)
+
+
+class RunGroup(Group):
+    """A command with options and examples of its own, which has subcommands beside it."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The subcommands, then what the command itself takes."""
+        self.format_commands(ctx, formatter)
+        write_options(self, ctx, formatter)
+
+
+def run_group(
+    name: str, *, entries: dict[str, Entry], examples: Sequence[str]
+) -> Callable[[Callable[..., Any]], RunGroup]:
+    """Make a group of a function like a command's: it runs when no subcommand is given."""
+
+    def make(function: Callable[..., Any]) -> RunGroup:
+        @functools.wraps(function)
+        def run(*args: Any, **options: Any) -> object:
+            alone = click.get_current_context().invoked_subcommand is None
+            return function(*args, **options) if alone else None
+
+        return click.command(
+            name,
+            cls=RunGroup,
+            entries=entries,
+            examples=examples,
+            invoke_without_command=True,
+            subcommand_metavar="[COMMAND [ARGS]...]",
+        )(click.pass_obj(run))
+
+    return make
 
 
 class Program(Group):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -84,15 +84,7 @@ def open_reader(text: str) -> Engine:
     """An engine that only reads; each transaction sees one state of the index."""
     url = parse_url(text)
     if url.get_backend_name() == "sqlite":
-        path = Path(str(url.database)).absolute().as_uri()
-
-        def connect() -> sqlite3.Connection:
-            # mode=rw: never create an empty file where the index was expected to be
-            return sqlite3.connect(
-                f"{path}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
-            )
-
-        engine = create_engine(url, creator=connect, pool_size=READERS, pool_timeout=5)
+        engine = create_engine(url, creator=_existing_file(url), pool_size=READERS, pool_timeout=5)
         _prepare_sqlite(engine, begin="BEGIN", pragmas=("query_only = ON",))
         return engine
     return create_engine(
@@ -105,6 +97,24 @@ def open_reader(text: str) -> Engine:
             "connect_timeout": CONNECT_TIMEOUT_S,
             "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s "
             "-c default_transaction_read_only=on",
+        },
+    )
+
+
+def open_operator(text: str) -> Engine:
+    """An engine for short transactions beside the writer, who keeps its lock."""
+    url = parse_url(text)
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, creator=_existing_file(url), pool_size=1, max_overflow=0)
+        _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=())
+        return engine
+    return create_engine(
+        url,
+        pool_size=1,
+        max_overflow=0,
+        connect_args={
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s",
         },
     )
 
@@ -151,6 +161,18 @@ def _lock_file(path: Path) -> FileLock:
             fix="name a directory that this account may write to",
         ) from None
     return lock
+
+
+def _existing_file(url: URL) -> Callable[[], sqlite3.Connection]:
+    path = Path(str(url.database)).absolute().as_uri()
+
+    def connect() -> sqlite3.Connection:
+        # mode=rw: never create an empty file where the index was expected to be
+        return sqlite3.connect(
+            f"{path}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
+        )
+
+    return connect
 
 
 def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> None:

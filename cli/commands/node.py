@@ -7,15 +7,22 @@ from pathlib import Path
 import click
 
 from cli.app import App
-from cli.house import command
+from cli.house import Entry, run_group
+from cli.operating import default_database
 from cli.places import places
 
 DEFAULT_PORT = 8765
 DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
 
 
-@command(
+@run_group(
     "node",
+    entries={
+        name: Entry("Tell a running node", f"cli.commands.node_{name}", purpose)
+        for name, purpose in {
+            "accept": "Follow the chain through a block that contradicts what was final",
+        }.items()
+    },
     examples=[
         "capdex node --network sepolia",
         "capdex node --rpc-url http://127.0.0.1:8545 --chain-id 31337 --registry 0x5FbD…0aa3",
@@ -104,7 +111,7 @@ def node_command(
         chain_id=chain,
         registry=registry or known.require("registry").registry,
         start_block=known.start_block if start_block is None else start_block,
-        db=db or f"sqlite:///{place / 'index.db'}",
+        db=db or default_database(chain),
         ipfs=sources,
         blocks=blocks or place / "blocks",
         host=host,
