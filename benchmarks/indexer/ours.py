@@ -1,0 +1,72 @@
+"""The node's own walk along a chain, timed: `ours.py URL REGISTRY FIRST EVENTS DATABASE`.
+
+A process of its own: uvloop, Rpc, ChainReader, the Store and the walk between them are those of a
+node; no HTTP face, and nobody fetches packages meanwhile. Prints the seconds from an open database
+to the transaction that holds the last event, and the most memory the process ever had, in MiB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+import time
+
+import uvloop
+
+from capdex.events import checksum_address
+from capdex.net.rpc import Rpc
+from indexer.chain import ChainReader
+from indexer.store import Deployment, Store
+from indexer.sync import Progress, index
+
+CHAIN_ID = 31337
+FINALITY = 64
+
+
+async def backfill(url: str, registry: bytes, first: int, events: int, db: str) -> float:
+    deployment = Deployment(CHAIN_ID, checksum_address(registry), first, bytes(32))
+    store = Store.open(db, deployment)
+    done = asyncio.Event()
+
+    def report(progress: Progress) -> None:
+        if progress.trouble:
+            raise progress.trouble
+        if progress.log.count == events:
+            done.set()
+
+    async with Rpc([url]) as rpc:
+        reader = ChainReader(
+            rpc,
+            registry=registry,
+            chain_id=CHAIN_ID,
+            start_block=first,
+            finality_depth=FINALITY,
+            poll_interval_s=1.0,
+            ring=[],
+        )
+        started = time.perf_counter()
+        committed = asyncio.Event()
+        walk = asyncio.create_task(
+            index(reader, store, chain_id=CHAIN_ID, committed=committed, report=report)
+        )
+        waiter = asyncio.create_task(done.wait())
+        await asyncio.wait({walk, waiter}, return_when=asyncio.FIRST_COMPLETED)
+        seconds = time.perf_counter() - started
+        walk.cancel()
+        waiter.cancel()
+        (ended,) = await asyncio.gather(walk, return_exceptions=True)
+        if not done.is_set() and isinstance(ended, BaseException):
+            raise ended
+    store.close()
+    return seconds
+
+
+if __name__ == "__main__":
+    url, registry, first, events, db = sys.argv[1:]
+    contract = bytes.fromhex(registry.removeprefix("0x"))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        seconds = runner.run(backfill(url, contract, int(first), int(events), db))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "mib": peak}))
