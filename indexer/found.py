@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, select, true
+from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
 from capdex.lint import LABELS, lint_summary
 from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.uri import PREFIX
 from indexer import namespaces
 from indexer.models import (
+    REGISTRY,
     STANDS,
     CursorRow,
     DeploymentRow,
@@ -115,8 +116,8 @@ _EVERYTHING: Final = (
     .outerjoin(namespaces.OWN, namespaces.OWN.c.release_id == RELEASE.c.id)
     .outerjoin(namespaces.SCHEMA_CLAIMANT, namespaces.OF_SCHEMA)
     .outerjoin(namespaces.SCOPE_CLAIMANT, namespaces.OF_SCOPE)
-    .join(DEPLOYMENT, true())
-    .join(CURSOR, true())
+    .join(DEPLOYMENT, DEPLOYMENT.c.id == REGISTRY)
+    .join(CURSOR, CURSOR.c.deployment_id == REGISTRY)
 )
 
 

@@ -1,7 +1,8 @@
-"""The registry's events as rows: written in canonical order, and taken back to a fork.
+"""The events of a contract as rows: written in canonical order, and taken back to a fork.
 
-What else depends on an event (its release, the yank flags of others, deprecations) follows in the
-same transaction; the caller lists the names that `apply`, `undo` and `decode_again` return.
+What else depends on an event (its release, the yank flags of others, deprecations, ownership, a
+vote) follows in the same transaction; the caller lists the names that `apply`, `undo` and
+`decode_again` return.
 """
 
 from __future__ import annotations
@@ -10,36 +11,55 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy.exc import IntegrityError
 
 from capdex.errors import InvalidInput
 from capdex.events import (
+    TOPICS,
     DeprecationChanged,
     LogHead,
     LogPosition,
     NameDeprecationChanged,
     Published,
     RawLog,
+    Voted,
     YankChanged,
 )
-from capdex.package import RejectedPackage
 from indexer import listing, rows
+from indexer.bulk import Row, insert_rows
 from indexer.judgements import CHUNK, chunks, write_packages
 from indexer.models import (
+    REGISTRY,
+    SEQUENCES,
     STANDS,
+    VOTES,
     Deployment,
     DeprecationRow,
     EventRow,
     ListingRow,
+    OwnershipRow,
     ReleaseRow,
+    VoteRow,
     YankRow,
+    base,
     table,
 )
-from indexer.rows import Claim, Decoded, Row
+from indexer.rows import Claim, Decoded
 
 EVENT, RELEASE = table(EventRow), table(ReleaseRow)
 YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
+OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
 LISTING = table(ListingRow)
+
+# What decoder 3 is the first to make rows of.
+_OWNING: Final = [
+    TOPICS[kind]
+    for kind in (
+        *("Claimed", "Committed", "MaintainerAdded", "MaintainerRemoved", "Renounced"),
+        *("Sponsored", "TransferCancelled", "TransferOffered", "Transferred"),
+    )
+]
 
 # A yank concerns the release that stood before it.
 _FLAGGED: Final = (
@@ -52,45 +72,66 @@ _FLAGGED: Final = (
 
 @dataclass(slots=True)
 class _Consequences:
-    """What events change beside their own rows."""
+    """What events of a deployment change beside their own rows."""
 
+    deployment_id: int
     claims: list[tuple[int, Claim]] = field(default_factory=list)
     yanks: list[Row] = field(default_factory=list)
     deprecations: list[Row] = field(default_factory=list)
+    ownerships: list[Row] = field(default_factory=list)
+    votes: list[Row] = field(default_factory=list)
     yanked: set[str] = field(default_factory=set)  # the names
 
     def take(self, one: Decoded) -> str | None:
         """Add those of one event; returns why it counts for nothing, if it does."""
-        event, sequence = one.event, one.head.count
+        event, sequence = one.event, base(self.deployment_id) + one.head.count
+        if isinstance(event, InvalidInput):
+            return event.message
+        if isinstance(event, Voted) != (self.deployment_id == VOTES):
+            return "it is no event of this contract"
         if isinstance(event, Published):
             self.claims.append((sequence, rows.claim(event)))
-        elif isinstance(event, InvalidInput):
-            return event.message
+            return None
+        if isinstance(event, Voted):
+            row, found = rows.vote_row(event, sequence), self.votes
         elif isinstance(event, YankChanged | DeprecationChanged | NameDeprecationChanged):
-            uri = rows.concerned(event)
-            if uri is None:
-                return f"it concerns no release and no name: {event.name!r}"
-            if isinstance(event, YankChanged):
-                self.yanks.append(rows.yank_row(event, uri, sequence))
-                self.yanked.add(uri.name)
-            else:
-                self.deprecations.append(rows.deprecation_row(event, uri, sequence))
-        return None  # whose a name is decides nothing here: the contract has let them do it
+            return self._take_flag(event, sequence)
+        else:  # whose a name is decides nothing here: the contract has let them do it
+            row, found = rows.ownership_row(event, sequence), self.ownerships
+        if row is None:
+            return f"it concerns no name: {getattr(event, 'name', '')!r}"
+        found.append(row)
+        return None
 
     def write(self, connection: Connection, chain_id: int, now: float) -> None:
         """Insert them; their events are there already."""
         if self.claims:
             _write_releases(connection, self.claims, chain_id, now)
         if self.yanks:
-            connection.execute(insert(YANK), self.yanks)
-            flags = [{f"new_{k}": v for k, v in x.items()} for x in self.yanks]
-            connection.execute(_FLAGGED, flags)
-        if self.deprecations:
-            connection.execute(insert(DEPRECATION), self.deprecations)
+            insert_rows(connection, YANK, self.yanks)
+            names = ("new_sequence", "new_cap_uri", "new_yanked", "new_reason")
+            connection.execute(_FLAGGED, [dict(zip(names, x, strict=True)) for x in self.yanks])
+        insert_rows(connection, DEPRECATION, self.deprecations)
+        insert_rows(connection, OWNERSHIP, self.ownerships)
+        insert_rows(connection, VOTE, self.votes)
+
+    def _take_flag(
+        self, event: YankChanged | DeprecationChanged | NameDeprecationChanged, sequence: int
+    ) -> str | None:
+        uri = rows.concerned(event)
+        if uri is None:
+            return f"it concerns no release and no name: {event.name!r}"
+        if isinstance(event, YankChanged):
+            self.yanks.append(rows.yank_row(event, uri, sequence))
+            self.yanked.add(uri.name)
+        else:
+            self.deprecations.append(rows.deprecation_row(event, uri, sequence))
+        return None
 
 
 def apply(
     connection: Connection,
+    deployment_id: int,
     decoded: Iterable[Decoded],
     *,
     timestamps: dict[int, int],
@@ -99,19 +140,21 @@ def apply(
 ) -> set[str]:
     """Write the events that follow; the names yanked."""
     events: list[Row] = []
-    consequences = _Consequences()
+    consequences, first = _Consequences(deployment_id), base(deployment_id)
     for one in decoded:
         error = consequences.take(one)
-        events.append(rows.event_row(one, timestamps[one.log.position.block_number], error))
+        at = timestamps[one.log.position.block_number]
+        events.append(rows.event_row(one, first, at, error))
     if events:
-        connection.execute(insert(EVENT), events)
+        insert_rows(connection, EVENT, events)
         consequences.write(connection, chain_id, now)
     return consequences.yanked
 
 
-def undo(connection: Connection, above: int) -> tuple[LogHead, set[str]]:
+def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHead, set[str]]:
     """Delete the events above a block; the slot before them, and the names they concerned."""
-    gone = EVENT.c.block_number > above
+    ours = _of(deployment_id)
+    gone = ours & (EVENT.c.block_number > above)
     yanked = set(_scalars(connection, select(YANK.c.cap_uri).join(EVENT).where(gone)))
     of_gone = select(RELEASE.c.name).join(EVENT).where(gone, RELEASE.c.name.is_not(None))
     names = set(_scalars(connection, of_gone))
@@ -120,10 +163,10 @@ def undo(connection: Connection, above: int) -> tuple[LogHead, set[str]]:
         connection, select(LISTING.c.release_id).select_from(tables).where(gone)
     ):
         listing.unlist(connection, release_id)
-    connection.execute(delete(EVENT).where(gone))  # releases, yanks, deprecations go with it
+    connection.execute(delete(EVENT).where(gone))  # what follows from them goes with them
     names |= _flag_again(connection, yanked)
-    last = select(EVENT.c.sequence, EVENT.c.log_head).order_by(EVENT.c.sequence.desc()).limit(1)
-    row = connection.execute(last).first()
+    last = select(EVENT.c.sequence, EVENT.c.log_head).where(ours)
+    row = connection.execute(last.order_by(EVENT.c.sequence.desc()).limit(1)).first()
     return _head(row) if row else LogHead(), names
 
 
@@ -135,45 +178,60 @@ def decode_again(connection: Connection, deployment: Deployment, now: float) -> 
     """
     yanked: set[str] = set()
     chain_id, registry = deployment.chain_id, bytes.fromhex(deployment.registry[2:])
-    failed = select(EVENT).where(EVENT.c.error.is_not(None)).order_by(EVENT.c.sequence)
+    new = or_(EVENT.c.error.is_not(None), func.substr(EVENT.c.topics, 1, 32).in_(_OWNING))
+    unread = select(EVENT).where(_of(REGISTRY), new).order_by(EVENT.c.sequence)
     after: int | None = 0
     while after is not None:
-        some = connection.execute(failed.where(EVENT.c.sequence > after).limit(CHUNK)).all()
+        some = connection.execute(unread.where(EVENT.c.sequence > after).limit(CHUNK)).all()
         after = some[-1].sequence if some else None
-        consequences = _Consequences()
+        consequences = _Consequences(REGISTRY)
         for row in some:
             error = consequences.take(rows.decoded(_log(row, registry), _head(row), chain_id))
             one = update(EVENT).where(EVENT.c.sequence == row.sequence)
             connection.execute(one.values(error=rows.shown(error)))
         consequences.write(connection, chain_id, now)
-        yanked |= _flag_again(connection, {x["cap_uri"] for x in consequences.yanks})
+        yanked |= _flag_again(connection, {cap_uri for _, cap_uri, *_ in consequences.yanks})
     return yanked
+
+
+def _of(deployment_id: int) -> Any:
+    return EVENT.c.sequence.between(base(deployment_id) + 1, base(deployment_id + 1))
 
 
 def _write_releases(
     connection: Connection, claims: Sequence[tuple[int, Claim]], chain_id: int, now: float
 ) -> None:
     """Write what was announced: queued, or rejected at once; of two for one version one stands."""
-    taken: set[str] = set()
-    for some in chunks([x.event.announcement.cap_uri for _, x in claims if x.stands]):
-        standing = select(RELEASE.c.cap_uri).where(STANDS, RELEASE.c.cap_uri.in_(some))
-        taken.update(_scalars(connection, standing))
-    new: list[Row] = []
-    rejected: dict[int, RejectedPackage] = {}
-    for sequence, claim in claims:
-        cap_uri, stands = claim.event.announcement.cap_uri, claim.stands
-        if stands and cap_uri in taken:
-            claim, stands = rows.repeated(claim), False
-        elif stands:
-            taken.add(cap_uri)
-        if claim.rejected is not None:
-            rejected[sequence] = claim.rejected
-        new.append(rows.release_row(claim, sequence, now, stands=stands))
-    connection.execute(insert(RELEASE), new)
+    try:
+        # Our contract announces no version twice, so it pays to ask only when the index says so.
+        with connection.begin_nested():
+            insert_rows(connection, RELEASE, [rows.release_row(x, n, now) for n, x in claims])
+    except IntegrityError:
+        claims = _one_stands(connection, claims)
+        insert_rows(connection, RELEASE, [rows.release_row(x, n, now) for n, x in claims])
+    rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
     for sequences in chunks(list(rejected)):
         ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
         found = {row.id: rejected[row.sequence] for row in connection.execute(ids)}
         write_packages(connection, chain_id, found)
+
+
+def _one_stands(
+    connection: Connection, claims: Sequence[tuple[int, Claim]]
+) -> list[tuple[int, Claim]]:
+    taken: set[str] = set()
+    for some in chunks([x.event.announcement.cap_uri for _, x in claims if x.stands]):
+        standing = select(RELEASE.c.cap_uri).where(STANDS, RELEASE.c.cap_uri.in_(some))
+        taken.update(_scalars(connection, standing))
+    found = []
+    for sequence, claim in claims:
+        cap_uri = claim.event.announcement.cap_uri
+        if claim.stands and cap_uri in taken:
+            claim = rows.repeated(claim)
+        elif claim.stands:
+            taken.add(cap_uri)
+        found.append((sequence, claim))
+    return found
 
 
 def _flag_again(connection: Connection, cap_uris: set[str]) -> set[str]:
@@ -207,7 +265,7 @@ def _log(row: Any, registry: bytes) -> RawLog:
 
 
 def _head(row: Any) -> LogHead:
-    return LogHead(row.log_head, row.sequence)
+    return LogHead(row.log_head, row.sequence % SEQUENCES)
 
 
 def _scalars(connection: Connection, query: Any) -> list[Any]:

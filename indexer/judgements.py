@@ -14,7 +14,7 @@ from capdex.problems import Availability, Reason
 from indexer import namespaces
 from indexer.listing import document
 from indexer.models import PENDING, PackageRow, ReleaseRow, table
-from indexer.rows import MAX_REASON_CHARS, Row, visible
+from indexer.rows import MAX_REASON_CHARS, visible
 
 CHUNK: Final = 500  # values in one IN list, far below every database's limit
 
@@ -139,7 +139,7 @@ def _job(row: Any, chain_id: int) -> Job:
     return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts)
 
 
-def _verdict(release_id: int, judged: Judged) -> Row:
+def _verdict(release_id: int, judged: Judged) -> dict[str, Any]:
     rejected = judged if isinstance(judged, RejectedPackage) else None
     return {
         "release_id": release_id,
@@ -149,7 +149,7 @@ def _verdict(release_id: int, judged: Judged) -> Row:
     }
 
 
-def _package_row(release_id: int, judged: Judged, chain_id: int) -> Row:
+def _package_row(release_id: int, judged: Judged, chain_id: int) -> dict[str, Any]:
     manifest, publisher = judged.manifest, judged.announcement.publisher
     return {
         "release_id": release_id,

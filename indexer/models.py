@@ -1,13 +1,20 @@
 """The tables of the index, on SQLite and PostgreSQL alike (indexer/migrations keeps them so).
 
-    deployment, cursor    one row each: which chain and registry, and how far they are applied
-    block                 the ring: the newest applied blocks, where a fork is looked for
-    event ─┬─ release ─┬─ package    every log of the registry; what it announced; what was judged
+    deployment, cursor    a row for each contract read: which it is, and how far it is applied
+    block                 their rings: the newest applied blocks, where a fork is looked for
+    event ─┬─ release ─┬─ package    every log; what it announced; what was judged
            │           ├─ namespace    where the package keeps state
            │           └─ listing ── facet    the one release of a name that search answers with
-           └─ yank, deprecation      what was said later of a release, or of a name
+           ├─ yank, deprecation      what was said later of a release, or of a name
+           ├─ ownership              who may publish what: claims, maintainers, transfers
+           └─ vote                   what accounts think of a name
+    denial, instruction   what the operator of this node has said: no part of any digest
 
 The full-text documents stand beside them in one table a dialect (indexer/fulltext.py).
+
+A deployment numbers its events from 1, and so does the next: in the database those of the n-th have
+(n - 1) * `SEQUENCES` added, so that one integer, in the order of the chain, is the key of an event
+and of whatever follows from it, and says whose it is.
 """
 
 from __future__ import annotations
@@ -36,9 +43,13 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 from typing_extensions import override
 
-# Raised whenever the same logs would give other rows; what an older one could not decode is then
-# decoded again (indexer/journal.py). 2: all events; reasons that are not UTF-8.
-DECODER_VERSION: Final = 2
+# Raised whenever the same logs would give other rows; the rows of an older one are then made again
+# from the logs (indexer/journal.py). 2: all events; reasons that are not UTF-8. 3: ownership.
+DECODER_VERSION: Final = 3
+
+REGISTRY: Final = 1  # the deployment that packages are resolved from
+VOTES: Final = 2  # the contract of votes beside it
+SEQUENCES: Final = 1 << 40  # room for each deployment: more than any chain will emit
 
 # SQLite numbers its rows in INTEGER only; PostgreSQL needs 64 bits to be told.
 BIG: Final = BigInteger().with_variant(Integer(), "sqlite")
@@ -48,7 +59,7 @@ PLAIN: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The one registry an index is of: chain id, EIP-55 address, first block, 32-byte genesis."""
+    """A contract an index is of: chain id, EIP-55 address, first block, 32-byte genesis."""
 
     chain_id: int
     registry: str
@@ -99,8 +110,12 @@ def _event_key(**options: Any) -> Any:
     return Column(BIG, ForeignKey("event.sequence", ondelete="CASCADE"), **options)
 
 
+def _deployment_key(**options: Any) -> Any:
+    return Column(ForeignKey("deployment.id"), primary_key=True, autoincrement=False, **options)
+
+
 class DeploymentRow(IndexTable, table=True):
-    """Which registry this database is of; `listing_rules` say how its listing was built.
+    """Which contract the database is of; `listing_rules` say how its listing was built.
 
     `rules_version` is that of the rules by which all its packages are judged, or queued to be.
     `revision` changes with every transaction of the writer: readers know by it what they may keep.
@@ -124,7 +139,7 @@ class CursorRow(IndexTable, table=True):
 
     __tablename__ = "cursor"
 
-    id: int = Field(default=1, primary_key=True)
+    deployment_id: int = Field(sa_column=_deployment_key())
     number: int = Field(sa_type=BIG)
     hash: bytes = Field(sa_type=LargeBinary)
     parent: bytes = Field(sa_type=LargeBinary)
@@ -136,10 +151,11 @@ class CursorRow(IndexTable, table=True):
 
 
 class BlockRow(IndexTable, table=True):
-    """One block of the ring."""
+    """One block of a ring."""
 
     __tablename__ = "block"
 
+    deployment_id: int = Field(sa_column=_deployment_key())
     number: int = Field(sa_column=Column(BIG, primary_key=True, autoincrement=False))
     hash: bytes = Field(sa_type=LargeBinary)
     parent: bytes = Field(sa_type=LargeBinary)
@@ -147,10 +163,11 @@ class BlockRow(IndexTable, table=True):
 
 
 class EventRow(IndexTable, table=True):
-    """One log of the registry with its raw topics and data, so that it can be decoded again.
+    """One log with its raw topics and data, so that it can be decoded again without the chain.
 
-    `sequence` counts the logs from 1 as the log slot does; `log_head` is the slot's hash after this
-    one. `error` says why it is no event, or why it concerns nothing.
+    `sequence` counts the logs of a contract from 1 as its log slot does, on top of what is the
+    deployment's; `log_head` is the slot's hash after this one. `error` says why it is no event, or
+    why it concerns nothing.
     """
 
     __tablename__ = "event"
@@ -195,6 +212,62 @@ class DeprecationRow(IndexTable, table=True):
     deprecated: bool
     message: str = Field(sa_type=Text)
     replaced_by: str = Field(sa_type=Text)
+
+
+class OwnershipRow(IndexTable, table=True):
+    """What one event changed about who may publish a name, or promised to (`kind`).
+
+    `by` made it happen; `account` is whom it names besides: the maintainer, whoever is offered the
+    name, its former owner, who sent a publication that `by` has signed. A commitment is to a name
+    that nobody knows yet. The first release of a name claims it, too, and has no row here.
+    """
+
+    __tablename__ = "ownership"
+    __table_args__ = (Index("ix_ownership_name", "name", "sequence"),)
+
+    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    name: str | None = Field(sa_type=PLAIN)
+    kind: str = Field(sa_type=Text)
+    by: str = Field(sa_type=Text)
+    account: str | None = Field(sa_type=Text)
+
+
+class VoteRow(IndexTable, table=True):
+    """What an account thinks of a name from this event on: 1, -1, or 0 where it takes that back.
+
+    `weight` is decimal text: the contract counts in 256 bits.
+    """
+
+    __tablename__ = "vote"
+    __table_args__ = (Index("ix_vote_name", "name", "voter", "sequence"),)
+
+    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    name: str = Field(sa_type=PLAIN)
+    voter: str = Field(sa_type=Text)
+    vote: int
+    weight: str = Field(sa_type=Text)
+
+
+class DenialRow(IndexTable, table=True):
+    """A CID or a name that this node's operator refuses to serve, since when (epoch seconds)."""
+
+    __tablename__ = "denial"
+
+    subject: str = Field(sa_column=Column(PLAIN, primary_key=True))
+    reason: str = Field(sa_type=Text)
+    at: float = Field(sa_type=Float)
+
+
+class InstructionRow(IndexTable, table=True):
+    """What an operator has told the running node, and when (epoch seconds); the newest counts."""
+
+    __tablename__ = "instruction"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: int | None = Field(default=None, sa_column=Column(BIG, primary_key=True))
+    kind: str = Field(sa_type=Text)
+    value: str = Field(sa_type=Text)
+    at: float = Field(sa_type=Float)
 
 
 class ReleaseRow(IndexTable, table=True):
@@ -304,6 +377,11 @@ class FacetRow(IndexTable, table=True):
 STANDS: Final[ColumnElement[Any]] = literal_column("release.stands")
 NOT_YANKED: Final = text("NOT release.yanked")
 PENDING: Final = text("release.availability = 'pending'")
+
+
+def base(deployment_id: int) -> int:
+    """What is added to the sequence numbers of a deployment's events."""
+    return (deployment_id - 1) * SEQUENCES
 
 
 def table(model: type[SQLModel]) -> Table:

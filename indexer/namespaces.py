@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, text
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.uri import PREFIX
 from indexer.models import NamespaceRow, ReleaseRow, table
-from indexer.rows import Row
 
 NAMESPACE: Final = table(NamespaceRow)
 OWN: Final = NAMESPACE.alias("own")
@@ -83,7 +82,9 @@ def warnings(row: Any) -> Iterator[str]:
         yield f'memory_scope "{row.memory_scope}" was first used by {who}'
 
 
-def _row(release_id: int, sequence: int, judged: VerifiedPackage | RejectedPackage) -> Row:
+def _row(
+    release_id: int, sequence: int, judged: VerifiedPackage | RejectedPackage
+) -> dict[str, Any]:
     manifest = judged.manifest
     assert manifest is not None  # noqa: S101 - `write` takes only those
     return {

@@ -1,17 +1,18 @@
-"""Where an index stands on its chain: the cursor, and the ring of blocks it came by."""
+"""Where an index of a contract stands: the cursor, and the ring of blocks it came by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, case, delete, insert, select, update
 
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
+from indexer.bulk import Row, insert_rows
 from indexer.models import BlockRow, CursorRow, table
-from indexer.rows import Decoded, Row
+from indexer.rows import Decoded
 from indexer.steps import BlockRef, Blocks
 
 RING_BLOCKS: Final = 1024  # deeper than any reorg a node follows by itself
@@ -27,38 +28,43 @@ class Cursor:
     log: LogHead
 
 
-def read_cursor(connection: Connection) -> Cursor | None:
+def read_cursor(connection: Connection, deployment_id: int) -> Cursor | None:
     """How far the chain is applied; None before the first step."""
-    row = connection.execute(select(CURSOR)).first()
+    row = connection.execute(select(CURSOR).where(CURSOR.c.deployment_id == deployment_id)).first()
     if row is None:
         return None
     block = BlockRef(row.number, row.hash, row.parent, row.timestamp)
     return Cursor(block, LogHead(row.log_head, row.log_count))
 
 
-def advance(connection: Connection, step: Blocks, log: LogHead) -> None:
+def advance(connection: Connection, deployment_id: int, step: Blocks, log: LogHead) -> None:
     """Move the cursor to the end of a step, and the ring with it."""
     newest = sorted({*step.blocks, step.upto}, key=lambda x: x.number)[-RING_BLOCKS:]
-    connection.execute(insert(BLOCK), [_block_row(block) for block in newest])
-    edge = select(BLOCK.c.number).order_by(BLOCK.c.number.desc()).limit(1).offset(RING_BLOCKS)
-    connection.execute(delete(BLOCK).where(BLOCK.c.number <= edge.scalar_subquery()))
-    _set_cursor(connection, step.upto, log, {"head": step.head, "finalized": step.finalized})
+    ours = BLOCK.c.deployment_id == deployment_id
+    if len(newest) == RING_BLOCKS:
+        connection.execute(delete(BLOCK).where(ours))
+    insert_rows(connection, BLOCK, [_block_row(deployment_id, block) for block in newest])
+    edge = select(BLOCK.c.number).where(ours).order_by(BLOCK.c.number.desc())
+    oldest = edge.limit(1).offset(RING_BLOCKS).scalar_subquery()
+    connection.execute(delete(BLOCK).where(ours, BLOCK.c.number <= oldest))
+    chain = {"head": step.head, "finalized": step.finalized}
+    _set_cursor(connection, deployment_id, step.upto, log, chain)
 
 
-def retreat(connection: Connection, fork: BlockRef, log: LogHead) -> None:
+def retreat(connection: Connection, deployment_id: int, fork: BlockRef, log: LogHead) -> None:
     """Move the cursor back to `fork`, where the log slot was `log`."""
-    connection.execute(delete(BLOCK).where(BLOCK.c.number >= fork.number))
-    connection.execute(insert(BLOCK), _block_row(fork))
-    _set_cursor(connection, fork, log, {})
+    ours = BLOCK.c.deployment_id == deployment_id
+    connection.execute(delete(BLOCK).where(ours, BLOCK.c.number >= fork.number))
+    insert_rows(connection, BLOCK, [_block_row(deployment_id, fork)])
     # what the chain takes back was never final, whatever an endpoint had said
-    over = CURSOR.c.finalized > fork.number
-    connection.execute(update(CURSOR).where(over).values(finalized=fork.number))
+    final = case((CURSOR.c.finalized > fork.number, fork.number), else_=CURSOR.c.finalized)
+    _set_cursor(connection, deployment_id, fork, log, {"finalized": final})
 
 
-def read_ring(connection: Connection) -> list[BlockRef]:
+def read_ring(connection: Connection, deployment_id: int) -> list[BlockRef]:
     """The blocks of the ring, lowest first."""
-    found = connection.execute(select(BLOCK).order_by(BLOCK.c.number))
-    return [BlockRef(x.number, x.hash, x.parent, x.timestamp) for x in found]
+    ring = select(BLOCK).where(BLOCK.c.deployment_id == deployment_id).order_by(BLOCK.c.number)
+    return [BlockRef(x.number, x.hash, x.parent, x.timestamp) for x in connection.execute(ring)]
 
 
 def check_step(before: Cursor | None, step: Blocks, decoded: Sequence[Decoded]) -> None:
@@ -81,9 +87,11 @@ def check_step(before: Cursor | None, step: Blocks, decoded: Sequence[Decoded]) 
             raise _astray(f"a log stands in another block {place.block_number} than the step's")
 
 
-def check_fork(connection: Connection, before: Cursor, fork: BlockRef) -> None:
+def check_fork(connection: Connection, deployment_id: int, before: Cursor, fork: BlockRef) -> None:
     """Refuse a fork that is not a block of the chain applied here (Unavailable STALLED)."""
-    kept = connection.execute(select(BLOCK.c.hash).where(BLOCK.c.number == fork.number)).scalar()
+    ours = BLOCK.c.deployment_id == deployment_id
+    block = select(BLOCK.c.hash).where(ours, BLOCK.c.number == fork.number)
+    kept = connection.execute(block).scalar()
     if fork.number >= before.block.number or (kept is not None and kept != fork.hash):
         raise _astray(f"block {fork.number} was not applied with this hash")
 
@@ -94,20 +102,24 @@ def timestamps(step: Blocks) -> dict[int, int]:
 
 
 def _set_cursor(
-    connection: Connection, block: BlockRef, log: LogHead, chain: dict[str, int]
+    connection: Connection, deployment_id: int, block: BlockRef, log: LogHead, chain: dict[str, Any]
 ) -> None:
-    row = _block_row(block) | {"log_head": log.head, "log_count": log.count} | chain
-    if not connection.execute(update(CURSOR).values(row)).rowcount:
-        connection.execute(insert(CURSOR), {"id": 1, **row})
-
-
-def _block_row(block: BlockRef) -> Row:
-    return {
+    row = {
         "number": block.number,
         "hash": block.hash,
         "parent": block.parent,
         "timestamp": block.timestamp,
+        "log_head": log.head,
+        "log_count": log.count,
+        **chain,
     }
+    ours = update(CURSOR).where(CURSOR.c.deployment_id == deployment_id)
+    if not connection.execute(ours.values(row)).rowcount:
+        connection.execute(insert(CURSOR), {"deployment_id": deployment_id, **row})
+
+
+def _block_row(deployment_id: int, block: BlockRef) -> Row:
+    return (deployment_id, block.number, block.hash, block.parent, block.timestamp)
 
 
 def _astray(why: str) -> Unavailable:

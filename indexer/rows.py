@@ -13,25 +13,43 @@ from typing import Any, Final
 from capdex.errors import InvalidInput
 from capdex.events import (
     Announcement,
+    Claimed,
+    Committed,
     DeprecationChanged,
     Event,
     LogHead,
+    MaintainerChanged,
     NameDeprecationChanged,
     Published,
     RawLog,
+    Renounced,
+    Sponsored,
+    TransferCancelled,
+    TransferOffered,
+    Transferred,
+    Voted,
     YankChanged,
     decode,
 )
 from capdex.package import RejectedPackage, precheck
 from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import PREFIX, CapabilityURI, check_name, name_id
+from indexer.bulk import Row
 from indexer.listing import precedence
 
 MAX_TEXT_CHARS: Final = 256  # twice the longest cap_uri, semver or CID that follows the protocol
 MAX_REASON_CHARS: Final = 1024
 
-Row = dict[str, Any]
-
+Owning = (
+    Claimed
+    | MaintainerChanged
+    | TransferOffered
+    | TransferCancelled
+    | Transferred
+    | Renounced
+    | Sponsored
+    | Committed
+)
 _id_of = lru_cache(maxsize=16_384)(name_id)
 
 
@@ -54,11 +72,14 @@ class Claim:
     event: Published
     uri: CapabilityURI | None
     rejected: RejectedPackage | None
+    repeats: bool = False  # the version was announced before
 
     @property
     def stands(self) -> bool:
         """Whether this is the release of the version it names, be it served or not."""
-        return self.uri is not None and str(self.uri.version) == self.event.announcement.semver
+        if self.uri is None or self.repeats:
+            return False
+        return str(self.uri.version) == self.event.announcement.semver
 
 
 def decoded(log: RawLog, head: LogHead, chain_id: int) -> Decoded:
@@ -87,7 +108,7 @@ def repeated(again: Claim) -> Claim:
     """The claim of a version that was announced before: the first one stands."""
     announcement = again.event.announcement
     message = f"{announcement.cap_uri} was announced before; the first announcement stands"
-    return replace(again, rejected=refusal(announcement, message))
+    return replace(again, rejected=refusal(announcement, message), repeats=True)
 
 
 def refusal(announcement: Announcement, message: str) -> RejectedPackage:
@@ -95,21 +116,22 @@ def refusal(announcement: Announcement, message: str) -> RejectedPackage:
     return RejectedPackage(announcement, Verdict.MISMATCH, Reason.BAD_EVENT, message)
 
 
-def event_row(one: Decoded, timestamp: int, error: str | None) -> Row:
-    """The row of one log, raw parts included."""
-    log = one.log
-    return {
-        "sequence": one.head.count,
-        "block_number": log.position.block_number,
-        "block_hash": log.position.block_hash,
-        "timestamp": timestamp,
-        "tx_hash": log.position.tx_hash,
-        "log_index": log.position.log_index,
-        "topics": b"".join(log.topics),
-        "data": log.data,
-        "log_head": one.head.head,
-        "error": shown(error),
-    }
+def event_row(one: Decoded, base: int, timestamp: int, error: str | None) -> Row:
+    """The row of one log, raw parts included; `base` is what its deployment adds to sequences."""
+    log, head = one.log, one.head
+    at = log.position
+    return (
+        base + head.count,
+        at.block_number,
+        at.block_hash,
+        timestamp,
+        at.tx_hash,
+        at.log_index,
+        b"".join(log.topics),
+        log.data,
+        head.head,
+        shown(error),
+    )
 
 
 def shown(error: str | None) -> str | None:
@@ -117,30 +139,31 @@ def shown(error: str | None) -> str | None:
     return None if error is None else visible(error, MAX_REASON_CHARS)
 
 
-def release_row(claimed: Claim, sequence: int, now: float, *, stands: bool) -> Row:
-    """The row of one publication, queued unless the event alone refuses it."""
+def release_row(claimed: Claim, sequence: int, now: float) -> Row:
+    """The row of one publication but for its id, queued unless the event alone refuses it."""
     announcement, uri, rejected = claimed.event.announcement, claimed.uri, claimed.rejected
-    return {
-        "sequence": sequence,
-        "name": uri.name if uri else None,
-        "stands": stands,
-        "cap_uri": visible(announcement.cap_uri),
-        "semver": visible(announcement.semver),
-        "stable": uri.version.stable if uri else False,
-        "precedence": precedence(uri.version) if uri else "",
-        "cid": visible(announcement.cid),
-        "sha256": announcement.sha256,
-        "publisher": announcement.publisher,
-        "yanked": False,
-        "yank_reason": "",
-        "availability": None if rejected else Availability.PENDING.value,
-        "verdict": rejected.verdict.value if rejected else None,
-        "reason": rejected.reason.value if rejected else None,
-        "message": visible(rejected.message, MAX_REASON_CHARS) if rejected else "",
-        "attempts": 0,
-        "queued_at": now,
-        "due_at": 0.0,
-    }
+    refused = rejected is not None
+    return (
+        sequence,
+        uri.name if uri else None,
+        claimed.stands,
+        visible(announcement.cap_uri),
+        visible(announcement.semver),
+        uri.version.stable if uri else False,
+        precedence(uri.version) if uri else "",
+        visible(announcement.cid),
+        announcement.sha256,
+        announcement.publisher,
+        False,  # yanked
+        "",  # yank_reason
+        None if refused else Availability.PENDING.value,
+        rejected.verdict.value if rejected else None,
+        rejected.reason.value if rejected else None,
+        visible(rejected.message, MAX_REASON_CHARS) if rejected else "",
+        0,  # attempts
+        now,  # queued_at
+        0.0,  # due_at
+    )
 
 
 def concerned(
@@ -160,21 +183,55 @@ def concerned(
 
 def yank_row(event: YankChanged, uri: CapabilityURI, sequence: int) -> Row:
     """The row of one yank or un-yank."""
-    reason = visible(event.reason, MAX_REASON_CHARS)
-    return {"sequence": sequence, "cap_uri": str(uri), "yanked": event.yanked, "reason": reason}
+    return sequence, str(uri), event.yanked, visible(event.reason, MAX_REASON_CHARS)
 
 
 def deprecation_row(
     event: DeprecationChanged | NameDeprecationChanged, uri: CapabilityURI, sequence: int
 ) -> Row:
     """The row of one deprecation, or of its end."""
-    return {
-        "sequence": sequence,
-        "subject": str(uri),
-        "deprecated": event.deprecated,
-        "message": visible(event.message, MAX_REASON_CHARS),
-        "replaced_by": event.replaced_by if isinstance(event, NameDeprecationChanged) else "",
-    }
+    instead = event.replaced_by if isinstance(event, NameDeprecationChanged) else ""
+    message = visible(event.message, MAX_REASON_CHARS)
+    return sequence, str(uri), event.deprecated, message, instead
+
+
+def ownership_row(event: Owning, sequence: int) -> Row | None:
+    """The row of what an event changes about a name; None if the name is not the one hashed."""
+    kind, account = _owning(event)
+    if isinstance(event, Committed):
+        return sequence, None, kind, event.by, None
+    return (sequence, event.name, kind, event.by, account) if _is_of(event) else None
+
+
+def vote_row(event: Voted, sequence: int) -> Row | None:
+    """The row of a vote; None if it is none, or of another name than the one hashed."""
+    if not _is_of(event) or event.vote not in (-1, 0, 1):
+        return None
+    return sequence, event.name, event.by, event.vote, str(event.weight)
+
+
+def _owning(event: Owning) -> tuple[str, str | None]:
+    """What kind of change it is, and which account it names besides the one that made it."""
+    match event:
+        case MaintainerChanged():
+            return "maintainer_added" if event.maintains else "maintainer_removed", event.account
+        case TransferOffered():
+            return "transfer_offered", event.recipient
+        case TransferCancelled():
+            return "transfer_cancelled", None
+        case Transferred():
+            return "transferred", event.former_owner
+        case Sponsored():
+            return "sponsored", event.sender
+        case _:
+            return type(event).__name__.lower(), None
+
+
+def _is_of(event: Any) -> bool:
+    try:
+        return bool(_id_of(check_name(event.name)) == event.name_id)
+    except InvalidInput:
+        return False
 
 
 def visible(text: str, most: int = MAX_TEXT_CHARS) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, func, select, text, true
+from sqlalchemy import Connection, Row, Select, func, select, text
 
 from capdex.problems import Reason
 from indexer.models import (
     PENDING,
+    REGISTRY,
     CursorRow,
     DeploymentRow,
     EventRow,
@@ -73,9 +74,11 @@ def read_position(row: Row[Any]) -> Position:
     return Position(row.number, block_hash, *chain)
 
 
-# One row: the deployment with its cursor, if there is one yet.
-PLACE: Final = select(DEPLOYMENT, *(x for x in CURSOR.c if x.name != "id")).select_from(
-    DEPLOYMENT.outerjoin(CURSOR, true())
+# One row: the registry's deployment with its cursor, if there is one yet.
+PLACE: Final = (
+    select(DEPLOYMENT, *(x for x in CURSOR.c if x.name != "deployment_id"))
+    .select_from(DEPLOYMENT.outerjoin(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id))
+    .where(DEPLOYMENT.c.id == REGISTRY)
 )
 
 

@@ -11,19 +11,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
 
 from filelock import FileLock
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, update
 
-from capdex.errors import Code, UsageError
 from capdex.events import LogHead
 from capdex.package import RULES_VERSION
 from capdex.problems import Reason, Verdict
-from indexer import journal, judgements, listing, place
+from indexer import deployments, journal, judgements, listing, place
 from indexer.database import open_writer, transaction
 from indexer.judgements import Job, Judged
-from indexer.models import DECODER_VERSION, Deployment, DeploymentRow, table
+from indexer.models import (
+    DECODER_VERSION,
+    REGISTRY,
+    VOTES,
+    Deployment,
+    DeploymentRow,
+    table,
+)
 from indexer.place import RING_BLOCKS, Cursor
 from indexer.rows import Decoded
 from indexer.steps import BlockRef, Blocks
@@ -43,10 +48,12 @@ class Store:
         deployment: Deployment,
         serve: frozenset[Verdict],
         clock: Callable[[], float],
+        turn: Lock | None = None,
+        deployment_id: int = REGISTRY,
     ) -> None:
         self._engine, self._file_lock, self._clock = engine, lock, clock
         self._deployment, self._serve = deployment, serve
-        self._turn = Lock()
+        self._turn, self._id = turn or Lock(), deployment_id
 
     @classmethod
     def open(
@@ -72,6 +79,25 @@ class Store:
             raise
         return store
 
+    def beside(self, votes: Deployment) -> Store:
+        """The log of the votes contract, in the same database and over the same connection.
+
+        It has a cursor and a ring of its own, so that either may be ahead. What was read of another
+        votes contract before is forgotten.
+        """
+        log = Store(
+            self._engine,
+            None,
+            votes,
+            self._serve,
+            self._clock,
+            turn=self._turn,
+            deployment_id=VOTES,
+        )
+        with self._write() as connection:
+            deployments.adopt(connection, VOTES, votes)
+        return log
+
     def close(self) -> None:
         """Let go of the database and of the writer's lock."""
         with self._turn:
@@ -82,12 +108,12 @@ class Store:
     def cursor(self) -> Cursor | None:
         """How far the chain is applied; None before the first step."""
         with self._read() as connection:
-            return place.read_cursor(connection)
+            return place.read_cursor(connection, self._id)
 
     def ring(self) -> list[BlockRef]:
         """The newest applied blocks, lowest first: where the reader looks for a fork."""
         with self._read() as connection:
-            return place.read_ring(connection)
+            return place.read_ring(connection, self._id)
 
     def append(self, step: Blocks, decoded: Sequence[Decoded]) -> None:
         """Apply one step: its events, releases, flags and blocks, and the cursor.
@@ -96,12 +122,13 @@ class Store:
         alone; raises Unavailable STALLED when the step does not follow the cursor.
         """
         with self._write() as connection:
-            before = place.read_cursor(connection)
+            before = place.read_cursor(connection, self._id)
             if before is not None and before.block == step.upto:
                 return
             place.check_step(before, step, decoded)
             names = journal.apply(
                 connection,
+                self._id,
                 decoded,
                 timestamps=place.timestamps(step),
                 chain_id=self._deployment.chain_id,
@@ -109,7 +136,7 @@ class Store:
             )
             listing.refresh(connection, names, self._serve)
             log = before.log if before else LogHead()
-            place.advance(connection, step, decoded[-1].head if decoded else log)
+            place.advance(connection, self._id, step, decoded[-1].head if decoded else log)
 
     def rollback(self, fork: BlockRef) -> None:
         """Forget everything above `fork`: what is left is as if it had never been applied.
@@ -117,13 +144,13 @@ class Store:
         Raises Unavailable STALLED when `fork` is no block of the chain applied here.
         """
         with self._write() as connection:
-            before = place.read_cursor(connection)
+            before = place.read_cursor(connection, self._id)
             if before is None or before.block == fork:
                 return
-            place.check_fork(connection, before, fork)
-            log, names = journal.undo(connection, above=fork.number)
+            place.check_fork(connection, self._id, before, fork)
+            log, names = journal.undo(connection, self._id, above=fork.number)
             listing.refresh(connection, names, self._serve)
-            place.retreat(connection, fork, log)
+            place.retreat(connection, self._id, fork, log)
 
     def due(self, now: float, limit: int) -> list[Job]:
         """The releases to fetch now, one publisher after another so that none waits for a flood."""
@@ -169,52 +196,18 @@ class Store:
             connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
     def _prepare(self, connection: Connection) -> None:
-        from indexer.migrations import (
-            foreign_version,
-            migrate,
-        )  # alembic takes a while; readers never need it
+        from indexer.migrations import migrate  # alembic takes a while; readers never need it
 
         migrate(connection)
-        ours = {
-            "chain_id": self._deployment.chain_id,
-            "contract": self._deployment.registry,
-            "start_block": self._deployment.start_block,
-            "genesis": self._deployment.genesis,
-        }
         rules = listing.listing_rules(self._serve)
-        row = connection.execute(select(DEPLOYMENT)).mappings().first()
+        row = deployments.check(connection, self._deployment, rules)
         if row is None:
-            made = {"decoder_version": DECODER_VERSION, "rules_version": RULES_VERSION}
-            first = {"id": 1, **ours, **made, "listing_rules": rules, "revision": 0}
-            connection.execute(insert(DEPLOYMENT), first)
             return
-        other = [key for key, value in ours.items() if row[key] != value]
-        if other:
-            raise _foreign(other, row, ours)
-        if row["decoder_version"] > DECODER_VERSION:
-            raise foreign_version(f"its events were decoded by rules {row['decoder_version']}")
-        if row["rules_version"] > RULES_VERSION:
-            raise foreign_version(f"its packages are judged by rules {row['rules_version']}")
         if row["decoder_version"] < DECODER_VERSION:
             names = journal.decode_again(connection, self._deployment, self._clock())
             listing.refresh(connection, names, self._serve)
-            connection.execute(update(DEPLOYMENT).values(decoder_version=DECODER_VERSION))
         if row["rules_version"] < RULES_VERSION:
             judgements.judge_again(connection, self._clock())
-            connection.execute(update(DEPLOYMENT).values(rules_version=RULES_VERSION))
         if row["listing_rules"] != rules:
             listing.rebuild(connection, self._serve)
-            connection.execute(update(DEPLOYMENT).values(listing_rules=rules))
-
-
-def _foreign(other: list[str], found: Any, ours: dict[str, Any]) -> UsageError:
-    def show(value: Any) -> str:
-        return "0x" + value.hex() if isinstance(value, bytes) else str(value)
-
-    words = (f"its {k} is {show(found[k])}, not {show(ours[k])}" for k in other)
-    return UsageError(
-        "the database belongs to another chain or registry",
-        Code.FOREIGN_DATABASE,
-        why="; ".join(words).replace("contract", "registry"),
-        fix="name another database, or index into a new one",
-    )
+        deployments.bring_up_to_date(connection, rules_version=RULES_VERSION, listing_rules=rules)

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from capdex.errors import Code, UsageError
 from capdex.problems import Reason
-from indexer import journal
+from indexer import deployments, journal
 from indexer import store as stores
 from indexer.database import open_writer, transaction
 from indexer.migrations import migrate
@@ -55,7 +55,16 @@ def test_a_database_of_a_newer_capdex_is_refused(making: Any, database_url: str)
     assert refusal.value.code is Code.FOREIGN_DATABASE
 
 
-BEFORE_NAMESPACES = ("DROP TABLE namespace", "ALTER TABLE deployment DROP COLUMN rules_version")
+BEFORE_DEPLOYMENTS = (
+    *(f"DROP TABLE {name}" for name in ("ownership", "vote", "denial", "instruction")),
+    "ALTER TABLE cursor RENAME COLUMN deployment_id TO id",
+    "ALTER TABLE block RENAME COLUMN deployment_id TO id",
+)
+BEFORE_NAMESPACES = (
+    *BEFORE_DEPLOYMENTS,
+    "DROP TABLE namespace",
+    "ALTER TABLE deployment DROP COLUMN rules_version",
+)
 
 
 def as_left_by_decoder_1(url: str, *damage: str) -> None:
@@ -218,7 +227,8 @@ def test_a_change_of_the_rules_has_everything_judged_again_once(
     store = Store.open(database_url, making.DEPLOYMENT)
     making.follow(store, chain)
     store.close()
-    monkeypatch.setattr(stores, "RULES_VERSION", stores.RULES_VERSION + 1)
+    for module in (stores, deployments):
+        monkeypatch.setattr(module, "RULES_VERSION", module.RULES_VERSION + 1)
     for due in (2, 0):
         store = Store.open(database_url, making.DEPLOYMENT)
         assert len(store.due(1e12, 10)) == due
