@@ -1,4 +1,4 @@
-"""CAR files, version 1: the blocks of a DAG in one stream, none of them believed (P3).
+"""CAR files, version 1: the blocks of a DAG in one stream; of those read none is believed (P3).
 
 https://ipld.io/specs/transport/car/carv1/ : `length ‖ header`, then `length ‖ CID ‖ block` each.
 What the header says of roots does not matter: the root is the CID that was asked for.
@@ -6,13 +6,13 @@ What the header says of roots does not matter: the root is the CID that was aske
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.unixfs import MAX_BLOCK_BYTES, Assembly
-from capdex.varint import read_varint
+from capdex.varint import read_varint, write_varint
 
 MAX_CAR_BYTES: Final = 4 * 1024 * 1024  # a package with its DAG, and some blocks nobody asked for
 MAX_HEADER_BYTES: Final = 8192  # some 200 roots
@@ -38,6 +38,15 @@ def read_car(data: bytes, root: Cid) -> bytes:
             raise _unusable(f"it lacks the block {cid}")
         assembly.give(block)
     return assembly.data
+
+
+def write_car(root: bytes, blocks: Iterable[tuple[Cid, bytes]]) -> bytes:
+    """A CAR with one root (a CID in its binary form) and these blocks, byte for byte determined."""
+    link = b"\0" + root  # dag-cbor writes a CID as a byte string behind a zero, under tag 42
+    size = bytes([0x40 + len(link)]) if len(link) < 24 else bytes([0x58, len(link)])
+    header = b"\xa2\x65roots\x81\xd8\x2a" + size + link + _VERSION_1
+    sections = (cid.to_bytes() + block for cid, block in blocks)
+    return b"".join(write_varint(len(x)) + x for x in (header, *sections))
 
 
 def _blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

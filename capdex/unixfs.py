@@ -10,6 +10,7 @@ No I/O: whoever has the blocks (a CAR, a gateway asked block by block) gives the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from capdex.cid import RAW, Cid
@@ -19,6 +20,7 @@ from capdex.yaml import MAX_PACKAGE_BYTES
 
 MAX_BLOCKS: Final = MAX_LINKS  # counted as often as they occur: repetition is how a DAG explodes
 MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS nodes exchange
+MAX_KEPT_BYTES: Final = 4 * 1024 * 1024  # a package in blocks, each counted as often as it occurs
 MAX_DEPTH: Final = 4  # 256 KiB in blocks of any size that is in use need one level
 
 
@@ -33,6 +35,8 @@ class Assembly:
         self._data = bytearray()
         self._todo: list[tuple[Cid, int, int | None]] = [(root, 1, None)]  # last one first
         self._blocks = 0
+        self._given_bytes = 0
+        self._kept: dict[Cid, bytes] = {}
 
     @property
     def wanted(self) -> Cid | None:
@@ -43,6 +47,11 @@ class Assembly:
     def data(self) -> bytes:
         """The file's bytes, from its start."""
         return bytes(self._data)
+
+    @property
+    def blocks(self) -> Mapping[Cid, bytes]:
+        """The blocks given, to be served again; none of a DAG that says little in much space."""
+        return self._kept if self._given_bytes <= MAX_KEPT_BYTES else {}
 
     def give(self, block: bytes) -> None:
         """Take the block that is wanted."""
@@ -71,6 +80,9 @@ class Assembly:
         if self._blocks + len(self._todo) + len(piece.children) > MAX_BLOCKS:
             raise _too_large(f"it has more than {MAX_BLOCKS} blocks")
         self._data += piece.data
+        self._given_bytes += len(block)
+        if self._given_bytes <= MAX_KEPT_BYTES:
+            self._kept[cid] = block
         self._todo += [(child, depth + 1, size) for child, size in reversed(piece.children)]
 
 

@@ -24,3 +24,12 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
                 break
             return value, at + length + 1
     raise InvalidInput("a varint is over 64 bits or not in its shortest form", why=f"at byte {at}")
+
+
+def write_varint(number: int) -> bytes:
+    """The one spelling of a number that is not negative."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])

@@ -1,4 +1,4 @@
-"""A directory of raw blocks by CID: what a node keeps and serves, and where `up` publishes."""
+"""A directory of blocks by CID: what a node keeps and serves, and where `up` publishes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from capdex.cid import RAW, Cid
+from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.unixfs import MAX_BLOCK_BYTES
 
@@ -32,14 +32,21 @@ class BlockDirectory:
         return data if cid.matches(data) else None
 
     def write(self, data: bytes) -> Cid:
-        """Keep a block; safe to repeat and to do from several processes at once."""
+        """Keep a file as one raw block; safe to repeat, from several processes at once too."""
+        cid = Cid.of(data)
+        self.keep(cid, data)
+        return cid
+
+    def keep(self, cid: Cid, data: bytes) -> None:
+        """Keep a block of either codec under its CID, whose digest it must have."""
+        if not cid.matches(data):
+            raise InvalidInput(f"the bytes given are not the block {cid}")
         if len(data) > MAX_BLOCK_BYTES:
             raise InvalidInput(
                 f"a block has at most {MAX_BLOCK_BYTES} bytes, this one {len(data)}", Code.TOO_LARGE
             )
-        cid = Cid.of(data)
         if self.read(cid) is not None:
-            return cid
+            return
         target = self._file(cid)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,11 +65,10 @@ class BlockDirectory:
                 raise
         except OSError as error:
             raise _unreadable(self.path, error) from None
-        return cid
 
     async def get(self, cid: Cid) -> bytes:
         """The block; raises Unavailable when it is not here."""
-        data = await asyncio.to_thread(self.read, cid) if cid.codec == RAW else None
+        data = await asyncio.to_thread(self.read, cid)
         if data is None:
             raise Unavailable(
                 f"{cid} is not in {self.path}",
@@ -79,6 +85,8 @@ class BlockDirectory:
         """Nothing is held open."""
 
     def _file(self, cid: Cid) -> Path:
+        if cid.version == 0:  # the same block has a name of version 1
+            cid = Cid.from_bytes(b"\x01\x70\x12\x20" + cid.digest)
         return self.path / cid.text[-2:] / cid.text
 
 
