@@ -371,6 +371,12 @@ def chains() -> Any:
 
 
 @pytest.fixture(scope="session")
+def indexes() -> Any:
+    """What an index holds (tests/soak/contents.py)."""
+    return load("soak/contents")
+
+
+@pytest.fixture(scope="session")
 def tampering() -> Any:
     """Every way to tamper with a proof document (tests/capdex/tampering.py)."""
     return load("capdex/tampering")

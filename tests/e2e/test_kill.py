@@ -1,117 +1,25 @@
 """Killed at any moment, or after any reorganisation: the index is the one built from scratch.
 
-The environment's KILLS and RELEASES make it a soak (`make soak-kill`).
+A few of each, by the command as people start it; tests/soak does the same hundreds of times.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from itertools import chain
 from operator import ge
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from capdex.net.blocks import BlockDirectory
-from indexer.database import open_reader
 
-KILLS = int(os.environ.get("KILLS", "3"))
-RELEASES = int(os.environ.get("RELEASES", "300"))
+KILLS = 3
+RELEASES = 300
 DEPTHS = (1, 3, 12)
 
-# Everything an index says, by table: releases by their sequence, since ids are local.
-CONTENTS = {
-    "deployment": "SELECT chain_id, contract, start_block, genesis FROM deployment",
-    "cursor": "SELECT number, hash, log_head, log_count FROM cursor",
-    "event": "SELECT * FROM event ORDER BY sequence",
-    "yank": "SELECT * FROM yank ORDER BY sequence",
-    "deprecation": "SELECT * FROM deprecation ORDER BY sequence",
-    "release": "SELECT sequence, name, stands, cap_uri, semver, stable, precedence, cid, sha256, "
-    "publisher, yanked, yank_reason, availability, verdict, reason, message FROM release "
-    "ORDER BY sequence",
-    "package": "SELECT sequence, acp_metadata, signer, checks, problems, document, rules_version "
-    "FROM package JOIN release ON release.id = release_id ORDER BY sequence",
-    "namespace": "SELECT release.sequence, namespace.sequence, claims, schema_uri, memory_scope "
-    "FROM namespace JOIN release ON release.id = release_id ORDER BY 1",
-    "listing": "SELECT listing.name, sequence FROM listing JOIN release ON release.id = release_id "
-    "ORDER BY sequence",
-    "facet": "SELECT sequence, key, value FROM facet JOIN release ON release.id = release_id "
-    "ORDER BY sequence, key, value",
-    "document": "SELECT sequence, d.name, title, description, summary, tags, triggers, tools "
-    "FROM document AS d JOIN release ON release.id = d.rowid ORDER BY sequence",
-}
-# Whether a writer has connected: on SQLite its file is there.
-OPENED = (
-    "SELECT count(*) FROM pg_stat_activity "
-    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-)
-PROGRESS = (
-    "SELECT (SELECT count(*) FROM event), "
-    "(SELECT count(*) FROM release WHERE verdict IS NOT NULL), "
-    "(SELECT count(*) FROM release WHERE verdict IS NULL), (SELECT hash FROM cursor)"
-)
 KINDS = {"verified", "signed", "invalid"}
-
-
-def contents(db: str) -> dict[str, list[tuple[Any, ...]]]:
-    """What the index at `db` holds."""
-    engine = open_reader(db)
-    key = "d.rowid" if engine.dialect.name == "sqlite" else "d.release_id"
-    try:
-        with engine.begin() as connection:
-            return {
-                name: rows(connection, query.replace("d.rowid", key))
-                for name, query in CONTENTS.items()
-            }
-    finally:
-        engine.dispose()
-
-
-def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
-    return [
-        tuple(bytes(x) if isinstance(x, memoryview) else x for x in row)
-        for row in connection.execute(text(query))
-    ]
-
-
-class Watch:
-    """How far an index is, read from beside its writer; zeros before there is a table."""
-
-    def __init__(self, db: str) -> None:
-        self.db = db
-
-    def opened(self) -> bool:
-        """Whether a node has begun to make the tables, or is past that."""
-        if self.db.startswith("sqlite"):
-            return Path(self.db.removeprefix("sqlite:///")).exists()
-        return self._ask(OPENED) != [(0,)]
-
-    def __call__(self) -> tuple[int, int]:
-        """Events stored, and releases judged."""
-        ((events, judged, _, _),) = self._ask(PROGRESS) or [(0, 0, 0, None)]
-        return events, judged
-
-    def judged_at(self) -> bytes:
-        """The hash of the block at the cursor; empty while a release waits to be judged."""
-        ((_, _, waiting, block),) = self._ask(PROGRESS) or [(0, 0, 0, None)]
-        return b"" if waiting else bytes(block or b"")
-
-    def _ask(self, query: str) -> list[tuple[Any, ...]]:
-        if self.db.startswith("sqlite") and not self.opened():
-            return []
-        engine = open_reader(self.db)
-        try:
-            with engine.begin() as connection:
-                return rows(connection, query)
-        except DBAPIError:
-            return []
-        finally:
-            engine.dispose()
 
 
 @pytest.fixture
@@ -155,16 +63,14 @@ def head(registry: Any) -> bytes:
     return bytes.fromhex(registry.call("eth_getBlockByNumber", "latest", False)["hash"][2:])
 
 
-def rebuilt(
-    follow: Any, registry: Any, shell: Any, name: str, eventually: Callable[..., Any]
-) -> dict[str, Any]:
+def rebuilt(follow: Any, registry: Any, shell: Any, name: str, indexes: Any) -> dict[str, Any]:
     """The contents of an index made in one go."""
     db = f"sqlite:///{shell / name}"
     node = follow(registry, db)
-    watch = Watch(db)
+    watch = indexes.Watch(db)
     node.wait_for(lambda: watch.judged_at() == head(registry), "the rebuilt index was complete")
     node.kill()
-    return contents(db)
+    return dict(indexes.contents(db))
 
 
 def test_killed_again_and_again_while_it_catches_up_a_node_ends_with_the_same_index(
@@ -173,14 +79,14 @@ def test_killed_again_and_again_while_it_catches_up_a_node_ends_with_the_same_in
     chains: Any,
     packages: Any,
     follow: Any,
-    eventually: Callable[..., Any],
+    indexes: Any,
     database_url: str,
 ) -> None:
     registry = chains.Registry.deploy(anvil.url)
     registry.publish(packages(registry, range(RELEASES)))
     for number in range(0, RELEASES, 30):
         registry.yank(f"cap-{number // 3}", f"1.{number % 3}.0", number % 3, f"reason {number}")
-    watch, killed = Watch(database_url), []
+    watch, killed = indexes.Watch(database_url), []
     for events, judged in kill_points():
         node = follow(registry, database_url)
         node.wait_for(
@@ -193,12 +99,11 @@ def test_killed_again_and_again_while_it_catches_up_a_node_ends_with_the_same_in
     node = follow(registry, database_url)
     node.wait_for(lambda: watch.judged_at() == head(registry), "the killed index was complete")
     node.kill()
-    ours = contents(database_url)
+    ours = indexes.contents(database_url)
     assert len(ours["release"]) == RELEASES
     assert {row[13] for row in ours["release"]} == KINDS
-    fresh = rebuilt(follow, registry, shell, "fresh.db", eventually)
-    for name, expected in fresh.items():
-        assert ours[name] == expected, f"the table {name!r} differs"
+    fresh = rebuilt(follow, registry, shell, "fresh.db", indexes)
+    assert not indexes.differences(ours, fresh)
 
 
 def kill_points() -> list[tuple[int, int]]:
@@ -214,11 +119,11 @@ def test_after_reorganisations_of_any_depth_the_index_is_the_one_built_from_scra
     chains: Any,
     packages: Any,
     follow: Any,
-    eventually: Callable[..., Any],
+    indexes: Any,
 ) -> None:
     registry = chains.Registry.deploy(anvil.url)
     db = f"sqlite:///{shell / 'index.db'}"
-    watch = Watch(db)
+    watch = indexes.Watch(db)
     blocks = [list(range(number, number + 3)) for number in range(0, 45, 3)]
     for numbers in blocks:
         registry.publish(packages(registry, numbers))
@@ -232,9 +137,8 @@ def test_after_reorganisations_of_any_depth_the_index_is_the_one_built_from_scra
         registry.yank(f"cap-{gone[0] // 3}", "1.0.0", 0, f"after {depth}")
         blocks = [*blocks[:-depth], *([] for _ in range(depth)), gone, []]
         node.wait_for(lambda: watch.judged_at() == head(registry), "the index was at the new head")
-        ours = contents(db)
+        ours = indexes.contents(db)
         assert sum(f"after {depth}" in str(row[1]) for row in ours["package"]) == len(gone)
-        fresh = rebuilt(follow, registry, shell, f"fresh-{depth}.db", eventually)
-        for name, expected in fresh.items():
-            assert ours[name] == expected, f"the table {name!r} differs after depth {depth}"
+        fresh = rebuilt(follow, registry, shell, f"fresh-{depth}.db", indexes)
+        assert not indexes.differences(ours, fresh), f"after depth {depth}"
     assert node.popen.poll() is None, node.stderr
