@@ -20,8 +20,10 @@ from capdex.uri import PREFIX, CapabilityURI, check_name
 from indexer import found as releases
 from indexer import fulltext, resolution
 from indexer.database import open_reader, transaction
+from indexer.digest import Digest, Digests, read_digest, read_votes_digest
 from indexer.filters import FILTER_NAMES, Filters, read_cursor, write_cursor
 from indexer.found import Found
+from indexer.heartbeat import Beat, read_beat
 from indexer.state import PLACE, Position, State, read_position, read_state
 from indexer.text import fold, query_tokens
 
@@ -29,6 +31,7 @@ __all__ = [
     "FILTER_NAMES",
     "MAX_PAGE",
     "MAX_QUERY_CHARS",
+    "Digest",
     "Filters",
     "Found",
     "Hit",
@@ -69,6 +72,7 @@ class Index:
         self._owned = isinstance(database, str)
         self._clock = clock
         self._held: tuple[int, float, State] | None = None
+        self._digests = Digests()
 
     def close(self) -> None:
         """Let go of the database."""
@@ -140,6 +144,11 @@ class Index:
         with self._read() as connection:
             return read_position(connection.execute(PLACE).one())
 
+    def pulse(self) -> tuple[Position, Beat | None]:
+        """How far the index is, and how its writer was when it last said so."""
+        with self._read() as connection:
+            return read_position(connection.execute(PLACE).one()), read_beat(connection)
+
     def state(self) -> State:
         """The whole state; what it counts is counted again only when the index has changed."""
         now = self._clock()
@@ -147,10 +156,24 @@ class Index:
             row = connection.execute(PLACE).one()
             held = self._held
             if held is None or held[0] != row.revision:
-                held = self._held = (row.revision, now, read_state(connection, row, now))
+                state = read_state(connection, row, now, self._digests.read(connection))
+                held = self._held = (row.revision, now, state)
         _, then, state = held
         age = state.oldest_pending_s
         return state if age is None else replace(state, oldest_pending_s=age + now - then)
+
+    def digest(self, block: int | None = None) -> Digest:
+        """The digests at an indexed block (the newest, if none is named), of every event anew.
+
+        Raises InvalidInput for a block that is not indexed, Unavailable before the first one.
+        """
+        with self._read() as connection:
+            return read_digest(connection, block)
+
+    def votes_digest(self, block: int | None = None) -> Digest | None:
+        """That of the votes contract at a block, or where its own log ends before; None without."""
+        with self._read() as connection:
+            return read_votes_digest(connection, block)
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, func, select, text
 
 from capdex.problems import Reason
+from indexer.digest import Digest
 from indexer.models import (
     PENDING,
     REGISTRY,
@@ -49,7 +50,9 @@ class State(Position):
     """The position, the registry it is of, and what the index holds.
 
     `by_verdict` leaves out what is not judged yet, `by_availability` what the event alone refused.
-    `undecodable` counts logs that are no events; `rejections` are the newest, as JSON.
+    `undecodable` counts logs that are no events; `rejections` are the newest, as JSON. The digests
+    (P14) are 0x hex: that of the index is None before its first step, that of the contents while a
+    release is pending or parked.
     """
 
     chain_id: int
@@ -63,6 +66,8 @@ class State(Position):
     undecodable: int
     oldest_pending_s: float | None
     rejections: list[dict[str, Any]]
+    index_digest: str | None = None
+    content_digest: str | None = None
 
 
 def read_position(row: Row[Any]) -> Position:
@@ -82,7 +87,7 @@ PLACE: Final = (
 )
 
 
-def read_state(connection: Connection, row: Row[Any], now: float) -> State:
+def read_state(connection: Connection, row: Row[Any], now: float, digest: Digest | None) -> State:
     """Count everything, beside a row of `PLACE`: a scan; callers keep it while nothing changes."""
     kinds = (RELEASE.c.verdict, RELEASE.c.availability, RELEASE.c.reason)
     groups = connection.execute(select(*kinds, func.count().label("n")).group_by(*kinds)).all()
@@ -101,7 +106,13 @@ def read_state(connection: Connection, row: Row[Any], now: float) -> State:
         undecodable=_count(connection, undecodable),
         oldest_pending_s=None if oldest is None else max(0.0, now - oldest),
         rejections=_rejections(connection),
+        index_digest=_shown(digest.index if digest else None),
+        content_digest=_shown(digest.content if digest else None),
     )
+
+
+def _shown(digest: bytes | None) -> str | None:
+    return None if digest is None else f"0x{digest.hex()}"
 
 
 def _sums(counts: Iterable[tuple[str | None, int]]) -> dict[str, int]:

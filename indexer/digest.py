@@ -1,0 +1,318 @@
+"""The digests of an index (P14), out of its rows.
+
+A tree over what happened up to some block never changes but by a reorganisation. So a reader keeps
+its tree up to the finalised block (`Digests`), and reads only what has come since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, case, exists, func, select
+
+from capdex.digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
+from capdex.errors import InvalidInput, Unavailable
+from capdex.logs import LogHead, LogPosition, RawLog
+from capdex.problems import Availability
+from indexer.models import (
+    REGISTRY,
+    VOTES,
+    BlockRow,
+    CursorRow,
+    DeploymentRow,
+    EventRow,
+    PackageRow,
+    ReleaseRow,
+    base,
+    table,
+)
+
+PAGE: Final = 5_000  # rows of one statement: a few megabytes, and far from a reader's time limit
+UNJUDGED: Final = (Availability.PENDING.value, Availability.PARKED.value)
+
+DEPLOYMENT, CURSOR, BLOCK = table(DeploymentRow), table(CursorRow), table(BlockRow)
+EVENT, RELEASE, PACKAGE = table(EventRow), table(ReleaseRow), table(PackageRow)
+
+Leaves = Iterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What an index holds of one contract up to a block, as hashes of 32 bytes.
+
+    `block_hash` is None where the index no longer keeps it, `content` (the registry's alone) while
+    a release at or below the block is pending or parked. `log` is the contract's slot there.
+    """
+
+    chain_id: int
+    contract: str
+    start_block: int
+    genesis: bytes
+    block_number: int
+    block_hash: bytes | None
+    log: LogHead
+    index: bytes
+    content: bytes | None
+    decoder_version: int
+    rules_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Trunk:
+    """A tree up to an event that no reorganisation should reach, by the event's key and hashes."""
+
+    rules: bytes  # by which it was made, and of which contract
+    frontier: Frontier
+    key: int
+    mark: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A block of one deployment: its row with the cursor, and the last event up to the block."""
+
+    row: Any
+    number: int
+    last: int  # the key of that event; where there is none, the key before the first
+    log: LogHead
+
+    @property
+    def below(self) -> int:
+        """The key before the deployment's first event."""
+        return base(self.row.id)
+
+    @classmethod
+    def find(cls, connection: Connection, deployment_id: int, block: int | None) -> _Place | None:
+        """At the cursor, or at an older block; None for what is not indexed at all."""
+        row = connection.execute(_CURSOR.where(DEPLOYMENT.c.id == deployment_id)).first()
+        if row is None:
+            return None
+        number = row.number if block is None else block
+        last = _last_event(connection, deployment_id, number)
+        below = base(deployment_id)
+        if last is None:
+            return cls(row, number, below, LogHead())
+        return cls(row, number, last.sequence, LogHead(last.log_head, last.sequence - below))
+
+
+_CURSOR: Final = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized).select_from(
+    DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id)
+)
+
+
+class Digests:
+    """The digests at the cursor, for a reader that asks for them again and again.
+
+    Any thread may ask: what is kept is only ever replaced whole.
+    """
+
+    def __init__(self) -> None:
+        self._events: _Trunk | None = None
+        self._releases: _Trunk | None = None
+
+    def read(self, connection: Connection) -> Digest | None:
+        """Those of the registry; None before its first block."""
+        place = _Place.find(connection, REGISTRY, None)
+        if place is None:
+            return None
+        final = _last_event(connection, REGISTRY, min(place.row.finalized, place.number))
+        self._events, index = _grow(connection, self._events, _event_leaves, place, final)
+        content = None
+        if not _unjudged(connection, place.last):
+            self._releases, content = _grow(
+                connection, self._releases, _release_leaves, place, final
+            )
+        return _digest(connection, place, index, content)
+
+
+def read_digest(connection: Connection, block: int | None = None) -> Digest:
+    """The digests of the registry at an indexed block, at the cursor if none is named.
+
+    Reads every event. Raises InvalidInput for a block that is not indexed, Unavailable before the
+    first one.
+    """
+    place = _Place.find(connection, REGISTRY, block)
+    if place is None:
+        raise Unavailable("the index holds no block yet", fix="wait until the node has read some")
+    row = place.row
+    if not row.start_block <= place.number <= row.number:
+        raise InvalidInput(
+            f"block {place.number} is not in the index",
+            why=f"it holds blocks {row.start_block} to {row.number}",
+            fix="ask for one of these, or wait until the node has come that far",
+        )
+    content = None
+    if not _unjudged(connection, place.last):
+        content = Frontier(_release_leaves(connection, place, place.below, place.last)).root()
+    return _digest(connection, place, _index_root(connection, place), content)
+
+
+def read_votes_digest(connection: Connection, block: int | None = None) -> Digest | None:
+    """The digest of the votes contract at a block, or where its own log ends before it.
+
+    None where no votes are read, or none of its blocks is indexed yet.
+    """
+    newest = _Place.find(connection, VOTES, None)
+    if newest is None or (block is not None and block < newest.row.start_block):
+        return None
+    earlier = block is not None and block < newest.number
+    place = (_Place.find(connection, VOTES, block) if earlier else None) or newest
+    return _digest(connection, place, _index_root(connection, place), None)
+
+
+def read_leaves(
+    connection: Connection, digest: Digest, deployment_id: int
+) -> Iterator[tuple[bytes, int]]:
+    """The leaf of each event that a digest is of, in order, with the timestamp of its block."""
+    below = base(deployment_id)
+    return _events(connection, below, below, below + digest.log.count)
+
+
+def _index_root(connection: Connection, place: _Place) -> bytes:
+    return Frontier(_event_leaves(connection, place, place.below, place.last)).root()
+
+
+# trees --------------------------------------------------------------------------------------
+
+
+def _grow(
+    connection: Connection,
+    trunk: _Trunk | None,
+    leaves: Callable[[Connection, _Place, int, int], Leaves],
+    place: _Place,
+    final: Any,
+) -> tuple[_Trunk, bytes]:
+    """The trunk, grown up to the `final` event, and the root of the whole tree."""
+    rules = _first_leaf(place.row) + place.row.rules_version.to_bytes(4, "big")
+    if trunk is None or trunk.rules != rules or not _holds(connection, trunk):
+        trunk = _Trunk(rules, Frontier(), place.below, b"")
+    if final is not None and final.sequence > trunk.key:
+        firm = trunk.frontier.copy()
+        firm.extend(leaves(connection, place, trunk.key, final.sequence))
+        trunk = _Trunk(rules, firm, final.sequence, _mark(final))
+    whole = trunk.frontier.copy()
+    whole.extend(leaves(connection, place, trunk.key, place.last))
+    return trunk, whole.root()
+
+
+def _holds(connection: Connection, trunk: _Trunk) -> bool:
+    """Whether the last event of a trunk still stands where it stood; then all before it do."""
+    if not trunk.mark:
+        return True
+    found = connection.execute(_EVENT.where(EVENT.c.sequence == trunk.key)).first()
+    return found is not None and _mark(found) == trunk.mark
+
+
+def _mark(event: Any) -> bytes:
+    return bytes(event.block_hash) + bytes(event.log_head)
+
+
+def _first_leaf(row: Any) -> bytes:
+    contract = bytes.fromhex(row.contract.removeprefix("0x"))
+    return deployment_leaf(row.chain_id, contract, bytes(row.genesis), row.decoder_version)
+
+
+def _event_leaves(connection: Connection, place: _Place, after: int, last: int) -> Leaves:
+    if after == place.below:
+        yield _first_leaf(place.row)
+    for leaf, _ in _events(connection, place.below, after, last):
+        yield leaf
+
+
+def _events(
+    connection: Connection, below: int, after: int, last: int
+) -> Iterator[tuple[bytes, int]]:
+    columns = ("sequence", "block_number", "block_hash", "tx_hash", "log_index", "topics", "data")
+    query = select(
+        *(EVENT.c[x] for x in columns),
+        case(
+            (EVENT.c.error.is_not(None), int(Counts.NOTHING)),
+            (RELEASE.c.stands, int(Counts.RELEASE)),
+            else_=int(Counts.EVENT),
+        ).label("counts"),
+        EVENT.c.timestamp,
+    ).select_from(EVENT.outerjoin(RELEASE, RELEASE.c.sequence == EVENT.c.sequence))
+    for sequence, number, hash_, tx_hash, at, topics, data, counts, timestamp in _pages(
+        connection, query, EVENT.c.sequence, after, last
+    ):
+        position = LogPosition(number, bytes(hash_), bytes(tx_hash), at)
+        split = tuple([topics[i : i + 32] for i in range(0, len(topics), 32)])
+        log = RawLog(b"", split, bytes(data), position)
+        yield event_leaf(sequence - below, log, Counts(counts)), timestamp
+
+
+def _release_leaves(connection: Connection, place: _Place, after: int, last: int) -> Leaves:
+    # What the event alone refused was judged by no rules of packages.
+    rules = case(
+        (RELEASE.c.availability.is_(None), place.row.rules_version),
+        else_=func.coalesce(PACKAGE.c.rules_version, place.row.rules_version),
+    )
+    query = select(RELEASE.c.sequence, RELEASE.c.sha256, rules, RELEASE.c.verdict).select_from(
+        RELEASE.outerjoin(PACKAGE, PACKAGE.c.release_id == RELEASE.c.id)
+    )
+    for sequence, digest, version, verdict in _pages(
+        connection, query, RELEASE.c.sequence, after, last
+    ):
+        yield release_leaf(sequence - place.below, bytes(digest), version, verdict)
+
+
+# rows ---------------------------------------------------------------------------------------
+
+_EVENT: Final = select(EVENT.c.sequence, EVENT.c.block_hash, EVENT.c.log_head)
+
+
+def _pages(connection: Connection, query: Any, key: Any, after: int, last: int) -> Iterator[Any]:
+    """The rows with `after` < key <= `last` in order, the key first in each."""
+    while after < last:
+        page = query.where(key > after, key <= last).order_by(key).limit(PAGE)
+        rows = connection.execute(page).all()
+        yield from rows
+        after = rows[-1][0] if len(rows) == PAGE else last
+
+
+def _last_event(connection: Connection, deployment_id: int, block: int) -> Any:
+    """The last event up to a block; a contract's events stand in the order of their keys."""
+    first, end = base(deployment_id) + 1, base(deployment_id + 1)
+    query = _EVENT.where(EVENT.c.block_number <= block, EVENT.c.sequence.between(first, end))
+    order = (EVENT.c.block_number.desc(), EVENT.c.sequence.desc())
+    return connection.execute(query.order_by(*order).limit(1)).first()
+
+
+def _unjudged(connection: Connection, last: int) -> bool:
+    """Whether a release up to this event has no verdict, or waits for another."""
+    waits = RELEASE.c.availability.in_(UNJUDGED) & (RELEASE.c.sequence <= last)
+    return bool(connection.execute(select(exists().where(waits))).scalar())
+
+
+def _digest(connection: Connection, place: _Place, index: bytes, content: bytes | None) -> Digest:
+    row = place.row
+    return Digest(
+        chain_id=row.chain_id,
+        contract=row.contract,
+        start_block=row.start_block,
+        genesis=bytes(row.genesis),
+        block_number=place.number,
+        block_hash=_block_hash(connection, row, place.number),
+        log=place.log,
+        index=index,
+        content=content,
+        decoder_version=row.decoder_version,
+        rules_version=row.rules_version,
+    )
+
+
+def _block_hash(connection: Connection, row: Any, number: int) -> bytes | None:
+    """The hash of an indexed block: of the cursor's, of one in the ring, or of one with events."""
+    if number == row.number:
+        return bytes(row.hash)
+    ring = BLOCK.c.deployment_id == row.id
+    for query in (
+        select(BLOCK.c.hash).where(ring, BLOCK.c.number == number),
+        select(EVENT.c.block_hash).where(EVENT.c.block_number == number).limit(1),
+    ):
+        found = connection.execute(query).scalar()
+        if found is not None:
+            return bytes(found)
+    return None
