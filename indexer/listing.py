@@ -1,13 +1,14 @@
 """The listing: of each name the one release that search answers with, kept as releases change.
 
-Listed is the latest release (P2) that is served and not yanked. Whatever can change that calls
-`refresh` for the names concerned, inside its own transaction.
+Listed is the latest release (P2) that is served, not yanked and not denied by the operator.
+Whatever can change that calls `refresh` for the names concerned, inside its own transaction.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select
@@ -16,7 +17,8 @@ from capdex.manifest import Manifest
 from capdex.problems import Verdict
 from capdex.triggers import Trigger
 from capdex.version import Version
-from indexer import fulltext
+from indexer import denial, fulltext
+from indexer.denial import Denials
 from indexer.models import NOT_YANKED, STANDS, FacetRow, ListingRow, PackageRow, ReleaseRow, table
 from indexer.text import TEXT_VERSION, fold
 
@@ -32,6 +34,7 @@ RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
 LISTING, FACET = table(ListingRow), table(FacetRow)
 
 
+@lru_cache(maxsize=16_384)  # few versions of many names are alike
 def precedence(version: Version) -> str:
     """A text that sorts by code point as SemVer §11 orders versions."""
     core = f"{version.major:015d}.{version.minor:015d}.{version.patch:015d}"
@@ -45,6 +48,11 @@ def precedence(version: Version) -> str:
 def listing_rules(serve: Collection[Verdict]) -> str:
     """What a listing depends on beside the releases: another value means to build it again."""
     return f"{TEXT_VERSION}:{','.join(sorted(serve))}"
+
+
+def served(rules: str) -> frozenset[Verdict]:
+    """The verdicts that a listing made by these rules holds."""
+    return frozenset(map(Verdict, filter(None, rules.partition(":")[2].split(","))))
 
 
 def document(manifest: Manifest, publisher: str, chain_id: int) -> Document:
@@ -69,10 +77,19 @@ def facet_value(key: str, value: str) -> str:
     return value.encode("utf-8", "replace").decode("utf-8")[:MAX_FACET_CHARS]
 
 
-def refresh(connection: Connection, names: Iterable[str], serve: Collection[Verdict]) -> None:
-    """List the right release of each name, or none."""
-    for name in sorted(set(names)):
-        right = _latest(connection, name, serve)
+def refresh(
+    connection: Connection,
+    names: Iterable[str],
+    serve: Collection[Verdict],
+    denials: Denials | None = None,
+) -> None:
+    """List the right release of each name, or none; `denials` where the caller holds them."""
+    concerned = sorted(set(names))
+    if concerned and denials is None:
+        denial.hold(connection)
+        denials = denial.read(connection)
+    for name in concerned:
+        right = _latest(connection, name, serve, denials or Denials())
         listed = connection.execute(
             select(LISTING.c.release_id).where(LISTING.c.name == name)
         ).scalar()
@@ -99,9 +116,11 @@ def rebuild(connection: Connection, serve: Collection[Verdict]) -> None:
     refresh(connection, connection.execute(names).scalars().all(), serve)
 
 
-def _latest(connection: Connection, name: str, serve: Collection[Verdict]) -> int | None:
-    highest = (
-        select(RELEASE.c.id)
+def _latest(
+    connection: Connection, name: str, serve: Collection[Verdict], denials: Denials
+) -> int | None:
+    best_first = (
+        select(RELEASE.c.id, RELEASE.c.cid, RELEASE.c.sha256)
         .where(
             RELEASE.c.name == name,
             STANDS,
@@ -110,9 +129,13 @@ def _latest(connection: Connection, name: str, serve: Collection[Verdict]) -> in
             RELEASE.c.verdict.in_(sorted(serve)),
         )
         .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
-        .limit(1)
     )
-    return connection.execute(highest).scalar()
+    if not denials.by_digest:
+        best_first = best_first.limit(1)
+    for row in connection.execute(best_first):
+        if denials.of(name, row.cid, bytes(row.sha256)) is None:
+            return int(row.id)
+    return None
 
 
 def _list(connection: Connection, name: str, release_id: int) -> None:

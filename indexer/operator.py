@@ -10,17 +10,18 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict
+from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from capdex.cid import Cid
 from capdex.errors import InvalidInput
 from capdex.uri import PREFIX, check_name
-from indexer import judgements
+from indexer import denial, judgements, listing
 from indexer.database import open_operator, transaction
-from indexer.models import DenialRow, DeploymentRow, InstructionRow, table
+from indexer.denial import Denial
+from indexer.models import REGISTRY, DenialRow, DeploymentRow, InstructionRow, table
 from indexer.rows import MAX_REASON_CHARS, visible
 
 ACCEPT: Final = "accept"  # the kind of instruction that names a block to follow the chain through
@@ -28,19 +29,6 @@ _BLOCK_HASH = re.compile(r"0x[0-9a-f]{64}")
 
 DENIAL, INSTRUCTION = table(DenialRow), table(InstructionRow)
 DEPLOYMENT = table(DeploymentRow)
-
-
-@dataclass(frozen=True, slots=True)
-class Denial:
-    """A CID or name that this node refuses to serve, and why; `at` is in epoch seconds."""
-
-    subject: str
-    reason: str
-    at: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As the command line shows it."""
-        return asdict(self)
 
 
 class Operator:
@@ -65,16 +53,17 @@ class Operator:
 
     def deny(self, subject: str, reason: str = "") -> Denial:
         """Refuse a CID or a name from now on; raises InvalidInput for what is neither."""
-        denial = Denial(read_subject(subject), visible(reason, MAX_REASON_CHARS), self._clock())
-        with self._write() as connection:
-            connection.execute(delete(DENIAL).where(DENIAL.c.subject == denial.subject))
-            connection.execute(insert(DENIAL), asdict(denial))
-        return denial
+        said = Denial(read_subject(subject), visible(reason, MAX_REASON_CHARS), self._clock())
+        with self._denying(said.subject) as connection:
+            connection.execute(delete(DENIAL).where(DENIAL.c.subject == said.subject))
+            connection.execute(insert(DENIAL), asdict(said))
+        return said
 
     def undeny(self, subject: str) -> bool:
         """Take a refusal back; False when there was none."""
-        with self._write() as connection:
-            gone = delete(DENIAL).where(DENIAL.c.subject == read_subject(subject))
+        known = read_subject(subject)
+        with self._denying(known) as connection:
+            gone = delete(DENIAL).where(DENIAL.c.subject == known)
             return bool(connection.execute(gone).rowcount)
 
     def denials(self) -> list[Denial]:
@@ -99,6 +88,17 @@ class Operator:
         with self._write() as connection:
             row = {"kind": ACCEPT, "value": value, "at": self._clock()}
             connection.execute(insert(INSTRUCTION), row)
+
+    @contextmanager
+    def _denying(self, subject: str) -> Iterator[Connection]:
+        """A transaction that changes a denial, and with it what search lists."""
+        with self._write() as connection:
+            denial.hold(connection, change=True)
+            yield connection
+            rules = select(DEPLOYMENT.c.listing_rules).where(DEPLOYMENT.c.id == REGISTRY)
+            serve = listing.served(connection.execute(rules).scalar_one())
+            names = denial.names_of(connection, subject)
+            listing.refresh(connection, names, serve, denial.read(connection))
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
