@@ -95,6 +95,8 @@ def describe(state: State) -> dict[str, Any]:
             "finalized_number": state.finalized,
         },
         "log": {"count": state.log_count, "head": state.log_head},
+        "index_digest": state.index_digest,
+        "content_digest": state.content_digest,
         "releases": {
             "by_verdict": dict(state.by_verdict),
             "by_availability": dict(state.by_availability),

@@ -86,13 +86,17 @@ async def releases(node_url: str, name: str) -> Json:
     raise _no_page(node_url, status, answer)
 
 
+async def status(node_url: str) -> Json:
+    """Where a node stands: `GET /status`, with its `chain` an object."""
+    code, answer = await _get(node_url, "/status")
+    if code != 200 or not isinstance(answer.get("chain"), dict):
+        raise _no_page(node_url, code, answer)
+    return answer
+
+
 async def indexed_block(node_url: str) -> int | None:
-    """The newest block whose events a node knows: `GET /status`; None before the first."""
-    status, answer = await _get(node_url, "/status")
-    chain = answer.get("chain")
-    if status != 200 or not isinstance(chain, dict):
-        raise _no_page(node_url, status, answer)
-    block = chain.get("block_number")
+    """The newest block whose events a node knows; None before the first."""
+    block = (await status(node_url))["chain"].get("block_number")
     return block if isinstance(block, int) else None
 
 

@@ -179,6 +179,7 @@ async def test_the_status_tells_position_log_releases_and_rejections(
     assert rejection["verdict"] == Verdict.INVALID
     assert rejection["block_number"] == 2
     assert rejection["reason"] in set(Reason)
+    assert re.fullmatch("0x[0-9a-f]{64}", body.pop("index_digest"))
     assert body == {
         "status": "ready",
         "because": [],
@@ -193,6 +194,7 @@ async def test_the_status_tells_position_log_releases_and_rejections(
             "finalized_number": head.number - 2,
         },
         "log": {"count": 3, "head": "0x" + log.head.hex()},
+        "content_digest": None,
         "releases": {
             "by_verdict": {"verified": 1, "invalid": 1},
             "by_availability": {"available": 2, "pending": 1},
