@@ -85,13 +85,15 @@ class _Consequences:
     def take(self, one: Decoded) -> str | None:
         """Add those of one event; returns why it counts for nothing, if it does."""
         event, sequence = one.event, base(self.deployment_id) + one.head.count
-        if isinstance(event, InvalidInput):
-            return event.message
-        if isinstance(event, Voted) != (self.deployment_id == VOTES):
-            return "it is no event of this contract"
-        if isinstance(event, Published):
+        if isinstance(event, Published) and self.deployment_id == REGISTRY:  # nearly always
             self.claims.append((sequence, rows.claim(event)))
             return None
+        if isinstance(event, InvalidInput):
+            return event.message
+        if isinstance(event, Published) or isinstance(event, Voted) != (
+            self.deployment_id == VOTES
+        ):
+            return "it is no event of this contract"
         if isinstance(event, Voted):
             row, found = rows.vote_row(event, sequence), self.votes
         elif isinstance(event, YankChanged | DeprecationChanged | NameDeprecationChanged):

@@ -6,9 +6,7 @@ cannot be a release is kept as rejected, and texts are made fit for every databa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from capdex.errors import InvalidInput
 from capdex.events import (
@@ -31,7 +29,7 @@ from capdex.events import (
     YankChanged,
     decode,
 )
-from capdex.package import RejectedPackage, precheck
+from capdex.package import RejectedPackage, claimed
 from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import PREFIX, CapabilityURI, check_name, name_id
 from indexer.bulk import Row
@@ -39,6 +37,7 @@ from indexer.listing import precedence
 
 MAX_TEXT_CHARS: Final = 256  # twice the longest cap_uri, semver or CID that follows the protocol
 MAX_REASON_CHARS: Final = 1024
+PENDING: Final = Availability.PENDING.value
 
 Owning = (
     Claimed
@@ -50,11 +49,9 @@ Owning = (
     | Sponsored
     | Committed
 )
-_id_of = lru_cache(maxsize=16_384)(name_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """A log, what it says (an event, or why it is none), and the registry's log slot after it."""
 
     log: RawLog
@@ -62,12 +59,8 @@ class Decoded:
     head: LogHead
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a `Published` event claims: its URI if it is one, and why it is refused if it is.
-
-    Only a claim that `stands` can be resolved to: its URI, version and name id agree.
-    """
+class Claim(NamedTuple):
+    """What a `Published` event claims: its URI if it is one, and why it is refused if it is."""
 
     event: Published
     uri: CapabilityURI | None
@@ -76,10 +69,13 @@ class Claim:
 
     @property
     def stands(self) -> bool:
-        """Whether this is the release of the version it names, be it served or not."""
+        """Whether this is the release of the version it names, be it served or not.
+
+        Only a claim that stands can be resolved to: its URI, version and name id agree.
+        """
         if self.uri is None or self.repeats:
             return False
-        return str(self.uri.version) == self.event.announcement.semver
+        return self.rejected is None or str(self.uri.version) == self.event.announcement.semver
 
 
 def decoded(log: RawLog, head: LogHead, chain_id: int) -> Decoded:
@@ -91,16 +87,11 @@ def decoded(log: RawLog, head: LogHead, chain_id: int) -> Decoded:
 
 
 def claim(event: Published) -> Claim:
-    """Judge a publication by its event (`capdex.package.precheck`) and the hash of its name."""
-    announcement = event.announcement
-    rejected = precheck(announcement)
-    try:
-        uri = CapabilityURI.exact(announcement.cap_uri)
-    except InvalidInput:
-        return Claim(event, None, rejected)
-    if _id_of(uri.name) != event.name_id:
+    """Judge a publication by its event (`capdex.package.claimed`) and the hash of its name."""
+    uri, rejected = claimed(event.announcement)
+    if uri is not None and name_id(uri.name) != event.name_id:
         message = f"the event's name id is not the hash of {uri.name}"
-        return Claim(event, None, rejected or refusal(announcement, message))
+        return Claim(event, None, rejected or refusal(event.announcement, message))
     return Claim(event, uri, rejected)
 
 
@@ -108,7 +99,7 @@ def repeated(again: Claim) -> Claim:
     """The claim of a version that was announced before: the first one stands."""
     announcement = again.event.announcement
     message = f"{announcement.cap_uri} was announced before; the first announcement stands"
-    return replace(again, rejected=refusal(announcement, message), repeats=True)
+    return again._replace(rejected=refusal(announcement, message), repeats=True)
 
 
 def refusal(announcement: Announcement, message: str) -> RejectedPackage:
@@ -139,14 +130,23 @@ def shown(error: str | None) -> str | None:
     return None if error is None else visible(error, MAX_REASON_CHARS)
 
 
-def release_row(claimed: Claim, sequence: int, now: float) -> Row:
+def release_row(claim: Claim, sequence: int, now: float) -> Row:
     """The row of one publication but for its id, queued unless the event alone refuses it."""
-    announcement, uri, rejected = claimed.event.announcement, claimed.uri, claimed.rejected
-    refused = rejected is not None
+    (_, publisher, cap_uri, semver, cid, sha256), uri = claim.event.announcement, claim.uri
+    if uri is not None and claim.rejected is None:
+        version = uri.version
+        sound = (sequence, uri.name, True, cap_uri, semver, version.stable, precedence(version))
+        return (*sound, cid, sha256, publisher, False, "", PENDING, None, None, "", 0, now, 0.0)
+    return _rejected_row(claim, sequence, now)
+
+
+def _rejected_row(claim: Claim, sequence: int, now: float) -> Row:
+    announcement, uri, rejected = claim.event.announcement, claim.uri, claim.rejected
+    assert rejected is not None  # noqa: S101 - a claim without a URI is always rejected
     return (
         sequence,
         uri.name if uri else None,
-        claimed.stands,
+        claim.stands,
         visible(announcement.cap_uri),
         visible(announcement.semver),
         uri.version.stable if uri else False,
@@ -156,10 +156,10 @@ def release_row(claimed: Claim, sequence: int, now: float) -> Row:
         announcement.publisher,
         False,  # yanked
         "",  # yank_reason
-        None if refused else Availability.PENDING.value,
-        rejected.verdict.value if rejected else None,
-        rejected.reason.value if rejected else None,
-        visible(rejected.message, MAX_REASON_CHARS) if rejected else "",
+        None,  # availability
+        rejected.verdict.value,
+        rejected.reason.value,
+        visible(rejected.message, MAX_REASON_CHARS),
         0,  # attempts
         now,  # queued_at
         0.0,  # due_at
@@ -178,7 +178,7 @@ def concerned(
             uri = CapabilityURI.exact(f"{PREFIX}{event.name}@{event.semver}")
     except InvalidInput:
         return None
-    return uri if _id_of(uri.name) == event.name_id else None
+    return uri if name_id(uri.name) == event.name_id else None
 
 
 def yank_row(event: YankChanged, uri: CapabilityURI, sequence: int) -> Row:
@@ -229,7 +229,7 @@ def _owning(event: Owning) -> tuple[str, str | None]:
 
 def _is_of(event: Any) -> bool:
     try:
-        return bool(_id_of(check_name(event.name)) == event.name_id)
+        return bool(name_id(check_name(event.name)) == event.name_id)
     except InvalidInput:
         return False
 
