@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 import aiohttp
 from typing_extensions import override
 
 from capdex.cid import Cid
-from capdex.errors import Code, Unavailable, UsageError
+from capdex.errors import Code, UsageError
+from capdex.net.faults import retry_after
+from capdex.net.source import Outcome, SourceFault
 from capdex.unixfs import MAX_BLOCK_BYTES
 
 
@@ -29,6 +31,14 @@ class Limits:
 
 LIMITS: Final = Limits()
 _CHUNK_BYTES: Final = 64 * 1024
+_STATUSES: Final = {
+    404: Outcome.ABSENT,
+    408: Outcome.SLOW,
+    410: Outcome.ABSENT,
+    429: Outcome.BUSY,
+    503: Outcome.BUSY,
+    504: Outcome.SLOW,  # of a gateway: it looked for the block and did not find it in time
+}
 
 
 def _is_http(url: str) -> bool:
@@ -45,6 +55,8 @@ class Http(ABC):
     `request` gives the method and URL for a CID. Redirects are not followed: no request ever goes
     to a host that somebody else names.
     """
+
+    kind: ClassVar[str] = "http"
 
     def __init__(self, base_url: str, *, label: str, limits: Limits = LIMITS) -> None:
         if not _is_http(base_url):
@@ -71,26 +83,34 @@ class Http(ABC):
             self._session = None
 
     async def get(self, cid: Cid) -> bytes:
-        """The block as it is, its hash checked; raises Unavailable for anything else that came."""
+        """The block as it is, its hash checked; raises SourceFault for anything else that came."""
         try:
-            async with asyncio.timeout(self.limits.total_s):
-                data = await self._read(cid)
+            data = await self._read(cid)
+        except aiohttp.ConnectionTimeoutError:
+            why = f"no connection within {self.limits.connect_s:g} s"
+            raise self.fault(why, Outcome.FAILED) from None
         except TimeoutError:
-            raise self.fault(f"it did not give {cid} in time") from None
+            raise self.fault(f"it did not give {cid} in time", Outcome.SLOW) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self.fault(str(error)[:200] or type(error).__name__) from None
+            why = str(error)[:200] or type(error).__name__
+            raise self.fault(why, Outcome.FAILED) from None
         if not cid.matches(data):
-            raise self.fault(f"it answered {cid} with other bytes")
+            raise self.fault(f"it answered {cid} with other bytes", Outcome.WRONG)
         return data
 
-    def fault(self, why: str) -> Unavailable:
+    def fault(self, why: str, outcome: Outcome, retry_after_s: float | None = None) -> SourceFault:
         """This source did not give what it was asked for."""
-        return Unavailable(
+        return SourceFault(
             f"{self.label} did not give the block",
-            Code.IPFS_UNAVAILABLE,
             why=why,
             fix="check that it runs, or name another source with --ipfs",
+            outcome=outcome,
+            retry_after_s=retry_after_s,
         )
+
+    def outcome(self, status: int) -> Outcome:
+        """What a status other than 200 means."""
+        return _STATUSES.get(status, Outcome.FAILED if status >= 500 else Outcome.REFUSED)
 
     @abstractmethod
     def request(self, cid: Cid) -> tuple[str, str]:
@@ -103,11 +123,14 @@ class Http(ABC):
             limits = self.limits
             timeout = aiohttp.ClientTimeout(
                 total=limits.total_s,
-                sock_connect=limits.connect_s,
+                connect=limits.connect_s,
                 sock_read=limits.first_byte_s,
             )
             self._session = aiohttp.ClientSession(
-                timeout=timeout, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+                timeout=timeout,
+                auto_decompress=False,
+                connector=aiohttp.TCPConnector(limit=0),  # who asks decides how much at once
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 
@@ -119,22 +142,31 @@ class Http(ABC):
             method, url, headers=headers, allow_redirects=False
         ) as response:
             if response.status != 200:
-                raise self.fault(f"it answered {response.status} for {cid}")
+                raise self.fault(
+                    f"it answered {response.status} for {cid}",
+                    self.outcome(response.status),
+                    retry_after(response.headers.get("Retry-After")),
+                )
             if response.headers.get("Content-Encoding", "identity") != "identity":
-                raise self.fault("it answered with an encoding that was not asked for")
+                why = "it answered with an encoding that was not asked for"
+                raise self.fault(why, Outcome.REFUSED)
             data, began = bytearray(), clock()
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 data += chunk
                 if len(data) > MAX_BLOCK_BYTES:
-                    raise self.fault(f"it answered with more than {MAX_BLOCK_BYTES} bytes")
+                    why = f"it answered with more than {MAX_BLOCK_BYTES} bytes"
+                    raise self.fault(why, Outcome.WRONG)
                 over_s = clock() - began - self.limits.grace_s
                 if len(data) < over_s * self.limits.floor_bytes_s:
-                    raise self.fault(f"it gives less than {self.limits.floor_bytes_s} bytes/s")
+                    why = f"it gives less than {self.limits.floor_bytes_s} bytes/s"
+                    raise self.fault(why, Outcome.SLOW)
             return bytes(data)
 
 
 class Gateway(Http):
     """`GET /ipfs/<cid>?format=raw`, as the trustless gateway specification says."""
+
+    kind = "gateway"
 
     def __init__(self, base_url: str, *, limits: Limits = LIMITS) -> None:
         super().__init__(base_url, label=f"gateway:{base_url.rstrip('/')}", limits=limits)

@@ -15,6 +15,7 @@ from typing_extensions import override
 from capdex.cid import RAW, Cid
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.net.gateway import LIMITS, Http, Limits
+from capdex.net.source import Outcome
 
 UPLOAD_S: Final = 30.0
 
@@ -25,6 +26,8 @@ warnings.filterwarnings("ignore", "The 'strict' parameter is no longer needed", 
 class Kubo(Http):
     """A Kubo daemon's RPC, named by URL (`http://127.0.0.1:5001`) or multiaddr."""
 
+    kind = "kubo"
+
     def __init__(self, api: str, *, limits: Limits = LIMITS) -> None:
         url = url_of(api) if api.startswith("/") else api.rstrip("/")
         super().__init__(url, label=f"Kubo at {url}", limits=limits)
@@ -34,6 +37,11 @@ class Kubo(Http):
     def request(self, cid: Cid) -> tuple[str, str]:
         """Method and URL that ask for one raw block."""
         return "POST", f"{self.base_url}/api/v0/block/get?arg={cid}"
+
+    @override
+    def outcome(self, status: int) -> Outcome:
+        """What a status other than 200 means; every error of a command is a 500, absence too."""
+        return Outcome.ABSENT if status == 500 else super().outcome(status)
 
     async def put(self, data: bytes) -> Cid:
         """Add and pin a file as one raw block; raises Unavailable when Kubo is down."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from capdex.net import ipfs
+from capdex.net import source
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway, Limits
 from capdex.net.ipfs import fetch, fetch_file, open_ipfs, open_storage
@@ -227,7 +227,7 @@ async def test_the_second_source_is_asked_when_the_first_lies(
 async def test_a_slow_source_is_not_waited_for_when_another_has_it(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ipfs, "HEDGE_S", 0.01)
+    monkeypatch.setattr(source, "SLOW_S", 0.01)
     left = asyncio.Event()
 
     async def stall(_: web.Request) -> web.Response:
