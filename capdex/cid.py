@@ -15,7 +15,15 @@ from capdex.errors import InvalidInput
 MAX_CID_CHARS = 128
 RAW: Final = "raw"
 DAG_PB: Final = "dag-pb"
-_CODECS: Final = {b"\x01\x55\x12\x20": RAW, b"\x01\x70\x12\x20": DAG_PB}
+_RAW_PREFIX: Final = b"\x01\x55\x12\x20"  # CIDv1, raw, sha2-256, 32 bytes
+_RAW_NUMBER: Final = int.from_bytes(_RAW_PREFIX, "big")
+_CODECS: Final = {_RAW_PREFIX: RAW, b"\x01\x70\x12\x20": DAG_PB}
+
+# From the digits of RFC 4648 to those of int(); no other byte becomes one, nor a sign or a space.
+_DIGITS: Final = dict(
+    zip(b"abcdefghijklmnopqrstuvwxyz234567", b"0123456789abcdefghijklmnopqrstuv", strict=True)
+)
+_TO_BASE_32: Final = bytes(_DIGITS.get(byte, 0) for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,15 @@ class Cid:
 
     @classmethod
     def parse(cls, text: str) -> Cid:
-        """Parse a CIDv1 (base32 lower case; raw or dag-pb) or a CIDv0; raises InvalidInput.
+        """Parse a CIDv1 (base32 lower case; raw or dag-pb) or a CIDv0; raises InvalidInput."""
+        number = _raw_number(text)
+        if number is None:
+            return cls._read(text)
+        return cls(text, 1, RAW, number.to_bytes(36, "big")[4:])
+
+    @classmethod
+    def _read(cls, text: str) -> Cid:
+        """Parse any CID.
 
         py-multiformats is lenient (upper case, paths, trailing bytes, identity), so whatever it
         reads must also be written back as the same text.
@@ -55,7 +71,7 @@ class Cid:
         """The raw CIDv1 of a 32-byte sha2-256 digest: the one form our contract takes."""
         if len(digest) != 32:
             raise ValueError("a sha2-256 digest has 32 bytes")
-        return cls(_base32(b"\x01\x55\x12\x20" + digest), 1, RAW, digest)
+        return cls(_base32(_RAW_PREFIX + digest), 1, RAW, digest)
 
     @classmethod
     def of(cls, data: bytes) -> Cid:
@@ -84,6 +100,24 @@ class Cid:
 
     def __str__(self) -> str:
         return self.text
+
+
+def spells(text: str, digest: bytes) -> bool:
+    """Whether `text` is `Cid.raw(digest).text`, in a tenth of the time of writing that."""
+    number = _raw_number(text)
+    return number is not None and number == int.from_bytes(_RAW_PREFIX + digest, "big")
+
+
+def _raw_number(text: str) -> int | None:
+    """The 36 bytes of a raw CIDv1, which nearly every CID is, as one number; None for others."""
+    if len(text) != 59 or text[0] != "b":
+        return None
+    try:
+        number = int(text[1:].encode("ascii").translate(_TO_BASE_32), 32)
+    except ValueError:
+        return None
+    # 58 digits hold 36 bytes, and two bits of zero.
+    return number >> 2 if number >> 258 == _RAW_NUMBER and not number & 3 else None
 
 
 def _base32(data: bytes) -> str:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from capdex.abidata import (
     MAX_STRING_BYTES,
     account,
     address,
     checksum_address,
+    publication,
     signed,
     string,
     unsigned,
-    word,
     words,
 )
 from capdex.errors import InvalidInput
@@ -55,8 +55,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
+class Announcement(NamedTuple):
     """What a publication claims, as text: everything `verify` needs of the chain.
 
     `publisher` is a checksummed address; nothing here has been judged yet.
@@ -309,19 +308,17 @@ UNYANKED: Final = TOPICS["Unyanked"]
 
 def decode(log: RawLog, chain_id: int) -> Event:
     """Decode one log; raises InvalidInput for anything that is not a well-formed event."""
-    if [len(topic) for topic in log.topics] != [32, 32, 32]:
-        raise InvalidInput(
-            f"a registry event has 3 topics of 32 bytes, this log {log.topics!r:.80}"
-        )
-    kind, subject, topic = log.topics
-    by, data = account(topic), log.data
+    _, topics, data, position = log
+    if len(topics) != 3 or not len(topics[0]) == len(topics[1]) == len(topics[2]) == 32:
+        raise InvalidInput(f"a registry event has 3 topics of 32 bytes, this log {topics!r:.80}")
+    kind, subject, topic = topics
+    by = account(topic)
+    if kind == PUBLISHED:
+        sequence, cap_uri, semver, cid, sha256 = publication(data)
+        announcement = Announcement(chain_id, by, cap_uri, semver, cid, sha256)
+        return Published(sequence, subject, announcement, position)
     sequence = unsigned(data, 0, 64)
-    if kind == PUBLISHED:  # nine events of ten
-        announcement = Announcement(
-            chain_id, by, string(data, 1), string(data, 2), string(data, 3), word(data, 4)
-        )
-        return Published(sequence, subject, announcement, log.position)
     read = _BY_TOPIC.get(kind)
     if read is None:
         raise InvalidInput(f"0x{kind.hex()} is not a topic of the registry")
-    return read((sequence, subject, by), data, log.position)
+    return read((sequence, subject, by), data, position)

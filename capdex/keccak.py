@@ -13,7 +13,12 @@ def fastest() -> Callable[[bytes], bytes]:
         from eth_hash.auto import keccak as pure
 
         return pure
-    return lambda data: bytes(keccak_256(data).digest())
+
+    def fast(data: bytes) -> bytes:
+        digest: bytes = keccak_256(data).digest()
+        return digest
+
+    return fast
 
 
 keccak = fastest()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from capdex.keccak import keccak
 
+# Tuples, not dataclasses: a backfill makes tens of thousands of them a second.
 
-@dataclass(frozen=True, slots=True)
-class LogPosition:
+
+class LogPosition(NamedTuple):
     """Where a log stands: block (number, 32-byte hash), 32-byte transaction hash, log index."""
 
     block_number: int
@@ -17,8 +19,7 @@ class LogPosition:
     log_index: int
 
 
-@dataclass(frozen=True, slots=True)
-class RawLog:
+class RawLog(NamedTuple):
     """A log as the chain gives it: 20-byte address, 32-byte topics, data."""
 
     address: bytes
@@ -36,7 +37,7 @@ class LogHead:
 
     def fold(self, log: RawLog) -> LogHead:
         """The head after one more log: keccak(slot ‖ keccak(topics ‖ keccak(data)))."""
-        entry = keccak(b"".join(log.topics) + keccak(log.data))
+        entry = keccak(b"".join((*log.topics, keccak(log.data))))
         return LogHead(keccak(self.word + entry)[:24], self.count + 1)
 
     @property

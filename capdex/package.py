@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from capdex import did, signing
 from capdex import manifest as manifests
-from capdex.cid import RAW, Cid
+from capdex.cid import RAW, Cid, spells
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.events import Announcement
 from capdex.manifest import Manifest
@@ -121,6 +121,21 @@ class _Judgement:
     def refuse(self, name: str, verdict: Verdict, reason: Reason, message: str) -> _Rejection:
         self.checks.append(Check(name, False, message))
         return _Rejection(verdict, reason, message)
+
+
+def claimed(announcement: Announcement) -> tuple[CapabilityURI | None, RejectedPackage | None]:
+    """The URI that an announcement names, if it names one, and what `precheck` says.
+
+    Nearly every announcement is sound and names a raw CID; nothing is written down about those.
+    """
+    try:
+        uri = CapabilityURI.exact(announcement.cap_uri)
+    except InvalidInput:
+        return None, precheck(announcement)
+    same = announcement.cap_uri.endswith(f"@{announcement.semver}")  # an exact URI has one `@`
+    if same and spells(announcement.cid, announcement.sha256):
+        return uri, None
+    return uri, precheck(announcement)
 
 
 def precheck(announcement: Announcement) -> RejectedPackage | None:

@@ -27,6 +27,7 @@ RESERVED = (
 )
 
 
+@lru_cache(maxsize=4096)  # a name has many releases
 def check_name(name: str) -> str:
     """Return `name` if it follows P1, else raise InvalidInput."""
     if not MIN_NAME_CHARS <= len(name) <= MAX_NAME_CHARS or not NAME.fullmatch(name):
@@ -86,7 +87,7 @@ class CapabilityURI:
     def exact(cls, text: str) -> CapabilityURI:
         """Parse a URI that must carry one exact version, as `metadata.id` and events do."""
         uri = cls.parse(text)
-        if not isinstance(uri.selector, Version) or str(uri) != text:
+        if not isinstance(uri.selector, Version):  # one spelling each: `text` is that of `uri`
             raise InvalidInput(
                 f"{text[:80]!r} does not name one exact version",
                 fix=f"write {PREFIX}{uri.name}@1.0.0",

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import NamedTuple
 
 from capdex.errors import InvalidInput
@@ -34,16 +34,7 @@ class Version:
     @classmethod
     def parse(cls, text: str) -> Version:
         """Parse a version; raises InvalidInput (no `v`, no spaces, no build metadata)."""
-        match = VERSION.fullmatch(text) if len(text) <= MAX_VERSION_CHARS else None
-        if match is None:
-            raise InvalidInput(
-                f"{text[:80]!r} is not a version",
-                why="a version is strict SemVer 2.0.0 without build metadata, "
-                "at most 64 characters",
-                fix="write it like 1.2.3 or 2.0.0-rc.1",
-            )
-        major, minor, patch, tail = match.groups()
-        return cls(int(major), int(minor), int(patch), _identifiers(tail))
+        return _version(text)
 
     @property
     def stable(self) -> bool:
@@ -67,6 +58,19 @@ class Version:
     def __str__(self) -> str:
         core = f"{self.major}.{self.minor}.{self.patch}"
         return core + ("-" + ".".join(map(str, self.prerelease)) if self.prerelease else "")
+
+
+@lru_cache(maxsize=4096)  # most releases have a version that many others have
+def _version(text: str) -> Version:
+    match = VERSION.fullmatch(text) if len(text) <= MAX_VERSION_CHARS else None
+    if match is None:
+        raise InvalidInput(
+            f"{text[:80]!r} is not a version",
+            why="a version is strict SemVer 2.0.0 without build metadata, at most 64 characters",
+            fix="write it like 1.2.3 or 2.0.0-rc.1",
+        )
+    major, minor, patch, tail = match.groups()
+    return Version(int(major), int(minor), int(patch), _identifiers(tail))
 
 
 def _identifiers(tail: str | None) -> tuple[int | str, ...]:
@@ -231,7 +235,7 @@ def parse_selector(text: str) -> Version | VersionRange:
     padded, with `v` before or build metadata behind.
     """
     try:
-        return Version.parse(text)
+        return _version(text)
     except InvalidInput:
         if not text or text != " ".join(text.split()) or _NEARLY_EXACT.fullmatch(text):
             raise

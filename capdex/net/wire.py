@@ -6,11 +6,18 @@ endpoint, since no well-behaved one sends it.
 
 from __future__ import annotations
 
+import re
+from binascii import a2b_hex
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from capdex.events import LogPosition, RawLog
 from capdex.keccak import keccak
+
+V = TypeVar("V")
+
+_QUANTITY = re.compile(r"0x[0-9A-Fa-f]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +41,16 @@ class Header:
 
 def quantity(value: Any) -> int:
     """A quantity (`0x…`, at most 32 bytes) as a number."""
-    if not isinstance(value, str) or not value.startswith("0x") or len(value) > 66:
+    if not isinstance(value, str) or not _QUANTITY.fullmatch(value):  # int() takes signs and `_`
         raise ValueError("a quantity is not one")
-    return int(value[2:], 16)
+    return int(value, 16)
 
 
 def unhex(value: Any) -> bytes:
     """Data (`0x…`) as bytes."""
-    if not isinstance(value, str) or not value.startswith("0x"):
+    if not isinstance(value, str) or value[:2] != "0x":
         raise ValueError("data is not hexadecimal")
-    return bytes.fromhex(value[2:])
+    return a2b_hex(value[2:])  # unlike bytes.fromhex it takes no white space
 
 
 def hex_(data: bytes) -> str:
@@ -68,36 +75,78 @@ def read_header(value: Any) -> Header | None:
 
 def read_log(value: Any) -> RawLog:
     """A log as `eth_getLogs` gives it."""
-    if not isinstance(value, dict) or value.get("removed"):
-        raise ValueError("a log is not a log of the canonical chain")
-    topics = value.get("topics")
-    if not isinstance(topics, list) or len(topics) > 4:
-        raise ValueError("a log has up to four topics")
-    position = LogPosition(
-        quantity(value.get("blockNumber")),
-        _hash(value.get("blockHash")),
-        _hash(value.get("transactionHash")),
-        quantity(value.get("logIndex")),
-    )
-    topics_ = tuple([_hash(topic) for topic in topics])
-    return RawLog(unhex(value.get("address")), topics_, unhex(value.get("data")), position)
+    return _Logs().read(value)
 
 
 def read_logs(value: Any, address: bytes, first: int, last: int) -> list[RawLog]:
     """Logs in canonical order without doubles, all of one contract and of blocks first to last."""
     if not isinstance(value, list):
         raise ValueError("the logs are not a list")
-    logs: dict[tuple[int, int], RawLog] = {}
-    for log in map(read_log, value):
-        at = log.position
-        if log.address != address or not first <= at.block_number <= last:
+    logs = list(map(_Logs().read, value))
+    before, ascend = (-1, -1), True
+    for log in logs:
+        number, _, _, index = log.position
+        if log.address != address or not first <= number <= last:
             raise ValueError("a log was not asked for")
+        ascend = ascend and before < (number, index)
+        before = number, index
+    return logs if ascend else _ordered(logs)
+
+
+def _ordered(found: list[RawLog]) -> list[RawLog]:
+    logs: dict[tuple[int, int], RawLog] = {}
+    for log in found:
+        at = log.position
         if logs.setdefault((at.block_number, at.log_index), log) != log:
             raise ValueError("two logs stand at one place")
     return [logs[at] for at in sorted(logs)]
 
 
+class _Once(dict[str, V]):
+    """What a text is read as, read once."""
+
+    def __init__(self, read: Callable[[str], V]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, text: str) -> V:
+        value = self[text] = self._read(text)
+        return value
+
+
+class _Logs:
+    """The logs of one reply, in which blocks, names and accounts recur."""
+
+    __slots__ = ("_addresses", "_hashes", "_numbers")
+
+    def __init__(self) -> None:
+        self._addresses, self._hashes = _Once(unhex), _Once(_hash)
+        self._numbers = _Once(quantity)
+
+    def read(self, value: Any) -> RawLog:
+        if type(value) is not dict or value.get("removed"):
+            raise ValueError("a log is not a log of the canonical chain")
+        hashes, numbers = self._hashes, self._numbers
+        try:
+            topics = value["topics"]
+            if type(topics) is not list or len(topics) > 4:
+                raise ValueError("a log has up to four topics")
+            return RawLog(
+                self._addresses[value["address"]],
+                tuple([hashes[topic] for topic in topics]),
+                unhex(value["data"]),
+                LogPosition(
+                    numbers[value["blockNumber"]],
+                    hashes[value["blockHash"]],
+                    _hash(value["transactionHash"]),
+                    numbers[value["logIndex"]],
+                ),
+            )
+        except (KeyError, TypeError):  # not there, or a list or an object
+            raise ValueError("a part of a log is missing or no text") from None
+
+
 def _hash(value: Any) -> bytes:
-    if not isinstance(value, str) or len(value) != 66 or not value.startswith("0x"):
+    if not isinstance(value, str) or len(value) != 66 or value[:2] != "0x":
         raise ValueError("a hash has 32 bytes")
-    return bytes.fromhex(value[2:])
+    return a2b_hex(value[2:])

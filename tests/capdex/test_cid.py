@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from multiformats import multibase
 from multiformats.cid import CID
 
-from capdex.cid import Cid
+from capdex.cid import Cid, spells
 from capdex.errors import InvalidInput
 
 
@@ -60,3 +61,34 @@ def test_no_second_spelling_of_a_cid_is_taken(index: int, character: str) -> Non
         return
     assert (other == cid) == (text == cid.text)
     assert (other.digest == cid.digest and other.codec == cid.codec) == (other == cid)
+
+
+@given(
+    st.binary(min_size=32, max_size=32),
+    st.integers(0, 58),
+    st.sampled_from("abcdefghijklmnopqrstuvwxyz234567A018_ +-é\0\ud800"),
+)
+def test_a_raw_cid_is_read_as_the_library_reads_it(
+    digest: bytes, index: int, character: str
+) -> None:
+    text = Cid.raw(digest).text
+    assert Cid.parse(text) == Cid._read(text) == Cid.raw(digest)
+    assert spells(text, digest)
+    assert not spells(text, digest[:-1])
+    assert not spells(text, digest + b"\0")
+    other = text[:index] + character + text[index + 1 :]
+    assert spells(other, digest) == (other == text)
+
+    def outcome(read: Callable[[str], Cid]) -> object:
+        try:
+            return read(other)
+        except InvalidInput as error:
+            return error.message, error.why
+
+    assert outcome(Cid.parse) == outcome(Cid._read)
+
+
+def test_no_other_cid_spells_a_digest() -> None:
+    digest = bytes(range(32))
+    for data in (b"\x12\x20" + digest, b"\x01\x70\x12\x20" + digest):
+        assert not spells(Cid.from_bytes(data).text, digest)

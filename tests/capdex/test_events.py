@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from eth_utils.address import to_checksum_address
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex import abidata
 from capdex.errors import InvalidInput
 from capdex.events import (
     MAX_STRING_BYTES,
@@ -233,8 +233,34 @@ def test_hostile_data_raises_nothing_but_invalid_input(
             continue
 
 
+@given(
+    st.lists(texts | st.text(max_size=3), min_size=3, max_size=3),
+    st.integers(0, 4),
+    st.sampled_from([0, 1, 32, 160, 161, 192, 2**63, 2**64 - 32, 2**64, 2**256 - 32])
+    | st.integers(0, 2**256 - 1),
+    st.integers(0, 600),
+)
+def test_a_publication_is_read_at_once_as_it_is_value_by_value(
+    strings: list[str], slot: int, value: int, end: int
+) -> None:
+    data = encode(["uint64", "string", "string", "string", "bytes32"], [5, *strings, bytes(32)])
+    data = (data[: slot * 32] + value.to_bytes(32, "big") + data[slot * 32 + 32 :])[:end]
+
+    def one_by_one(data: bytes) -> Any:
+        sequence = abidata.unsigned(data, 0, 64)
+        return (sequence, *(abidata.string(data, i) for i in (1, 2, 3)), abidata.word(data, 4))
+
+    def outcome(read: Callable[[bytes], Any]) -> Any:
+        try:
+            return read(data)
+        except InvalidInput as error:
+            return error.message
+
+    assert outcome(abidata.publication) == outcome(one_by_one)
+
+
 @pytest.mark.parametrize("slot", [1, 2, 3])
-@pytest.mark.parametrize("offset", [2**256 - 1, 2**256 - 32, 2**64, 33, 10**6])
+@pytest.mark.parametrize("offset", [2**256 - 1, 2**256 - 32, 2**64, 2**64 - 32, 33, 10**6])
 def test_an_offset_outside_the_data_is_refused(slot: int, offset: int) -> None:
     data = published()
     hostile = data[: slot * 32] + offset.to_bytes(32, "big") + data[slot * 32 + 32 :]
@@ -260,7 +286,7 @@ def test_a_sequence_number_over_64_bits_is_refused() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4])
 def test_a_log_with_another_number_of_topics_is_refused(count: int) -> None:
-    log = replace(raw_log(PUBLISHED, published()), topics=(PUBLISHED,) * count)
+    log = raw_log(PUBLISHED, published())._replace(topics=(PUBLISHED,) * count)
     with pytest.raises(InvalidInput):
         decode(log, CHAIN_ID)
 
@@ -287,13 +313,13 @@ def test_a_topic_that_is_not_a_word_is_refused(index: int, size: int) -> None:
     topics = list(raw_log(PUBLISHED, published()).topics)
     topics[index] = bytes(size)
     with pytest.raises(InvalidInput):
-        decode(replace(raw_log(PUBLISHED, published()), topics=tuple(topics)), CHAIN_ID)
+        decode(raw_log(PUBLISHED, published())._replace(topics=tuple(topics)), CHAIN_ID)
 
 
 def test_an_account_topic_with_anything_before_the_address_is_refused() -> None:
     topics = (PUBLISHED, NAME_ID, b"\x01" + bytes(11) + ACCOUNT)
     with pytest.raises(InvalidInput):
-        decode(replace(raw_log(PUBLISHED, published()), topics=topics), CHAIN_ID)
+        decode(raw_log(PUBLISHED, published())._replace(topics=topics), CHAIN_ID)
 
 
 def test_the_log_head_folds_topics_and_data_in_order() -> None:

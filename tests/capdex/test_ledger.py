@@ -65,7 +65,7 @@ def misnamed(one: Act) -> Act:
 def publish(version: str, by: str = OWNER, name: str = "note", **changes: Any) -> Act:
     sha256 = hashlib.sha256(version.encode()).digest()
     said = Announcement(1, by, f"{PREFIX}{name}@{version}", version, Cid.raw(sha256).text, sha256)
-    event = Published(0, name_id(name), replace(said, **changes), POSITION)
+    event = Published(0, name_id(name), said._replace(**changes), POSITION)
     return lambda sequence: replace(event, sequence=sequence)
 
 

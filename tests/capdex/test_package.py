@@ -14,8 +14,16 @@ from capdex import did, signing
 from capdex.cid import Cid
 from capdex.errors import VerificationFailure
 from capdex.events import Announcement
-from capdex.package import RejectedPackage, VerifiedPackage, judge, precheck, verify
+from capdex.package import (
+    RejectedPackage,
+    VerifiedPackage,
+    claimed,
+    judge,
+    precheck,
+    verify,
+)
 from capdex.problems import Reason, Severity, Verdict
+from capdex.uri import CapabilityURI
 
 CHAIN_ID = 31337
 PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -57,7 +65,7 @@ def announce(data: bytes, **changes: Any) -> Announcement:
     """What the chain says of these bytes."""
     digest = hashlib.sha256(data).digest()
     event = Announcement(CHAIN_ID, ACCOUNT.address, URI, "1.0.0", str(Cid.raw(digest)), digest)
-    return replace(event, **changes)
+    return event._replace(**changes)
 
 
 def rejection(data: bytes, announcement: Announcement | None = None) -> RejectedPackage:
@@ -125,14 +133,23 @@ def test_an_announcement_that_contradicts_itself_is_refused_before_any_fetch(
     changes: dict[str, Any], reason: Reason
 ) -> None:
     announcement = announce(SIGNED, **changes)
-    early = precheck(announcement)
+    uri, early = claimed(announcement)
     assert early is not None
+    assert early == precheck(announcement)
+    assert (uri is None) == (reason is Reason.BAD_EVENT)
     assert (early.verdict, early.reason) == (Verdict.MISMATCH, reason)
     assert verdict(SIGNED, announcement) == (Verdict.MISMATCH, reason)
 
 
 def test_a_sound_announcement_passes_the_precheck() -> None:
-    assert precheck(announce(SIGNED)) is None
+    announcement = announce(SIGNED)
+    assert precheck(announcement) is None
+    assert claimed(announcement) == (CapabilityURI.exact(URI), None)
+
+
+def test_the_precheck_leaves_a_file_of_several_blocks_to_who_fetches_it() -> None:
+    announcement = announce(SIGNED, cid=Cid.from_bytes(b"\x01\x70\x12\x20" + bytes(32)).text)
+    assert claimed(announcement) == (CapabilityURI.exact(URI), None)
 
 
 @pytest.mark.parametrize("data", [b"", b"other", SIGNED + b"\n", SIGNED[:-1], SIGNED[1:]])
@@ -270,6 +287,7 @@ def test_judging_never_raises_whatever_the_announcement(
     event = Announcement(CHAIN_ID, ACCOUNT.address, cap_uri, semver, cid, sha256)
     assert isinstance(judge(event, SIGNED), RejectedPackage)
     assert precheck(event) is not None
+    assert claimed(event)[1] == precheck(event)
 
 
 def test_a_check_is_shown_with_its_name_its_outcome_and_what_was_compared() -> None:

@@ -277,6 +277,31 @@ def test_a_log_with_any_field_replaced_is_read_or_refused(changes):
     assert all(len(topic) == 32 for topic in log.topics)
 
 
+@pytest.mark.parametrize(
+    "text", ["0x", "5", "0x-5", "0x+5", "0x1_0", "0x 5", "0x5 ", "0x5\n", "0X5", "0x" + "1" * 65]
+)
+def test_what_only_a_number_of_python_may_be_spelt_as_is_no_quantity(text):
+    with pytest.raises(ValueError, match="quantity"):
+        wire.quantity(text)
+
+
+@pytest.mark.parametrize("text", ["0x5", "0xab cd", "0xabcd ", "0x\tab", "ab", "0xgg", "0xéé"])
+def test_data_is_pairs_of_digits_and_nothing_else(text):
+    with pytest.raises(ValueError):
+        wire.unhex(text)
+
+
+@pytest.mark.parametrize("key", sorted(set(LOG) - {"removed"}))
+@pytest.mark.parametrize("value", [None, 5, [], {}, "0x", "0x" + " " * 64])
+def test_a_part_of_a_log_that_is_missing_or_of_another_kind_is_refused(key, value):
+    if (key, value) in (("data", "0x"), ("address", "0x"), ("topics", [])):
+        return
+    with pytest.raises(ValueError):
+        wire.read_log({**LOG, key: value})
+    with pytest.raises(ValueError, match="missing"):
+        wire.read_log({name: value for name, value in LOG.items() if name != key})
+
+
 def test_logs_come_in_canonical_order_without_doubles():
     second = {**LOG, "logIndex": "0x1"}
     later = {**LOG, "blockNumber": "0x6"}

@@ -272,6 +272,6 @@ def lasting(chain: Chain, name: str, count: int) -> list[tuple[int, VerifiedPack
     )
     verified = package.verify(announcement, data)
     return [
-        (i, replace(verified, announcement=replace(announcement, semver=f"1.0.{i}")))
+        (i, replace(verified, announcement=announcement._replace(semver=f"1.0.{i}")))
         for i in range(count)
     ]

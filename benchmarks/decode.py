@@ -1,0 +1,102 @@
+"""decode.py [COUNT] [ROUNDS]: what an event of a backfill costs before it is stored, by stage.
+
+Makes the reply of `eth_getLogs` that Anvil would give to COUNT publications, 100 in a block, and
+takes it through the stages of a backfill: JSON, raw logs, the log head, decoded events, claims.
+Prints microseconds of processor time an event, on one core.
+"""
+
+from __future__ import annotations
+
+import gc
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import orjson
+from eth_abi import encode
+
+from capdex.cid import Cid
+from capdex.events import PUBLISHED, LogHead, Published, RawLog, decode
+from capdex.keccak import keccak
+from capdex.net.wire import read_logs
+from capdex.package import claimed
+from capdex.uri import name_id
+
+T = TypeVar("T")
+CHAIN_ID = 31337
+ACCOUNT = bytes(12) + keccak(b"account")[:20]
+REGISTRY = keccak(b"registry")[:20]
+VERSIONS = 10  # releases a name
+PER_BLOCK = 100
+TYPES = ["uint64", "string", "string", "string", "bytes32"]
+
+
+def reply(count: int, prefix: str) -> bytes:
+    """`count` publications as Anvil shows them, of names that begin with `prefix`."""
+    logs = []
+    for n in range(count):
+        name, version = f"{prefix}-{n // VERSIONS}", f"1.{n % VERSIONS}.0"
+        sha256 = keccak(f"{name}@{version}".encode())
+        uri, block = f"did:nuwa:cap:{name}@{version}", 7 + n // PER_BLOCK
+        body = encode(TYPES, [n + 1, uri, version, Cid.raw(sha256).text, sha256])
+        logs.append(
+            {
+                "address": "0x" + REGISTRY.hex(),
+                "topics": ["0x" + x.hex() for x in (PUBLISHED, name_id(name), ACCOUNT)],
+                "data": "0x" + body.hex(),
+                "blockHash": "0x" + keccak(b"block %d" % block).hex(),
+                "blockNumber": hex(block),
+                "blockTimestamp": hex(1_800_000_000 + block),
+                "transactionHash": "0x" + keccak(b"transaction %d" % n).hex(),
+                "transactionIndex": hex(n % PER_BLOCK),
+                "logIndex": hex(n % PER_BLOCK),
+                "removed": False,
+            }
+        )
+    return orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": logs})
+
+
+def fold(logs: list[RawLog]) -> LogHead:
+    head = LogHead()
+    for log in logs:
+        head = head.fold(log)
+    return head
+
+
+def main(count: int, rounds: int) -> None:
+    """Take turns, and print the medians."""
+    times: dict[str, list[float]] = {}
+
+    def timed(stage: str, call: Callable[[], T]) -> T:
+        started = time.process_time()
+        found = call()
+        times.setdefault(stage, []).append((time.process_time() - started) * 1e6 / count)
+        return found
+
+    for number in range(rounds + 1):  # the first one warms up
+        body = reply(count, f"round-{number}")  # names that nothing remembers yet
+        gc.collect()
+        asked = timed("JSON", partial(orjson.loads, body))["result"]
+        logs = timed("raw logs", partial(read_logs, asked, REGISTRY, 7, 7 + count // PER_BLOCK))
+        assert timed("log head", partial(fold, logs)).count == count
+        events = timed("decode", lambda logs=logs: [decode(log, CHAIN_ID) for log in logs])
+        published = [event for event in events if isinstance(event, Published)]
+        claims = timed("claim", lambda ps=published: [claimed(one.announcement) for one in ps])
+        assert all(uri is not None and rejected is None for uri, rejected in claims)
+        del asked, logs, events, published, claims
+
+    print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}")
+    print(f"{count} events of {len(body) // count} bytes, {rounds} rounds, medians")
+    middle = {stage: statistics.median(found[1:]) for stage, found in times.items()}
+    middle["all of it"] = sum(middle.values())
+    for stage, us in middle.items():
+        print(f"{stage:28s} {us:8.2f} µs an event  {1e6 / us:11,.0f}/s")
+
+
+if __name__ == "__main__":
+    given = [int(argument) for argument in sys.argv[1:]]
+    main(*(given + [3_000, 9][len(given) :]))
