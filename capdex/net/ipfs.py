@@ -11,15 +11,15 @@ from capdex.errors import Code, UsageError
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
 from capdex.net.kubo import Kubo
-from capdex.net.pool import Pool
 from capdex.net.source import Source
+from capdex.net.sources import Sources
 
 __all__ = [
     "BlockDirectory",
     "Gateway",
     "Kubo",
-    "Pool",
     "Source",
+    "Sources",
     "Storage",
     "fetch",
     "fetch_file",
@@ -41,7 +41,7 @@ async def fetch(cid: Cid, sources: Sequence[Source]) -> bytes:
 
     Sources are asked in their order: the next one when one fails, or after a second as well.
     """
-    return await Pool(sources).get(cid)
+    return await Sources(sources).get(cid)
 
 
 async def fetch_file(cid: Cid, sources: Sequence[Source]) -> bytes:
@@ -49,7 +49,7 @@ async def fetch_file(cid: Cid, sources: Sequence[Source]) -> bytes:
 
     Raises Unavailable as `fetch` does, and InvalidInput for what is no file within the limits.
     """
-    return await Pool(sources).file(cid)
+    return (await Sources(sources).file(cid)).data
 
 
 def open_ipfs(spec: str) -> Source:
