@@ -40,6 +40,7 @@ _COMMANDS = {
         "up": "Run a whole local network: chain, registry, IPFS and node",
         "node": "Run a node: index a registry, verify, answer over MCP",
         "mcp": "Answer MCP over stdin and stdout",
+        "index": "Show what an index is, by its digests",
         "deploy": "Deploy the registry contract, or the votes on its names",
     },
     "Check": {

@@ -97,6 +97,8 @@ def describe(state: State) -> dict[str, Any]:
         "log": {"count": state.log_count, "head": state.log_head},
         "index_digest": state.index_digest,
         "content_digest": state.content_digest,
+        "decoder_version": state.decoder_version,
+        "rules_version": state.rules_version,
         "releases": {
             "by_verdict": dict(state.by_verdict),
             "by_availability": dict(state.by_availability),

@@ -51,8 +51,8 @@ class State(Position):
 
     `by_verdict` leaves out what is not judged yet, `by_availability` what the event alone refused.
     `undecodable` counts logs that are no events; `rejections` are the newest, as JSON. The digests
-    (P14) are 0x hex: that of the index is None before its first step, that of the contents while a
-    release is pending or parked.
+    (P14) are 0x hex, by the rules of these versions: that of the index is None before its first
+    step, that of the contents while a release is pending or parked.
     """
 
     chain_id: int
@@ -68,6 +68,8 @@ class State(Position):
     rejections: list[dict[str, Any]]
     index_digest: str | None = None
     content_digest: str | None = None
+    decoder_version: int = 0
+    rules_version: int = 0
 
 
 def read_position(row: Row[Any]) -> Position:
@@ -108,6 +110,8 @@ def read_state(connection: Connection, row: Row[Any], now: float, digest: Digest
         rejections=_rejections(connection),
         index_digest=_shown(digest.index if digest else None),
         content_digest=_shown(digest.content if digest else None),
+        decoder_version=row.decoder_version,
+        rules_version=row.rules_version,
     )
 
 

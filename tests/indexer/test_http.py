@@ -24,10 +24,12 @@ from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
+from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason, Verdict
 from indexer.gateway import RAW_TYPE
 from indexer.health import DEPTHS, Health
 from indexer.http import Surface, build_routes
+from indexer.models import DECODER_VERSION
 from indexer.search import Index
 from indexer.store import Store
 from indexer.sync import Progress
@@ -195,6 +197,8 @@ async def test_the_status_tells_position_log_releases_and_rejections(
         },
         "log": {"count": 3, "head": "0x" + log.head.hex()},
         "content_digest": None,
+        "decoder_version": DECODER_VERSION,
+        "rules_version": RULES_VERSION,
         "releases": {
             "by_verdict": {"verified": 1, "invalid": 1},
             "by_availability": {"available": 2, "pending": 1},
