@@ -24,6 +24,7 @@ from indexer.digest import Digest, Digests, read_digest, read_votes_digest
 from indexer.filters import FILTER_NAMES, Filters, read_cursor, write_cursor
 from indexer.found import Found
 from indexer.heartbeat import Beat, read_beat
+from indexer.names import NameStanding, read_standing
 from indexer.state import PLACE, Position, State, read_position, read_state
 from indexer.text import fold, query_tokens
 
@@ -138,6 +139,11 @@ class Index:
             return []
         with self._read() as connection:
             return releases.read_name(connection, name)
+
+    def standing(self, name: str) -> NameStanding:
+        """Who owns and maintains a name, and how it was voted on."""
+        with self._read() as connection:
+            return read_standing(connection, name)
 
     def position(self) -> Position:
         """How far the index is: the cheap part of `state`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from indexer.names import NameStanding
 from indexer.search import Found, Hit, Page, Position
 
 Json = dict[str, Any]
@@ -68,10 +69,18 @@ def results(page: Page, position: Position) -> Json:
     }
 
 
-def releases(name: str, found: list[Found], position: Position) -> Json:
+def releases(name: str, found: list[Found], standing: NameStanding, position: Position) -> Json:
     """Every release of a name with its verdict, availability and reason: the rejected ones too."""
     return {
         "name": name,
+        "ownership": {
+            "owner": standing.owner,
+            "pending_owner": standing.pending_owner,
+            "maintainers": sorted(standing.maintainers),
+            "renounced": standing.renounced,
+        },
+        # decimal text: the contract counts in 256 bits
+        "votes": {"up": str(standing.upvotes), "down": str(standing.downvotes)},
         "releases": [
             release(x)
             | {

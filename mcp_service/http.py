@@ -64,7 +64,7 @@ def _releases(index: Index, name: str) -> Response:
     position, found = index.position(), index.releases(name)
     if not found:
         raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
-    return json_response(answers.releases(name, found, position))
+    return json_response(answers.releases(name, found, index.standing(name), position))
 
 
 def problem(error: CapdexError, *, status: int | None = None) -> Response:

@@ -212,19 +212,40 @@ def expected(
             yield (at, "indexOf", ["string", "string"], which, "uint256"), (index,)
 
 
-def index_says_the_same(url: str, contracts: Contracts, logs: list[RawLog], head: LogHead) -> int:
-    """How many releases a node that reads these logs tells with the flags the ledger has."""
+def in_one_step(logs: list[RawLog], head: LogHead) -> Blocks:
     places = {log.position.block_number: log.position.block_hash for log in logs}
     blocks = tuple(BlockRef(n, hash_, bytes(32), 0) for n, hash_ in places.items())
-    step = Blocks(tuple(logs), blocks, blocks[-1], blocks[-1].number, blocks[-1].number, head)
-    address = checksum_address(contracts.registry)
-    store = Store.open(url, Deployment(CHAIN_ID, address, contracts.start_block, bytes(32)))
+    return Blocks(tuple(logs), blocks, blocks[-1], blocks[-1].number, blocks[-1].number, head)
+
+
+def index_says_the_same(
+    url: str, contracts: Contracts, logs: list[RawLog], head: LogHead, cast: list[RawLog]
+) -> int:
+    """How many releases a node that reads these logs tells with the flags the ledger has.
+
+    Of every name it says who owns and maintains it and how it was voted on, too.
+    """
+
+    def deployment(address: bytes) -> Deployment:
+        return Deployment(CHAIN_ID, checksum_address(address), contracts.start_block, bytes(32))
+
+    store = Store.open(url, deployment(contracts.registry))
     index = Index(url)
     try:
+        step = in_one_step(logs, head)
         store.append(step, follow(step, LogHead(), CHAIN_ID))
+        votes, polled = count_votes(cast)
+        step = in_one_step(cast, polled)
+        ballots = store.beside(deployment(contracts.votes))
+        ballots.append(step, follow(step, LogHead(), CHAIN_ID))
         assert index.state().undecodable == 0
         ledger, told = rebuild(logs)[0], 0
         for name, state in ledger.names.items():
+            standing = index.standing(name)
+            assert (standing.owner, standing.pending_owner) == (state.owner, state.pending_owner)
+            assert standing.renounced == state.renounced
+            assert standing.maintainers == state.maintainers
+            assert (standing.upvotes, standing.downvotes) == votes.tally(name)
             found = {x.semver: x for x in index.releases(name)}
             assert len(found) == len(state.releases)
             for release in state.releases:
@@ -264,7 +285,7 @@ async def test_the_state_of_a_registry_is_what_its_logs_say(
         for (view, value), result in zip(pairs, await contracts.read(views), strict=True):
             assert result == value, view[1:4]
 
-    told = index_says_the_same(f"sqlite:///{tmp_path / 'index.db'}", contracts, logs, head)
+    told = index_says_the_same(f"sqlite:///{tmp_path / 'index.db'}", contracts, logs, head, cast)
     kinds = Counter(log.topics[0] for log in [*logs, *cast])
     print(  # noqa: T201 - what a soak is run for
         f"seed {seed}, ages {ages}: {history.made} transactions, {len(logs)} + {len(cast)} events "
