@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from capdex.errors import Code, Unavailable
+from capdex.net.hints import suggested_blocks
 
 MAX_RETRY_AFTER_S = 300.0  # an endpoint may ask for patience, not switch a node off
 
@@ -27,17 +28,23 @@ class Fault(StrEnum):
     BEYOND_HEAD = "BEYOND_HEAD"  # the endpoint has not got there yet
     NO_STATE = "NO_STATE"  # the block is known, its state is pruned
     REVERTED = "REVERTED"  # the contract refused the call
+    TIMEOUT = "TIMEOUT"  # no answer in time: ask elsewhere, or for less
     TRANSIENT = "TRANSIENT"  # ask again, here or elsewhere
     FATAL = "FATAL"  # this endpoint will never answer this call
 
 
 @dataclass(eq=False)
 class RpcError(Unavailable):
-    """A call that failed at every endpoint tried; `fault` says what would help."""
+    """A call that failed at every endpoint tried; `fault` says what would help.
+
+    `blocks` is the range that the endpoint says would do; `answered` tells that it spoke JSON-RPC.
+    """
 
     code: Code = Code.RPC_UNAVAILABLE
     fault: Fault = Fault.TRANSIENT
     retry_after_s: float | None = None
+    blocks: int | None = None
+    answered: bool = False
 
 
 _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
@@ -48,10 +55,15 @@ _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
             Fault.TOO_LARGE_RANGE,
             r"more than \d+ (results|logs)|too many (results|logs|blocks)"
             r"|(response|result|reply|log)s?( response)?( size)?( is)? (too (large|big)|exceed)"
-            r"|(block|query|max\w*)( block)? ?range.*(large|wide|exceed|limit|max|greater|over)"
-            r"|(limited|restricted) to (a )?[\d,]+[ k-]*(blocks? )?(range|blocks?)"
+            r"|response size should not|logs matched by query exceed|smaller than size"
+            r"|(block|query|max\w*)( block)? ?range"
+            r".*(large|wide|exceed|limit|max|greater|over|high|bigger)"
+            r"|(limited|restricted) to (a )?(0 ?- ?)?[\d,]+[ k-]*(blocks? )?(range|blocks?)"
             r"|max(imum)?( is set to| block)? range|exceeds? max(imum)? (results|block|range)"
-            r"|(reduc|narrow|smaller)\w* .*range|query timeout exceeded|range (is )?too",
+            r"|(reduc|narrow|smaller)\w* .*range|query timeout exceeded|range (is )?too"
+            r"|range(s over)? \d+ (exceeds|blocks)|blocks distance|range allowed for your plan"
+            r"|at most [\d,]+ blocks|number of requested blocks|block range should work"
+            r"|up to a [\d,]+k? block|range limit",
         ),
         (
             Fault.BEYOND_HEAD,
@@ -91,11 +103,47 @@ _CODES = {
 }
 
 _STATUSES = {
-    408: Fault.TRANSIENT,
+    408: Fault.TIMEOUT,
     413: Fault.TOO_LARGE_RANGE,
     425: Fault.TRANSIENT,
     429: Fault.RATE,
+    504: Fault.TIMEOUT,
+    522: Fault.TIMEOUT,
+    524: Fault.TIMEOUT,
 }
+
+
+def rpc_error(
+    label: str,
+    fault: Fault,
+    why: str,
+    retry_after_s: float | None = None,
+    *,
+    blocks: int | None = None,
+    answered: bool = False,
+) -> RpcError:
+    """The error of an endpoint that is shown as `label`."""
+    return RpcError(
+        f"the RPC endpoint {label} did not answer as it should",
+        Code.RATE_LIMITED if fault is Fault.RATE else Code.RPC_UNAVAILABLE,
+        why=why,
+        fix="see that it runs and is reachable, or add another endpoint with --rpc-url",
+        details={"endpoint": label, "fault": str(fault)},
+        fault=fault,
+        retry_after_s=retry_after_s,
+        blocks=blocks,
+        answered=answered,
+    )
+
+
+def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcError:
+    """The error that a JSON-RPC error object stands for; any value is taken."""
+    text = error.get("message") if isinstance(error, dict) else error
+    words = "".join(c if c.isprintable() else " " for c in str(text)[:300])
+    fault, blocks = of_error(error), None
+    if fault is Fault.TOO_LARGE_RANGE:
+        blocks = suggested_blocks(str(text)[:1000], error.get("data"))
+    return rpc_error(label, fault, words, retry_after_s, blocks=blocks, answered=True)
 
 
 def of_error(error: Any) -> Fault:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
-from capdex.net import faults, rpc, wire
+from capdex.net import failover, faults, rpc, wire
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc, redact
 
@@ -117,7 +117,7 @@ async def test_a_call_fails_when_every_endpoint_has_failed(endpoint):
         with pytest.raises(RpcError) as caught:
             await chain.chain_id()
     assert caught.value.code == Code.RPC_UNAVAILABLE
-    assert len(seen) == rpc.MAX_ATTEMPTS
+    assert len(seen) == failover.MAX_ATTEMPTS
 
 
 async def test_nobody_listening_is_unavailable(unused_tcp_port):
@@ -139,7 +139,7 @@ async def test_redirects_are_not_followed(endpoint):
 
 @pytest.mark.parametrize("zipped", [False, True])
 async def test_a_reply_over_the_limit_is_a_range_too_large(endpoint, monkeypatch, zipped):
-    monkeypatch.setattr(rpc, "MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(failover, "MAX_REPLY_BYTES", 1000)
     body = b'"' + b"0" * 100_000 + b'"'
     headers = {"Content-Encoding": "gzip"} if zipped else {}
     huge = gzip.compress(body) if zipped else body

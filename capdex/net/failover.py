@@ -1,0 +1,159 @@
+"""Calls that are asked of one endpoint after another until one answers, each at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import aiohttp
+
+from capdex.errors import Code
+from capdex.net.endpoint import Endpoint
+from capdex.net.faults import Fault, RpcError, rpc_error
+from capdex.net.jsonrpc import Address, Call, ask_many, ask_one, open_session
+from capdex.net.pool import Pool
+from capdex.net.wire import quantity
+
+MAX_REPLY_BYTES = 64 * 1024 * 1024  # a range of ~50 000 logs; larger ones only slow us down
+MAX_ATTEMPTS = 6  # about 8 s with one endpoint; whoever can wait longer asks again
+MAX_TIMEOUTS = 2  # of one call: asking for less helps sooner than asking again
+MAX_WAIT_S = 30.0  # a call waits no longer for endpoints that rest: it fails
+FOREIGN_REST_S = 60.0  # an endpoint of another chain is looked at again so often
+
+_ELSEWHERE = (Fault.RATE, Fault.TRANSIENT, Fault.TIMEOUT, Fault.FATAL)  # others may answer these
+
+T = TypeVar("T")
+
+
+class Failover:
+    """`counts` says how often each method was asked of which endpoint, and with what outcome.
+
+    `chain_id`, once set, is what an endpoint must say before its first use, and again after it was
+    down.
+    """
+
+    def __init__(
+        self, endpoints: Sequence[Endpoint], session: aiohttp.ClientSession | None
+    ) -> None:
+        self.pool = Pool(endpoints)
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.chain_id: int | None = None
+        self._session, self._owns_session = session, session is None
+        self._ids = itertools.count(1)
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The HTTP session, opened on first use inside the running loop."""
+        if self._session is None:
+            self._session = open_session()
+        return self._session
+
+    async def close(self) -> None:
+        """Close the session, if it is ours."""
+        if self._session is not None and self._owns_session:
+            await self._session.close()
+            self._session = None
+
+    async def ask(
+        self,
+        calls: Sequence[Call],
+        read: Callable[[Any], T],
+        *,
+        single: bool = False,
+        without: Collection[Endpoint] = (),
+        wait_s: float = MAX_WAIT_S,
+    ) -> tuple[list[T], int]:
+        """The results in the order asked, and the size of the reply in bytes.
+
+        `single` calls are not sent as a batch; `without` are endpoints that are not asked; `wait_s`
+        is how long one that rests is waited for. Raises the last RpcError when nobody answers.
+        """
+        hopeless, attempts, timeouts = set(without), 0, 0
+        while True:
+            now = clock()
+            pick = self.pool.peek if without else self.pool.pick
+            endpoint = pick(now, hopeless)
+            rest_s = endpoint.wait_s(now)
+            if rest_s > wait_s:
+                raise endpoint.resting(now)
+            if rest_s > 0:
+                wait_s -= rest_s
+                await asyncio.sleep(rest_s)
+                continue
+            try:
+                await self._verify(endpoint)
+                return await self._ask(endpoint, calls, read, single=single)
+            except RpcError as error:
+                attempts += 1
+                timeouts += error.fault is Fault.TIMEOUT
+                if error.fault is Fault.FATAL:
+                    hopeless.add(endpoint)
+                spent = attempts >= MAX_ATTEMPTS or timeouts >= MAX_TIMEOUTS
+                if (
+                    error.fault not in _ELSEWHERE
+                    or spent
+                    or len(hopeless) == len(self.pool.endpoints)
+                ):
+                    raise
+
+    async def _verify(self, endpoint: Endpoint) -> None:
+        if self.chain_id is None or endpoint.verified:
+            return
+        (found,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity, single=True)
+        endpoint.verified = found == self.chain_id
+        if not endpoint.verified:
+            why = f"it speaks for chain {found}, not {self.chain_id}"
+            error = rpc_error(endpoint.label, Fault.FATAL, why)
+            error.code, error.fix = Code.WRONG_CHAIN, "pass the endpoint of the configured chain"
+            endpoint.rest(error, clock(), FOREIGN_REST_S)
+            raise error
+
+    async def _ask(
+        self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T], *, single: bool
+    ) -> tuple[list[T], int]:
+        to = Address(endpoint.url, endpoint.label, MAX_REPLY_BYTES)
+        if endpoint.batches and not single:
+            ids = [next(self._ids) for _ in calls]
+            try:
+                many = ask_many(self.session, to, ids, calls, read)
+                return await self._watched(endpoint, calls, many)
+            except RpcError as error:
+                if error.fault not in (Fault.FATAL, Fault.TOO_LARGE_RANGE):
+                    raise
+                endpoint.batches = False  # it takes no batches, or none this long
+        results, size = [], 0
+        for call in calls:
+            one = ask_one(self.session, to, next(self._ids), call, read)
+            found, more = await self._watched(endpoint, [call], one)
+            results.append(found)
+            size += more
+        return results, size
+
+    async def _watched(
+        self, endpoint: Endpoint, calls: Sequence[Call], exchange: Coroutine[Any, Any, T]
+    ) -> T:
+        """The result of an exchange, and what it says of the endpoint."""
+        sent, outcome = clock(), "cancelled"
+        endpoint.begin(sent, len(calls))
+        try:
+            result = await exchange
+            outcome = "ok"
+            endpoint.answered(len(calls))
+        except RpcError as error:
+            outcome = error.fault.lower()
+            endpoint.failed(error, clock(), sent)
+            raise
+        finally:
+            if outcome == "cancelled":
+                endpoint.breaker.abandoned()
+            for method, _ in calls:
+                self.counts[method, endpoint.label, outcome] += 1
+        return result
+
+
+def clock() -> float:
+    """Seconds on the loop's clock, by which endpoints rest."""
+    return asyncio.get_running_loop().time()
