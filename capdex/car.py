@@ -42,11 +42,21 @@ def read_car(data: bytes, root: Cid) -> bytes:
 
 def write_car(root: bytes, blocks: Iterable[tuple[Cid, bytes]]) -> bytes:
     """A CAR with one root (a CID in its binary form) and these blocks, byte for byte determined."""
+    return b"".join((write_header(root), *(write_block(cid, block) for cid, block in blocks)))
+
+
+def write_header(root: bytes) -> bytes:
+    """How a CAR with one root begins."""
     link = b"\0" + root  # dag-cbor writes a CID as a byte string behind a zero, under tag 42
     size = bytes([0x40 + len(link)]) if len(link) < 24 else bytes([0x58, len(link)])
     header = b"\xa2\x65roots\x81\xd8\x2a" + size + link + _VERSION_1
-    sections = (cid.to_bytes() + block for cid, block in blocks)
-    return b"".join(write_varint(len(x)) + x for x in (header, *sections))
+    return write_varint(len(header)) + header
+
+
+def write_block(cid: Cid, block: bytes) -> bytes:
+    """One block as a CAR has it."""
+    section = cid.to_bytes() + block
+    return write_varint(len(section)) + section
 
 
 def _blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

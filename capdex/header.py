@@ -51,16 +51,18 @@ _APPENDED: Final = {  # by later forks, in this order; a header ends before the 
 }
 _ORDER: Final = tuple(_FIELDS)
 _STATE_ROOT, _BLOCK_NUMBER, _TIMESTAMP = map(_ORDER.index, ("stateRoot", "number", "timestamp"))
+_PARENT: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """What a block says of itself, by its hash; the time in seconds, hash and root 32 bytes."""
+    """What a block says of itself, by its hash; the time in seconds, hashes and root 32 bytes."""
 
     number: int
     hash: bytes
     state_root: bytes
     timestamp: int
+    parent: bytes
 
 
 def verify_header(data: bytes, block_hash: bytes) -> BlockHeader:
@@ -77,16 +79,14 @@ def verify_header(data: bytes, block_hash: bytes) -> BlockHeader:
         fields = decode_rlp(data)
         if not isinstance(fields, list) or not len(_FIELDS) <= len(fields) <= MAX_FIELDS:
             raise ValueError("it has too few fields")
-        root = fields[_STATE_ROOT]
-        if not isinstance(root, bytes) or len(root) != 32:
-            raise ValueError("its state root is none")
+        root, parent = (_read_hash(fields[i]) for i in (_STATE_ROOT, _PARENT))
         number, timestamp = (_read_number(fields[i]) for i in (_BLOCK_NUMBER, _TIMESTAMP))
     except ValueError as error:
         # Only a hash that was no block's leads here.
         raise VerificationFailure(
             "the trusted hash is not that of a block", Code.BAD_PROOF, why=str(error)[:200]
         ) from None
-    return BlockHeader(number, block_hash, root, timestamp)
+    return BlockHeader(number, block_hash, root, timestamp, parent)
 
 
 def encode_header(block: Mapping[str, Any]) -> bytes:
@@ -113,6 +113,12 @@ def _value(name: str, value: Any, size: int) -> bytes:
     if size not in (_ANY, len(data)):
         raise ValueError(f"a block's {name} has {len(data)} bytes")
     return data
+
+
+def _read_hash(value: Any) -> bytes:
+    if not isinstance(value, bytes) or len(value) != 32:
+        raise ValueError("a hash of it is none")
+    return value
 
 
 def _read_number(value: Any) -> int:

@@ -79,26 +79,26 @@ class Proof:
 
     @classmethod
     def _parse(cls, document: Any) -> Self:
-        given = _object(document, _KEYS)
+        given = read_object(document, _KEYS)
         if given["schema"] != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         kind = Kind(given["kind"])
         semver, index = given["semver"], given["index"]
         if (kind is Kind.EXACT) != isinstance(semver, str):
             raise ValueError("kind exact has a version, and kind list has none")
-        budget = _Budget(MAX_PROOF_BYTES)
+        budget = Budget(MAX_PROOF_BYTES)
         slots = given["slots"]
         if not isinstance(slots, list) or not 0 < len(slots) <= MAX_SLOTS:
             raise ValueError("it has no slots, or too many")
         return cls(
             kind,
-            _number(given["chain_id"]),
-            budget.data(_text(given["contract"]).lower(), 20),
-            _number(given["block_number"]),
+            read_number(given["chain_id"]),
+            budget.data(read_text(given["contract"]).lower(), 20),
+            read_number(given["block_number"]),
             budget.data(given["block_hash"], 32),
-            check_name(_text(given["name"])),
-            None if semver is None else str(Version.parse(_text(semver))),
-            None if index is None else _number(index),
+            check_name(read_text(given["name"])),
+            None if semver is None else str(Version.parse(read_text(semver))),
+            None if index is None else read_number(index),
             budget.upto(given["header"], MAX_HEADER_BYTES),
             budget.nodes(given["account_proof"]),
             tuple([budget.slot(x) for x in slots]),
@@ -112,14 +112,18 @@ class Proof:
             "chain_id": self.chain_id,
             "contract": checksum_address(self.contract),
             "block_number": self.block_number,
-            "block_hash": _hex(self.block_hash),
+            "block_hash": show_hex(self.block_hash),
             "name": self.name,
             "semver": self.semver,
             "index": self.index,
-            "header": _hex(self.header),
-            "account_proof": list(map(_hex, self.account_proof)),
+            "header": show_hex(self.header),
+            "account_proof": list(map(show_hex, self.account_proof)),
             "slots": [
-                {"key": _hex(x.key), "value": _hex(x.value), "proof": list(map(_hex, x.proof))}
+                {
+                    "key": show_hex(x.key),
+                    "value": show_hex(x.value),
+                    "proof": list(map(show_hex, x.proof)),
+                }
                 for x in self.slots
             ],
         }
@@ -145,13 +149,14 @@ _KEYS: Final = (
 
 
 @dataclass(slots=True)
-class _Budget:
+class Budget:
     """Reads data, and refuses more bytes than are left of a document's allowance."""
 
     left: int
 
     def upto(self, value: Any, limit: int) -> bytes:
-        text = _text(value)
+        """Data of at most `limit` bytes."""
+        text = read_text(value)
         self.left -= len(text) // 2
         if len(text) > 2 + 2 * limit or self.left < 0:
             raise ValueError("some data is too large")
@@ -160,39 +165,46 @@ class _Budget:
         return bytes.fromhex(text[2:])
 
     def data(self, value: Any, size: int) -> bytes:
+        """Data of this size."""
         found = self.upto(value, size)
         if len(found) != size:
             raise ValueError(f"some data has {len(found)} bytes, not {size}")
         return found
 
     def nodes(self, value: Any) -> tuple[bytes, ...]:
+        """The nodes of one proof."""
         if not isinstance(value, list) or len(value) > MAX_NODES:
             raise ValueError("a proof is no list of nodes, or too long")
         return tuple([self.upto(node, MAX_NODE_BYTES) for node in value])
 
     def slot(self, value: Any) -> Slot:
-        given = _object(value, _SLOT_KEYS)
+        """A slot with its word and its proof."""
+        given = read_object(value, _SLOT_KEYS)
         key, word = (self.data(given[x], WORD) for x in ("key", "value"))
         return Slot(key, word, self.nodes(given["proof"]))
 
 
-def _object(value: Any, keys: tuple[str, ...]) -> Json:
+def read_object(value: Any, keys: tuple[str, ...]) -> Json:
+    """An object with just these members."""
     if not isinstance(value, dict) or set(value) != set(keys):
         raise ValueError(f"an object does not have just {', '.join(keys)}")
     return value
 
 
-def _text(value: Any) -> str:
+def read_text(value: Any) -> str:
+    """A text."""
     if not isinstance(value, str):
         raise ValueError("a text is none")
     return value
 
 
-def _number(value: Any) -> int:
+def read_number(value: Any) -> int:
+    """A number of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
         raise ValueError("a number is none")
     return value
 
 
-def _hex(data: bytes) -> str:
+def show_hex(data: bytes) -> str:
+    """Data as documents have it."""
     return "0x" + data.hex()

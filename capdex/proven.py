@@ -6,7 +6,7 @@ the state root that the trusted hash leads to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,7 +85,9 @@ def verify(proof: Proof, anchor: Anchor) -> Proven:
     if (proof.block_number, proof.block_hash) != (block.number, block.hash):
         raise refused("it names another block than its header does")
     try:
-        storage_root, code_hash = _account(block.state_root, proof)
+        storage_root, code_hash = read_account(
+            block.state_root, proof.contract, proof.account_proof
+        )
         if anchor.code_hash not in (None, code_hash):
             raise ValueError("the contract has other code than it should")
         words = _Words(storage_root, proof.slots)
@@ -112,10 +114,7 @@ class _Words:
         slot = next(self._slots, None)
         if slot is None or slot.key != key:
             raise ValueError(f"slot 0x{key.hex()} has to be proven next, and is not")
-        word = _word(read_value(self._root, key, slot.proof))
-        if word != slot.value:
-            raise ValueError(f"slot 0x{key.hex()} holds another value than is claimed")
-        return word
+        return read_slot(self._root, slot)
 
     def end(self) -> None:
         """Refuse slots that nothing asked for."""
@@ -168,9 +167,9 @@ def _release(semver: str, index: int, digest: bytes, word: ReleaseWord) -> Prove
     return ProvenRelease(Version.parse(semver), index, digest, word.yanked, word.deprecated)
 
 
-def _account(state_root: bytes, proof: Proof) -> tuple[bytes, bytes]:
-    """Storage root and code hash of the contract; raises ValueError where there is none."""
-    encoded = read_value(state_root, proof.contract, proof.account_proof)
+def read_account(state_root: bytes, contract: bytes, proof: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Storage root and code hash of a contract; raises ValueError where there is none."""
+    encoded = read_value(state_root, contract, proof)
     if not encoded:
         raise ValueError("there is no contract at the address")
     account = decode_rlp(encoded)
@@ -183,6 +182,14 @@ def _account(state_root: bytes, proof: Proof) -> tuple[bytes, bytes]:
     if code_hash == NO_CODE:
         raise ValueError("there is no code at the address")
     return storage_root, code_hash
+
+
+def read_slot(root: bytes, slot: Slot) -> bytes:
+    """The word of a slot below a storage root; raises ValueError unless it is the one claimed."""
+    word = _word(read_value(root, slot.key, slot.proof))
+    if word != slot.value:
+        raise ValueError(f"slot 0x{slot.key.hex()} holds another value than is claimed")
+    return word
 
 
 def _word(value: bytes) -> bytes:
