@@ -2,8 +2,9 @@
 
 Each command is still a process of its own, with its own arguments, folder, environment and streams;
 only `exec` is left out. A connection on the Unix socket named on the command line is one command:
-JSON `{argv, cwd, env}` with the descriptors of stdout and stderr; the answer is the process id,
-then the exit status as `waitpid` gives it, a line each. Ends when its stdin does.
+JSON `{argv, cwd, env, session}` with the descriptors of stdout and stderr (`session`: it leads a
+process group of its own); the answer is the process id, then the exit status as `waitpid` gives it,
+a line each. Ends when its stdin does.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ WARM = (
 MAX_REQUEST_BYTES = 1 << 20
 
 
-def serve(path: str) -> None:
+def serve(path: str, *more: str) -> None:
     """Fork one process a connection, until stdin ends."""
-    for name in WARM:
+    for name in (*WARM, *more):
         importlib.import_module(name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
@@ -68,6 +69,8 @@ def answer(connection: socket.socket) -> None:
 
 def run(request: dict[str, object], descriptors: list[int]) -> None:
     """Become `python -m capdex`; never returns."""
+    if request.get("session"):
+        os.setsid()
     os.chdir(str(request["cwd"]))
     os.environ.clear()
     os.environ.update(request["env"])  # type: ignore[call-overload]
@@ -94,4 +97,4 @@ def run(request: dict[str, object], descriptors: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(*sys.argv[1:])

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from indexer.database import open_reader
+from indexer.digest import Digest, read_digest
 
 # Everything an index says, by table: releases by their sequence, since ids are local. What the
 # operator of one node said (denials, instructions), and when something was tried, is no part of it.
@@ -48,6 +49,12 @@ PROGRESS = (
     "(SELECT hash FROM cursor WHERE deployment_id = 1)"
 )
 
+JUDGED = (
+    "SELECT sequence, verdict, reason, message, signer, checks, problems, document FROM release "
+    "JOIN package ON release_id = release.id WHERE verdict IS NOT NULL ORDER BY sequence"
+)
+CURSOR = "SELECT number, log_count FROM cursor WHERE deployment_id = 1"
+
 Contents = dict[str, list[tuple[Any, ...]]]
 
 
@@ -75,6 +82,51 @@ def differences(ours: Contents, theirs: Contents) -> list[str]:
             pair = (mine[at], other[at]) if at >= 0 else "one is longer"
             found.append(f"{table}: {len(mine)} rows, not {len(other)}; row {at}: {pair!s:.600}")
     return found
+
+
+def digest(db: str, block: int | None = None) -> Digest:
+    """The digest of the index at `db`, at its cursor if no block is named."""
+    engine = open_reader(db)
+    try:
+        with engine.begin() as connection:
+            return read_digest(connection, block)
+    finally:
+        engine.dispose()
+
+
+def faults(db: str, reference: str) -> list[str]:
+    """What is wrong with an unfinished index, by a whole one of the same chain.
+
+    Up to its cursor it must have every event once, as the other has it, the same digest, and no
+    verdict that the other has not. Before there is a cursor nothing can be wrong.
+    """
+    engine, whole = open_reader(db), open_reader(reference)
+    try:
+        with engine.begin() as ours, whole.begin() as theirs:
+            try:
+                ((number, count),) = rows(ours, CURSOR)
+            except (DBAPIError, ValueError):  # no table yet, or no row
+                return []
+            mine, other = read_digest(ours), read_digest(theirs, number)
+            pairs = {
+                "events": [
+                    rows(ours, CONTENTS["event"]),
+                    rows(theirs, CONTENTS["event"])[:count],
+                ],
+                "index digests": [mine.index.hex(), other.index.hex()],
+                "log slots": [mine.log, other.log],
+            }
+            if mine.content is not None:
+                pairs["content digests"] = [mine.content, other.content]
+            found = [
+                f"at block {number} the {what} differ" for what, (a, b) in pairs.items() if a != b
+            ]
+            if strange := set(rows(ours, JUDGED)) - set(rows(theirs, JUDGED)):
+                found.append(f"at block {number} there are other verdicts: {strange!s:.600}")
+            return found
+    finally:
+        engine.dispose()
+        whole.dispose()
 
 
 def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,141 @@
+"""Somebody who fills a registry: releases of every kind, and what is said of them afterwards."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+from eth_abi import decode
+
+from capdex.net.blocks import BlockDirectory
+
+TESTS = Path(__file__).resolve().parents[1]
+NAMES, VERSIONS = 40, 12  # few enough that names have histories
+ONE = "0x0000000000000000000000000000000000000001"
+
+
+def load(name: str) -> ModuleType:
+    """A module of another folder of the tests: they are no packages."""
+    full = f"tests_{name.replace('/', '_')}"
+    if full not in sys.modules:
+        spec = importlib.util.spec_from_file_location(full, TESTS / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[full])
+    return sys.modules[full]
+
+
+chain = load("e2e/chain")
+making = load("indexer/making")
+S, B32, U, A = "string", "bytes32", "uint256", "address"
+
+
+@dataclass
+class Author:
+    """Mines blocks of a registry; packages go to `blocks`. Calls may revert: they leave no log."""
+
+    registry: Any
+    blocks: BlockDirectory
+    random: Random
+    made: int = 0
+
+    @classmethod
+    def begin(cls, url: str, blocks: Path, random: Random) -> Author:
+        """Deploy a registry; from then on blocks are mined when the author says so."""
+        registry = chain.Registry.deploy(url)
+        registry.call("evm_setAutomine", False)
+        return cls(registry, BlockDirectory(blocks), random)
+
+    def fill(self, releases: int) -> None:
+        """Mine about so many releases, one to eight calls a block, with empty blocks between."""
+        while self.made < releases:
+            self.mine(self.random.randint(1, 8))
+            if self.random.random() < 0.3:
+                self.call("anvil_mine", hex(self.random.randint(1, 4)))
+
+    def mine(self, calls: int) -> list[str]:
+        """Mine one block with that many random calls; their transaction hashes."""
+        return self.send([self.compose() for _ in range(calls)])
+
+    def send(self, calls: list[str]) -> list[str]:
+        payer = {"from": self.registry.account, "to": self.registry.address, "gas": hex(600_000)}
+        sent: list[str] = self.registry.batch(
+            [("eth_sendTransaction", [{**payer, "data": data}]) for data in calls]
+        )
+        self.call("evm_mine")
+        return sent
+
+    def compose(self) -> str:
+        """The input of one call: mostly a publication."""
+        name = f"cap-{self.random.randrange(NAMES)}"
+        version = f"1.{self.random.randrange(VERSIONS)}.0"
+        dice = self.random.random()
+        if dice < 0.75:
+            return self.publication(name, version)
+        if dice < 0.90:
+            place = (S, S, U), (name, version, self.index_of(name, version))
+            words = f"reason {self.random.randrange(100)}"
+            kind = self.random.choice(["yank", "unyank", "deprecate", "undeprecate"])
+            if kind in ("yank", "deprecate"):
+                return encode_call(kind, (*place[0], S), (*place[1], words))
+            return encode_call(kind, *place)
+        other = f"cap-{self.random.randrange(NAMES)}"
+        return self.random.choice(
+            [
+                lambda: encode_call("deprecateName", (S, S, S), (name, "old", other)),
+                lambda: encode_call("undeprecateName", (S,), (name,)),
+                lambda: encode_call("claim", (S, B32), (f"own-{name}", bytes(32))),
+                lambda: encode_call("addMaintainer", (S, A), (name, ONE)),
+                lambda: encode_call("offerTransfer", (S, A), (name, ONE)),
+                lambda: encode_call("cancelTransfer", (S,), (name,)),
+            ]
+        )()
+
+    def publication(self, name: str, version: str) -> str:
+        """A release; some are not bound to their publisher, some were tampered with."""
+        self.made += 1
+        number = self.random.randrange(1000)
+        data = making.package_bytes(
+            name,
+            version,
+            publisher=None if number % 7 == 5 else self.registry.publisher,
+            summary=f"Edition {number} of {name}",
+        )
+        if number % 11 == 3:
+            data = data.replace(b"Do it.", b"Do more than was signed.")
+        self.blocks.write(data)
+        release = chain.Registry._release(name, version, data)
+        return encode_call("publish", (S, S, S, B32), release)
+
+    def index_of(self, name: str, version: str) -> int:
+        """Where the version stands among the releases of its name; 0 where it does not."""
+        data = encode_call("indexOf", (S, S), (name, version))
+        query = {"to": self.registry.address, "data": data}
+        try:
+            found = self.call("eth_call", query, "latest")
+        except AssertionError:  # no such release: the call that follows reverts, too
+            return 0
+        return int(decode(["uint256"], bytes.fromhex(found[2:]))[0])
+
+    def call(self, method: str, *params: Any) -> Any:
+        return self.registry.call(method, *params)
+
+    @property
+    def head(self) -> bytes:
+        """The hash of the newest block."""
+        return bytes.fromhex(self.call("eth_getBlockByNumber", "latest", False)["hash"][2:])
+
+    @property
+    def height(self) -> int:
+        return int(self.call("eth_blockNumber"), 16)
+
+
+def encode_call(name: str, types: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    data: str = chain.call_data(name, types, values)
+    return data
