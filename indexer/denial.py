@@ -7,12 +7,12 @@ spelling.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, select, text
 
-from capdex.cid import Cid
+from capdex.cid import DAG_PB, Cid
 from capdex.errors import Code, InvalidInput
 from capdex.problems import Verdict
 from indexer.models import REGISTRY, DenialRow, DeploymentRow, ReleaseRow, table
@@ -53,10 +53,11 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Denials:
-    """Every denial in force: by name, and by the sha256 that a denied CID holds."""
+    """Every denial in force: by name, and by the digest in a denied CID; which are `dag_pb`."""
 
     by_name: Mapping[str, Denial] = field(default_factory=dict)
     by_digest: Mapping[bytes, Denial] = field(default_factory=dict)
+    dag_pb: tuple[Cid, ...] = ()
 
     def of(self, name: str | None, cid: str, sha256: bytes) -> Denial | None:
         """The denial that a release falls under, by its name, its CID or its bytes."""
@@ -75,14 +76,15 @@ def digest_of(cid: str) -> bytes:
 def read(connection: Connection) -> Denials:
     """The denials, as this transaction sees them."""
     by_name: dict[str, Denial] = {}
-    by_digest: dict[bytes, Denial] = {}
+    by_cid: dict[Cid, Denial] = {}
     for row in connection.execute(select(DENIAL)):
         denial = Denial(row.subject, row.reason, row.at)
-        if digest := digest_of(row.subject):
-            by_digest[digest] = denial
-        else:
+        try:
+            by_cid[Cid.parse(row.subject)] = denial
+        except InvalidInput:
             by_name[row.subject] = denial
-    return Denials(by_name, by_digest)
+    by_digest = {cid.digest: denial for cid, denial in by_cid.items()}
+    return Denials(by_name, by_digest, tuple(cid for cid in by_cid if cid.codec == DAG_PB))
 
 
 def hold(connection: Connection, *, change: bool = False) -> None:
@@ -138,4 +140,4 @@ def with_files(connection: Connection, denials: Denials) -> Denials:
         if denial := denials.by_name.get(row.name):
             for digest in (digest_of(row.cid), bytes(row.sha256)):
                 by_digest.setdefault(digest, denial)
-    return Denials(denials.by_name, by_digest)
+    return replace(denials, by_digest=by_digest)

@@ -12,6 +12,7 @@ from capdex.lint import LABELS, lint_summary
 from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.uri import PREFIX
 from indexer import namespaces
+from indexer.denial import Denial, Denials
 from indexer.models import (
     REGISTRY,
     STANDS,
@@ -43,6 +44,7 @@ class Found:
     never asked for; `replaced_by` is the name to use instead of a deprecated one, or empty. Hashes
     are 0x hex but `sha256`, which is bare; `latest`: this is the one of its name that search lists.
     `lint` is None for what nobody may serve; `first_claimed_by` is as `indexer.namespaces` says.
+    `denied` is why this node's operator refuses to serve it, if so.
     """
 
     name: str | None
@@ -79,10 +81,19 @@ class Found:
     finality: str
     latest: bool
     warnings: list[str] = field(default_factory=list)
+    denied: Denial | None = None
 
     def warned(self, *warnings: str) -> Found:
         """The same release with more to beware of."""
         return replace(self, warnings=[*self.warnings, *warnings])
+
+    def under(self, denials: Denials) -> Found:
+        """The same release, without what its author wrote where it is denied."""
+        denied = denials.of(self.name, self.cid, bytes.fromhex(self.sha256))
+        if denied is None:
+            return self
+        empty = replace(self, metadata=None, message="", problems=[], checks=[], lint=None)
+        return replace(empty, denied=denied)
 
 
 # What was said last counts; of a release, what was said after it was there.

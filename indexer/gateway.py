@@ -1,74 +1,155 @@
-"""The trustless gateway: verified packages by their CIDs, raw (P3).
+"""The trustless gateway: verified packages by their CIDs, as raw blocks or CARs (P3).
 
-https://specs.ipfs.tech/http-gateways/trustless-gateway/
+https://specs.ipfs.tech/http-gateways/trustless-gateway/ , from this node's own blocks alone. What
+is kept are files, so no path leads anywhere below a CID.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from capdex.cid import RAW, Cid
-from capdex.errors import InvalidInput
-from capdex.net.ipfs import BlockDirectory
+from capdex.car import write_car
+from capdex.cid import DAG_PB, Cid
+from capdex.dag import size_of, walk
+from capdex.errors import InvalidInput, Unavailable
+from capdex.net.blocks import BlockDirectory
+from capdex.unixfs import Assembly
+from indexer import asked
+from indexer.asked import Asked, Form
+from indexer.conditions import known
+from indexer.denial import Denial
+from indexer.search import Index
 
-RAW_TYPE: Final = "application/vnd.ipld.raw"
+PROBE: Final = "bafkqaaa"  # the identity CID of no bytes: clients ask for it whether this is one
+_PROBE_BYTES: Final = bytes.fromhex("01550000")
+MAX_FILENAME_CHARS: Final = 255  # no file system takes more
 # Package bytes are other people's: never rendered, never run (the trustless gateway needs no more).
 _INERT: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
-    "Content-Disposition": "attachment",
+    "Accept-Ranges": "none",
 }
+_UNSAFE: Final = re.compile(r"[^ -~]|[\"\\/]")  # in a quoted header, or in a file's name
 
 
-def routes(blocks: BlockDirectory) -> Sequence[BaseRoute]:
-    """The route `/ipfs/<cid>`."""
+def routes(index: Index, blocks: BlockDirectory) -> Sequence[BaseRoute]:
+    """The routes `/ipfs/<cid>` and `/ipfs/<cid>/<path>`, for GET and HEAD."""
+    gateway = _Gateway(index, blocks)
 
     async def endpoint(request: Request) -> Response:
-        return await asyncio.to_thread(_block, blocks, request)
+        return await asyncio.to_thread(gateway.answer, request)
 
-    return [Route("/ipfs/{cid}", endpoint, methods=["GET"])]
+    return [Route("/ipfs/{cid}", endpoint), Route("/ipfs/{cid}/{path:path}", endpoint)]
 
 
-def _block(blocks: BlockDirectory, request: Request) -> Response:
-    """One verified block by its CID, as the trustless gateway specification says (raw only)."""
-    if not _wants_raw(request):
-        words = f"ask for ?format=raw or Accept: {RAW_TYPE}\n"
-        return PlainTextResponse(words, status_code=406)
-    try:
-        cid = Cid.parse(request.path_params["cid"])
-    except InvalidInput as error:
-        return PlainTextResponse(f"{error.message}: {error.why}\n", status_code=400)
-    block = blocks.read(cid) if cid.codec == RAW else None
-    if block is None:
-        return PlainTextResponse("this node does not hold that block\n", status_code=404)
+@dataclass(frozen=True, slots=True)
+class _Gateway:
+    index: Index
+    blocks: BlockDirectory
+    _files: dict[Cid, bytes] = field(default_factory=dict)  # sha256 of dag-pb files looked at
+
+    def answer(self, request: Request) -> Response:
+        """The block or CAR, or why there is none."""
+        text, path = request.path_params["cid"], request.path_params.get("path", "")
+        if request.headers.get("service-worker") == "script":
+            return _refusal(400, "packages are no service workers")
+        try:
+            wanted = asked.read(request.query_params, request.headers)
+            if wanted is None:
+                return _refusal(406, f"this node gives {' and '.join(x.media_type for x in Form)}")
+            if text == PROBE and not path:
+                body = b"" if wanted.form is Form.RAW else write_car(_PROBE_BYTES, ())
+                return _found(request, PROBE, wanted, body)
+            cid = Cid.parse(text)
+            if path and wanted.form is Form.RAW:
+                return _refusal(400, "a raw block is asked for by its CID alone")
+            if denial := self._denial(cid):
+                return _refusal(410, f"this node's operator refuses {cid}: {denial.reason}")
+            root = self.blocks.read(cid)
+            if root is None or path:
+                return _absent(request, f"what is below {cid}" if path else f"the block {cid}")
+            body = root if wanted.form is Form.RAW else self._car(cid, root, wanted)
+        except InvalidInput as error:
+            return _refusal(400, f"{error.message}: {error.why}".removesuffix(": "))
+        except Unavailable as error:  # no blocks of a file are kept but all: a disk has lost one
+            return _absent(request, error.message)
+        return _found(request, str(cid), wanted, body)
+
+    def _car(self, cid: Cid, root: bytes, wanted: Asked) -> bytes:
+        part = None if wanted.span is None else wanted.span.within(size_of(cid, root))
+        if wanted.scope == "block" or part == range(0):
+            return write_car(cid.to_bytes(), [(cid, root)])
+        blocks = walk(cid, self.blocks.read, part)
+        return write_car(cid.to_bytes(), blocks if wanted.dups else dict(blocks).items())
+
+    def _denial(self, cid: Cid) -> Denial | None:
+        """The denial of a CID, or of the same file under another one."""
+        denials = self.index.denials()
+        if not denials.by_digest or cid.digest in denials.by_digest:
+            return denials.by_digest.get(cid.digest)
+        if cid.codec == DAG_PB:
+            return denials.by_digest.get(self._sha256(cid))
+        same = (x for x in denials.dag_pb if self._sha256(x) == cid.digest)
+        return next((denials.by_digest[x.digest] for x in same), None)
+
+    def _sha256(self, cid: Cid) -> bytes:
+        """The digest of the file behind a dag-pb CID, as far as its blocks are here."""
+        if cid not in self._files:
+            assembly = Assembly(cid)
+            try:
+                while (wanted := assembly.wanted) is not None:
+                    block = self.blocks.read(wanted)
+                    if block is None:
+                        return b""
+                    assembly.give(block)
+            except InvalidInput:
+                return b""
+            self._files[cid] = hashlib.sha256(assembly.data).digest()
+        return self._files[cid]
+
+
+def _found(request: Request, cid: str, wanted: Asked, body: bytes) -> Response:
     headers = _INERT | {
-        "Content-Type": RAW_TYPE,
-        "Content-Disposition": f'attachment; filename="{cid}.bin"',
+        "Content-Type": wanted.content_type,
+        "Content-Disposition": _disposition(wanted, cid),
         "Cache-Control": "public, max-age=29030400, immutable",
-        "ETag": f'"{cid}.raw"',
+        "ETag": wanted.tag(cid),
         "X-Ipfs-Path": f"/ipfs/{cid}",
-        "X-Ipfs-Roots": str(cid),
+        "X-Ipfs-Roots": cid,
     }
-    if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+    if wanted.elsewhere is not None:
+        headers["Content-Location"] = f"/ipfs/{cid}?{wanted.elsewhere}"
+    if known(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    return Response(block, headers=headers)
+    return Response(body, headers=headers)
 
 
-def _wants_raw(request: Request) -> bool:
-    """Raw blocks are all that is served: as a page in a browser they would be a stranger's."""
-    asked = request.query_params.get("format")
-    if asked is not None:
-        return asked == "raw"
-    types = request.headers.get("accept", "").split(",")
-    return any(x.partition(";")[0].strip().lower() == RAW_TYPE for x in types)
+def _disposition(wanted: Asked, cid: str) -> str:
+    """Always a download; a name that is not ASCII is said in both ways (RFC 8187)."""
+    suffix = "bin" if wanted.form is Form.RAW else "car"
+    name = (wanted.filename or f"{cid}.{suffix}")[:MAX_FILENAME_CHARS]
+    plain = _UNSAFE.sub("_", name)
+    said = f'attachment; filename="{plain}"'
+    if name.isascii():
+        return said
+    return f"{said}; filename*=UTF-8''{quote(name.replace('/', '_'), safe='')}"
 
 
-def _matches(condition: str, tag: str) -> bool:
-    tags = [x.strip().removeprefix("W/") for x in condition.split(",")]
-    return tag in tags or "*" in tags
+def _absent(request: Request, what: str) -> Response:
+    cached = "only-if-cached" in request.headers.get("cache-control", "").lower()
+    return _refusal(412 if cached else 404, f"this node does not hold {what}")
+
+
+def _refusal(status: int, words: str) -> Response:
+    # What is refused now may be had in a second.
+    return PlainTextResponse(words + "\n", status, {"Cache-Control": "no-store"} | _INERT)

@@ -45,7 +45,7 @@ def build_routes(surface: Surface) -> Sequence[BaseRoute]:
         route("/ready", _ready),
         route("/status", _status),
         route("/metrics", _metrics),
-        *gateway.routes(surface.blocks),
+        *gateway.routes(surface.index, surface.blocks),
     ]
 
 

@@ -12,6 +12,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, Verifica
 from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
+from indexer.denial import Denial, Denials
 from indexer.found import Found, read_ids
 from indexer.listing import precedence
 from indexer.models import ListingRow, ReleaseRow, table
@@ -24,20 +25,34 @@ RELEASE, LISTING = table(ReleaseRow), table(ListingRow)
 _NARROW: Final = select(
     *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.stands, RELEASE.c.yanked, RELEASE.c.yank_reason),
     *(RELEASE.c.verdict, RELEASE.c.reason, RELEASE.c.message, RELEASE.c.availability),
+    *(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256),
 )
 
 
-def resolve(connection: Connection, uri: CapabilityURI, serve: frozenset[Verdict]) -> Found:
-    """The release `uri` means: served and, unless it is named exactly, not yanked."""
+def resolve(
+    connection: Connection,
+    uri: CapabilityURI,
+    serve: frozenset[Verdict],
+    denials: Denials,
+) -> Found:
+    """The release `uri` means: served, not denied and, unless it is named exactly, not yanked."""
+    if whole := denials.by_name.get(uri.name):
+        raise whole.refusal(PREFIX + uri.name)
     exact = isinstance(uri.selector, Version)
     refused: list[Row[Any]] = []  # matching, but not to be served; highest first
+    hidden: list[tuple[Row[Any], Denial]] = []
     for row in _matching(connection, uri):
-        served = row.stands and row.verdict in serve
-        if served and (exact or not row.yanked):
+        denial = denials.of(row.name, row.cid, bytes(row.sha256))
+        if denial is not None:
+            hidden.append((row, denial))
+        elif row.stands and row.verdict in serve and (exact or not row.yanked):
             found = read_ids(connection, [row.id])[row.id]
-            return found.warned(*_newer(refused))
-        refused.append(row)
-    raise _failure(connection, uri, refused)
+            return found.warned(*_newer(refused), *_hidden(hidden))
+        else:
+            refused.append(row)
+    for row, denial in hidden:
+        raise denial.refusal(row.cap_uri)
+    raise _failure(connection, uri, refused, denials)
 
 
 def _matching(connection: Connection, uri: CapabilityURI) -> Iterator[Any]:
@@ -65,6 +80,14 @@ def _newer(refused: list[Row[Any]]) -> Iterator[str]:
             return
 
 
+def _hidden(hidden: list[tuple[Row[Any], Denial]]) -> Iterator[str]:
+    """A warning where something newer than the answer is denied."""
+    for row, _ in hidden:
+        if row.stands and not row.yanked:
+            yield f"{row.cap_uri} is newer but this node's operator refuses it"
+            return
+
+
 def _standing(row: Row[Any]) -> str:
     if row.verdict is None and row.availability == Availability.PARKED:
         return f"its package cannot be judged ({row.reason})"
@@ -73,7 +96,9 @@ def _standing(row: Row[Any]) -> str:
     return f"is {row.verdict}" + (f" ({row.reason})" if row.reason else "")
 
 
-def _failure(connection: Connection, uri: CapabilityURI, refused: list[Row[Any]]) -> CapdexError:
+def _failure(
+    connection: Connection, uri: CapabilityURI, refused: list[Row[Any]], denials: Denials
+) -> CapdexError:
     live = [x for x in refused if isinstance(uri.selector, Version) or not x.yanked]
     for row in live:
         if row.verdict is None:
@@ -88,7 +113,7 @@ def _failure(connection: Connection, uri: CapabilityURI, refused: list[Row[Any]]
             fix=f"ask for {row.cap_uri} exactly if you must have it",
             details={"cap_uri": row.cap_uri, "reason": row.yank_reason},
         )
-    return _not_found(connection, uri)
+    return _not_found(connection, uri, denials)
 
 
 def _pending(row: Row[Any]) -> Unavailable:
@@ -113,14 +138,15 @@ def _unverified(row: Row[Any]) -> VerificationFailure:
     )
 
 
-def _not_found(connection: Connection, uri: CapabilityURI) -> InvalidInput:
+def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> InvalidInput:
     known = connection.execute(
-        select(RELEASE.c.semver)
+        select(RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.sha256)
         .where(RELEASE.c.name == uri.name, RELEASE.c.stands, RELEASE.c.verdict.is_not(None))
         .order_by(RELEASE.c.precedence.desc())
         .limit(KNOWN_VERSIONS)
     )
-    versions = list(known.scalars())
+    shown = (x for x in known if denials.of(uri.name, x.cid, bytes(x.sha256)) is None)
+    versions = [x.semver for x in shown]
     if versions:
         return InvalidInput(
             f"{uri.name} has no release that {uri} means",

@@ -20,6 +20,7 @@ from capdex.uri import PREFIX, CapabilityURI, check_name
 from indexer import found as releases
 from indexer import fulltext, resolution
 from indexer.database import open_reader, transaction
+from indexer.denial import Denials, Policy
 from indexer.digest import Digest, Digests, read_digest, read_votes_digest
 from indexer.filters import FILTER_NAMES, Filters, read_cursor, write_cursor
 from indexer.found import Found
@@ -73,6 +74,7 @@ class Index:
         self._owned = isinstance(database, str)
         self._clock = clock
         self._held: tuple[int, float, State] | None = None
+        self._policy = Policy()
         self._digests = Digests()
 
     def close(self) -> None:
@@ -87,7 +89,7 @@ class Index:
         PENDING (P16).
         """
         with self._read() as connection:
-            return resolution.resolve(connection, uri, serve)
+            return resolution.resolve(connection, uri, serve, self._policy.read(connection))
 
     def search(
         self,
@@ -134,11 +136,20 @@ class Index:
         return Page(hits, write_cursor(query, filters, after) if more else None, total)
 
     def releases(self, name: str) -> list[Found]:
-        """Every release of a name whatever its verdict, highest version first; [] for no name."""
+        """Every release of a name whatever its verdict, highest version first; [] for no name.
+
+        Of what the operator denies `denied` says so, and what its author wrote is left out.
+        """
         if not _name(name):
             return []
         with self._read() as connection:
-            return releases.read_name(connection, name)
+            denials = self._policy.read(connection)
+            return [x.under(denials) for x in releases.read_name(connection, name)]
+
+    def denials(self) -> Denials:
+        """What the operator of this node refuses to serve."""
+        with self._read() as connection:
+            return self._policy.read(connection)
 
     def standing(self, name: str) -> NameStanding:
         """Who owns and maintains a name, and how it was voted on."""

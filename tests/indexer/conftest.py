@@ -50,6 +50,12 @@ def following(tmp_path: Path) -> Any:
     return partial(load("following").Following, path=tmp_path / "index.db")
 
 
+@pytest.fixture(scope="session")
+def serving() -> Any:
+    """`serve(surface)`: a node's own face behind a real HTTP server."""
+    return load("serving")
+
+
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses after faults of a few milliseconds."""

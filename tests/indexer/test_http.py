@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import re
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
-from starlette.applications import Starlette
 
 from capdex import __version__
-from capdex.cid import Cid
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
 from capdex.net.blocks import BlockDirectory
-from capdex.net.gateway import Gateway
 from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason, Verdict
-from indexer.gateway import RAW_TYPE
 from indexer.health import DEPTHS, Health
-from indexer.http import Surface, build_routes
+from indexer.http import Surface
 from indexer.models import DECODER_VERSION
 from indexer.search import Index
 from indexer.store import Store
-from indexer.sync import Progress
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
-PACKAGE = b"metadata: {}\n"
-RAW = {"Accept": RAW_TYPE}
 DOWN = Unavailable("no endpoint answers", Code.RPC_UNAVAILABLE, why="connection refused")
 
 
@@ -56,33 +44,6 @@ class Clock:
         return self.now
 
 
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Any
-    body: bytes
-    json: Any
-
-
-class Node:
-    """The routes behind uvicorn: `await node("/status")`."""
-
-    def __init__(self, surface: Surface, url: str, session: aiohttp.ClientSession) -> None:
-        self.surface, self.url, self._session = surface, url, session
-
-    async def __call__(self, path: str, *, method: str = "GET", **headers: str) -> Answer:
-        named = {key.replace("_", "-"): value for key, value in headers.items()}
-        async with self._session.request(method, self.url + path, headers=named) as reply:
-            body = await reply.read()
-            is_json = reply.content_type == "application/json"
-            return Answer(
-                reply.status, reply.headers, body, await reply.json() if is_json else None
-            )
-
-    def report(self, **progress: Any) -> None:
-        self.surface.health.report(Progress(**progress))
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -94,16 +55,9 @@ def surface(search_index: Index, block_directory: BlockDirectory, clock: Clock) 
 
 
 @pytest.fixture
-async def node(surface: Surface) -> AsyncIterator[Node]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    app = Starlette(routes=list(build_routes(surface)))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-    server.config.load()
-    server.lifespan = server.config.lifespan_class(server.config)
-    await server.startup(sockets=[listener])
-    async with aiohttp.ClientSession() as session:
-        yield Node(surface, f"http://127.0.0.1:{listener.getsockname()[1]}", session)
-    await server.shutdown(sockets=[listener])
+async def node(surface: Surface, serving: Any) -> AsyncIterator[Any]:
+    async with serving.serve(surface) as node:
+        yield node
 
 
 @pytest.fixture
@@ -123,7 +77,7 @@ def at(chain: Any, **more: Any) -> dict[str, Any]:
     return {"block": head, "head": head.number, "finalized": max(0, head.number - 2), **more}
 
 
-async def test_the_process_is_healthy_as_long_as_it_answers(node: Node) -> None:
+async def test_the_process_is_healthy_as_long_as_it_answers(node: Any) -> None:
     node.report(trouble=DOWN)
     answer = await node("/health")
     assert answer.status == 200
@@ -131,7 +85,7 @@ async def test_the_process_is_healthy_as_long_as_it_answers(node: Node) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-async def test_a_node_before_its_first_block_is_not_ready_and_says_why(node: Node) -> None:
+async def test_a_node_before_its_first_block_is_not_ready_and_says_why(node: Any) -> None:
     answer = await node("/ready")
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "1"
@@ -139,7 +93,7 @@ async def test_a_node_before_its_first_block_is_not_ready_and_says_why(node: Nod
     assert answer.json == {"status": "not ready", "because": because}
 
 
-async def test_a_node_is_ready_once_it_has_reached_the_head(node: Node, filled: Any) -> None:
+async def test_a_node_is_ready_once_it_has_reached_the_head(node: Any, filled: Any) -> None:
     node.report(**at(filled, head=900))
     answer = await node("/ready")
     assert answer.status == 503
@@ -153,7 +107,7 @@ async def test_a_node_is_ready_once_it_has_reached_the_head(node: Node, filled: 
     "code", [Code.STALLED, Code.RPC_UNAVAILABLE, Code.WRONG_CHAIN, Code.DATABASE_UNAVAILABLE]
 )
 async def test_trouble_makes_a_node_not_ready_and_its_end_ready_again(
-    node: Node, filled: Any, code: Code
+    node: Any, filled: Any, code: Code
 ) -> None:
     node.report(**at(filled))
     node.report(**at(filled, trouble=Unavailable("it cannot go on", code, why="so it is")))
@@ -166,7 +120,7 @@ async def test_trouble_makes_a_node_not_ready_and_its_end_ready_again(
 
 
 async def test_the_status_tells_position_log_releases_and_rejections(
-    node: Node, filled: Any, clock: Clock
+    node: Any, filled: Any, clock: Clock
 ) -> None:
     node.report(**at(filled))
     answer = await node("/status")
@@ -210,7 +164,7 @@ async def test_the_status_tells_position_log_releases_and_rejections(
     }
 
 
-async def test_the_status_of_an_empty_index_is_complete(node: Node) -> None:
+async def test_the_status_of_an_empty_index_is_complete(node: Any) -> None:
     body = (await node("/status")).json
     assert body["chain"]["block_number"] is None
     assert body["lag_seconds"] is None
@@ -220,7 +174,7 @@ async def test_the_status_of_an_empty_index_is_complete(node: Node) -> None:
 
 
 async def test_a_limit_for_the_lag_decides_the_status_code(
-    node: Node, filled: Any, clock: Clock
+    node: Any, filled: Any, clock: Clock
 ) -> None:
     assert (await node("/status?max_lag=999999999")).status == 503  # nothing is indexed yet
     clock.now = filled.head.timestamp + 10
@@ -234,17 +188,17 @@ async def test_a_limit_for_the_lag_decides_the_status_code(
 
 
 @pytest.mark.parametrize("bad", ["", "-1", "1.5", "soon", "%C2%B2", "%D9%A1", "1e3", "+1", "%00"])
-async def test_a_limit_that_is_no_whole_number_is_refused(node: Node, bad: str) -> None:
+async def test_a_limit_that_is_no_whole_number_is_refused(node: Any, bad: str) -> None:
     answer = await node(f"/status?max_lag={bad}")
     assert answer.status == 400
     assert answer.json["code"] == Code.INVALID_INPUT
 
 
-async def test_a_limit_of_thousands_of_digits_is_refused(node: Node) -> None:
+async def test_a_limit_of_thousands_of_digits_is_refused(node: Any) -> None:
     assert (await node("/status?max_lag=" + "9" * 5000)).status == 400
 
 
-async def scrape(node: Node) -> dict[str, dict[str, float]]:
+async def scrape(node: Any) -> dict[str, dict[str, float]]:
     """Samples by metric and by the value of their one label ('' without)."""
     answer = await node("/metrics")
     assert answer.status == 200
@@ -257,7 +211,7 @@ async def scrape(node: Node) -> dict[str, dict[str, float]]:
     return found
 
 
-async def test_every_metric_is_documented_and_exported_from_the_start(node: Node) -> None:
+async def test_every_metric_is_documented_and_exported_from_the_start(node: Any) -> None:
     documented = re.findall(r"^\| `(capdex_\w+)(?:\{(\w+)\})?` \|", OPERATIONS.read_text(), re.M)
     found = await scrape(node)
     assert found.keys() == {name for name, _ in documented}
@@ -269,9 +223,7 @@ async def test_every_metric_is_documented_and_exported_from_the_start(node: Node
     assert found["capdex_ready"] == {"": 0}
 
 
-async def test_the_metrics_count_what_the_index_holds(
-    node: Node, filled: Any, clock: Clock
-) -> None:
+async def test_the_metrics_count_what_the_index_holds(node: Any, filled: Any, clock: Clock) -> None:
     node.report(**at(filled, undone=3))
     found = await scrape(node)
     assert found["capdex_indexed_block"] == found["capdex_chain_head_block"] == {"": 3}
@@ -285,181 +237,22 @@ async def test_the_metrics_count_what_the_index_holds(
     assert found["capdex_reorgs_total"]["2-12"] == 1
 
 
-async def test_no_label_holds_what_strangers_write(node: Node, filled: Any) -> None:
+async def test_no_label_holds_what_strangers_write(node: Any, filled: Any) -> None:
     text = (await node("/metrics")).body.decode()
     for word in ("good", "bad@", "bafk", "0x", "did:"):
         assert word not in text
 
 
-@pytest.mark.parametrize(
-    ("query", "headers"),
-    [
-        ("?format=raw", {}),
-        ("?format=raw", {"Accept": "text/html"}),  # the query goes first
-        ("", RAW),
-        ("", {"Accept": "text/html, Application/VND.ipld.raw;q=0.5, */*"}),
-    ],
-)
-async def test_a_block_is_served_raw_and_inert(
-    node: Node, query: str, headers: dict[str, str]
-) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    answer = await node(f"/ipfs/{cid}{query}", **headers)
-    assert (answer.status, answer.body) == (200, PACKAGE)
-    sent = {key.lower(): value for key, value in answer.headers.items()}
-    assert {x: sent[x] for x in sent.keys() - {"date", "server"}} == {
-        "content-type": RAW_TYPE,
-        "content-length": str(len(PACKAGE)),
-        "content-disposition": f'attachment; filename="{cid}.bin"',
-        "content-security-policy": "sandbox; default-src 'none'",
-        "x-content-type-options": "nosniff",
-        "cache-control": "public, max-age=29030400, immutable",
-        "etag": f'"{cid}.raw"',
-        "x-ipfs-path": f"/ipfs/{cid}",
-        "x-ipfs-roots": str(cid),
-    }
-
-
-@pytest.mark.parametrize("template", ["{}", "W/{}", '"other", {}', '"x" ,W/{} , "y"', "*"])
-async def test_a_block_the_client_has_is_not_sent_again(node: Node, template: str) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    condition = template.format(f'"{cid}.raw"')
-    answer = await node(f"/ipfs/{cid}?format=raw", If_None_Match=condition)
-    assert (answer.status, answer.body) == (304, b"")
-    assert answer.headers["ETag"] == f'"{cid}.raw"'
-    assert "immutable" in answer.headers["Cache-Control"]
-
-
-@pytest.mark.parametrize("template", ["{}x", '"{}"', '"other"', "", ","])
-async def test_a_block_under_another_tag_is_sent(node: Node, template: str) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    answer = await node(f"/ipfs/{cid}?format=raw", If_None_Match=template.format(cid))
-    assert (answer.status, answer.body) == (200, PACKAGE)
-
-
-async def test_a_tag_confirms_no_block_that_is_not_held(node: Node) -> None:
-    assert (await node(f"/ipfs/{Cid.of(b'x')}?format=raw", If_None_Match="*")).status == 404
-
-
-@pytest.mark.parametrize(
-    ("query", "accept"),
-    [
-        ("", "*/*"),
-        ("", "text/html"),
-        ("", ""),
-        ("", "application/vnd.ipld.rawest"),
-        ("?format=car", RAW_TYPE),
-        ("?format=", RAW_TYPE),
-        ("?format=RAW", "*/*"),
-        ("", "application/vnd.ipld.car"),
-    ],
-)
-async def test_other_forms_than_raw_are_not_acceptable(node: Node, query: str, accept: str) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    answer = await node(f"/ipfs/{cid}{query}", Accept=accept)
-    assert answer.status == 406
-    assert PACKAGE not in answer.body
-
-
-@pytest.mark.parametrize(
-    "spell",
-    [
-        str.upper,
-        lambda text: text + "a",
-        lambda text: text[:-1],
-        lambda _: "x",
-        lambda _: "..x",
-        lambda _: "b" * 5000,
-        lambda _: "%00",
-        lambda _: "%F0%9F%92%A9",
-        lambda _: "bafkqaaa",  # the identity hash: bytes that nobody stored
-    ],
-)
-async def test_what_is_no_cid_is_refused(node: Node, spell: Any) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    answer = await node(f"/ipfs/{spell(str(cid))}?format=raw")
-    assert answer.status == 400
-    assert PACKAGE not in answer.body
-
-
-@pytest.mark.parametrize("path", ["/ipfs/", "/ipfs/{}/metadata", "/ipfs/%2e%2e%2f{}"])
-async def test_paths_below_a_block_lead_nowhere(node: Node, path: str) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    answer = await node(path.format(cid), **RAW)
-    assert answer.status == 404
-    assert PACKAGE not in answer.body
-
-
-@pytest.mark.parametrize(
-    "cid",
-    [
-        "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG",
-        "bafybeie5nqv6kd3qnfjupgvz34woh3oksc3iau6abmyajn7qvtf6d2ho34",
-        Cid.of(b"nobody has this").text,
-    ],
-    ids=["CIDv0", "dag-pb", "raw"],
-)
-async def test_blocks_that_are_not_held_are_not_found(node: Node, cid: str) -> None:
-    assert (await node(f"/ipfs/{cid}?format=raw")).status == 404
-
-
-async def test_a_directory_node_is_never_answered_with_a_raw_block_of_its_digest(
-    node: Node,
-) -> None:
-    node.surface.blocks.write(PACKAGE)
-    digest = hashlib.sha256(PACKAGE).digest()
-    for codec in (b"\x01\x70", b"\x01\x71"):  # dag-pb, dag-cbor
-        other = "b" + _base32(codec + b"\x12\x20" + digest)
-        assert (await node(f"/ipfs/{other}?format=raw")).status in (400, 404)
-
-
-async def test_head_tells_the_headers_and_sends_no_body(node: Node) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    get = await node(f"/ipfs/{cid}?format=raw")
-    head = await node(f"/ipfs/{cid}?format=raw", method="HEAD")
-    assert (head.status, head.body) == (200, b"")
-    names = get.headers.keys() - {"date"}
-    assert {x: head.headers[x] for x in names} == {x: get.headers[x] for x in names}
-
-
-@pytest.mark.parametrize("damage", [b"", b"metadata: {x}\n", PACKAGE[:-1], PACKAGE + b"\n"])
-async def test_a_block_damaged_on_disk_is_absent_and_never_served_wrong(
-    node: Node, damage: bytes
-) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    [file] = [x for x in node.surface.blocks.path.rglob("*") if x.name == str(cid)]
-    file.write_bytes(damage)
-    answer = await node(f"/ipfs/{cid}?format=raw")
-    assert answer.status == 404
-    node.surface.blocks.write(PACKAGE)
-    assert (await node(f"/ipfs/{cid}?format=raw")).body == PACKAGE
-
-
-async def test_our_own_gateway_client_fetches_from_a_node(node: Node) -> None:
-    cid = node.surface.blocks.write(PACKAGE)
-    gateway = Gateway(node.url)
-    try:
-        assert await gateway.get(cid) == PACKAGE
-        with pytest.raises(Unavailable):
-            await gateway.get(Cid.of(b"something else"))
-    finally:
-        await gateway.close()
-
-
 @pytest.mark.parametrize("path", ["/health", "/ready", "/status", "/metrics", "/ipfs/x"])
-async def test_nothing_can_be_written(node: Node, path: str) -> None:
+async def test_nothing_can_be_written(node: Any, path: str) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert (await node(path, method=method)).status == 405
 
 
-async def test_many_readers_at_once_get_the_same_answer(node: Node, filled: Any) -> None:
+async def test_many_readers_at_once_get_the_same_answer(node: Any, filled: Any) -> None:
     node.report(**at(filled))
     answers = await asyncio.gather(*(node("/status") for _ in range(20)))
     bodies = [answer.json for answer in answers]
     for body in bodies:
         body["releases"].pop("oldest_pending_seconds")
     assert all(body == bodies[0] for body in bodies)
-
-
-def _base32(data: bytes) -> str:
-    return base64.b32encode(data).decode().rstrip("=").lower()
