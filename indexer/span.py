@@ -4,27 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TARGET_LOGS = 3_000  # about 4 MB of JSON: larger replies are slower per log, on every client
+TARGET_BYTES = 4 * 1024 * 1024  # larger replies are slower per log, on every client
+TARGET_LOGS = 3_000  # as many of ours, about
 FIRST_BLOCKS = 64
 MAX_BLOCKS = 100_000
 MAX_GROWTH = 4  # one thin range must not make the next one enormous
+FIRST_CALM = 8  # ranges after a refusal until a little more is asked for
+MAX_CALM = 512  # a vendor's fixed limit is run into no more often than that
 
 
 @dataclass(slots=True)
 class Span:
-    """The blocks to ask for next, steered by the density of logs and by the endpoint's refusals."""
+    """The blocks to ask for next, steered by the size of replies and by the endpoint's refusals.
+
+    A refusal is not for ever: after some ranges that went well the limit is tried a quarter higher,
+    after twice as many each time that this failed.
+    """
 
     blocks: int = FIRST_BLOCKS
     limit: int = MAX_BLOCKS
+    _calm: int = 0
+    _needed: int = FIRST_CALM
 
-    def learn(self, blocks: int, logs: int) -> None:
-        """Take in that `blocks` blocks held `logs` logs."""
-        wanted = blocks * TARGET_LOGS // logs if logs else MAX_BLOCKS
-        # A refusal is not for ever: the limit creeps up again, by a sixteenth a range.
-        self.limit = min(self.limit + self.limit // 16 + 1, MAX_BLOCKS)
+    def learn(self, blocks: int, logs: int, size: int) -> None:
+        """Take in that `blocks` blocks held `logs` logs, in a reply of `size` bytes."""
+        fullness = max(logs / TARGET_LOGS, size / TARGET_BYTES, 1e-9)
+        self._calm += 1
+        if self._calm >= self._needed and self.limit < MAX_BLOCKS:
+            self._calm, self.limit = 0, min(self.limit + self.limit // 4 + 1, MAX_BLOCKS)
+        wanted = int(min(blocks / fullness, MAX_BLOCKS))
         self.blocks = max(1, min(wanted, self.blocks * MAX_GROWTH, self.limit))
 
-    def shrink(self, blocks: int) -> None:
-        """Take in that `blocks` blocks were too many."""
-        self.limit = max(1, blocks // 2)
+    def shrink(self, blocks: int, hint: int | None = None) -> int:
+        """Take in that `blocks` blocks were too many; returns how many to ask for instead.
+
+        `hint` is what the endpoint says would do.
+        """
+        less = max(1, hint if hint is not None and hint < blocks else blocks // 2)
+        if blocks <= self.limit:  # ranges that were under way together are one refusal
+            self._needed = min(2 * self._needed, MAX_CALM)
+        self._calm, self.limit = 0, min(self.limit, less)
         self.blocks = min(self.blocks, self.limit)
+        return less

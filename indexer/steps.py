@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capdex.events import LogHead, RawLog
+from capdex.net.wire import Header
+
+
+class Moved(Exception):
+    """The chain changed, or the endpoint contradicted itself, between two calls: look again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +20,11 @@ class BlockRef:
     hash: bytes
     parent: bytes
     timestamp: int
+
+    @classmethod
+    def of(cls, header: Header) -> BlockRef:
+        """What is kept of a header."""
+        return cls(header.number, header.hash, header.parent, header.timestamp)
 
 
 @dataclass(frozen=True, slots=True)

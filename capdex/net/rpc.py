@@ -92,6 +92,11 @@ class Rpc:
         return self._failover.pool.current.label
 
     @property
+    def alone(self) -> bool:
+        """Whether there is only one endpoint to ask."""
+        return len(self._failover.pool.endpoints) == 1
+
+    @property
     def counts(self) -> Counter[tuple[str, str, str]]:
         """Calls by (method, endpoint's label, outcome): `ok`, or a Fault in lower case."""
         return self._failover.counts

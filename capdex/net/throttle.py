@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-MIN_RATE = 0.2  # calls a second: slower than any free plan, and still alive
+MIN_RATE = 2.0  # calls a second; whoever allows less says so by pauses, which grow
 MAX_RATE = 1_000.0  # a limit that has grown this far is none
 GROWTH_PER_S = 1.0  # calls a second, more each second
 BURST_S = 1.0  # the bucket holds what this time brings, and one call at least

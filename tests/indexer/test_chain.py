@@ -127,5 +127,5 @@ def test_a_span_stays_within_its_bounds_and_grows_by_steps(replies):
             span.shrink(blocks)
             assert span.blocks <= max(1, blocks // 2)
         else:
-            span.learn(blocks, logs)
+            span.learn(blocks, logs, logs * 1270)
         assert 1 <= span.blocks <= min(MAX_BLOCKS, before * MAX_GROWTH)

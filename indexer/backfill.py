@@ -1,0 +1,125 @@
+"""Below the finalised block: ranges of `eth_getLogs`, a few of them ahead of the consumer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from capdex.events import LogHead, RawLog
+from capdex.net.faults import Fault, RpcError
+from capdex.net.rpc import Rpc
+from capdex.net.together import both, end
+from capdex.net.wire import Header
+from indexer.span import Span
+from indexer.steps import BlockRef, Blocks, Moved
+
+RANGES_AHEAD = 2  # one on the wire and one at hand while the consumer writes
+
+LogSlot = Callable[[bytes], Coroutine[Any, Any, LogHead | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The logs from block `first` to block `last`, and the headers of all blocks with logs."""
+
+    first: Header
+    last: Header
+    logs: list[RawLog]
+    headers: list[Header]
+    slot: LogHead | None
+
+    def step(self, head: int, finalized: int) -> Blocks:
+        """It, as the step it is."""
+        refs = tuple(map(BlockRef.of, self.headers))
+        return Blocks(tuple(self.logs), refs, refs[-1], head, finalized, self.slot)
+
+
+class Backfill:
+    """Reads what is final; `slot` gives the contract's log slot after a block (None: not served).
+
+    `span` learns from every reply.
+    """
+
+    def __init__(self, rpc: Rpc, registry: bytes, slot: LogSlot) -> None:
+        self.span = Span()
+        self._rpc, self._registry, self._slot = rpc, registry, slot
+        self._serves_old_state = True
+
+    async def ranges(self, first: int, last: int) -> AsyncGenerator[Range, None]:
+        """Contiguous ranges from block `first` to block `last`, each as wide as is answered well.
+
+        Raises Moved, or RpcError when nobody answers.
+        """
+        running: deque[tuple[int, asyncio.Task[Range]]] = deque()
+        try:
+            while True:
+                while first <= last and len(running) <= RANGES_AHEAD:
+                    upto = min(first + self.span.blocks - 1, last)
+                    running.append((upto, asyncio.create_task(self._range(first, upto))))
+                    first = upto + 1
+                if not running:
+                    return
+                asked, task = running[0]
+                found = await task
+                running.popleft()
+                if found.last.number < asked:  # it was too wide, and so are those after it
+                    await end([task for _, task in running])
+                    running.clear()
+                    first = found.last.number + 1
+                yield found
+        finally:
+            await end([task for _, task in running])
+
+    async def logs(self, first: int, last: int) -> tuple[list[RawLog], int]:
+        """The logs from block `first` on, and up to which block, `last` or an earlier one."""
+        while True:
+            blocks = last - first + 1
+            try:
+                logs, size = await self._rpc.weighed_logs(self._registry, first, last)
+            except RpcError as error:
+                if error.fault in (Fault.BEYOND_HEAD, Fault.UNKNOWN_BLOCK):
+                    raise Moved("it does not know blocks below its own head") from None
+                # One that is too slow to answer is asked for less, too.
+                if error.fault not in (Fault.TOO_LARGE_RANGE, Fault.TIMEOUT) or blocks == 1:
+                    raise
+                last = first + self.span.shrink(blocks, error.blocks) - 1
+            else:
+                self.span.learn(blocks, len(logs), size)
+                return logs, last
+
+    async def _range(self, first: int, last: int) -> Range:
+        (logs, reached), ends = await both(
+            self.logs(first, last), read_headers(self._rpc, sorted({first, last}))
+        )
+        if reached < last:
+            ends = await read_headers(self._rpc, sorted({first, reached}))
+        with_logs = {log.position.block_number for log in logs}
+        inner, slot = await both(
+            read_headers(self._rpc, sorted(with_logs - {first, reached})),
+            self._old_slot(ends[-1].hash),
+        )
+        by_number = {header.number: header for header in (*ends, *inner)}
+        for log in logs:
+            if by_number[log.position.block_number].hash != log.position.block_hash:
+                raise Moved(f"its logs and its block {log.position.block_number} disagree")
+        kept = [by_number[number] for number in sorted(with_logs | {reached})]
+        return Range(ends[0], ends[-1], logs, kept, slot)
+
+    async def _old_slot(self, block_hash: bytes) -> LogHead | None:
+        if not self._serves_old_state:
+            return None
+        slot = await self._slot(block_hash)
+        self._serves_old_state = slot is not None
+        return slot
+
+
+async def read_headers(rpc: Rpc, numbers: Sequence[int]) -> list[Header]:
+    """The headers at these heights, all below the endpoint's head; raises Moved where one lacks."""
+    found = await rpc.blocks(numbers)
+    headers = [header for header in found if header is not None]
+    if [header.number for header in headers] != list(numbers):
+        raise Moved("it has no block, or another, at a height below its own head")
+    return headers
