@@ -31,8 +31,21 @@ BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
 CONNECT_TIMEOUT_S: Final = 5
 STATEMENT_TIMEOUT_S: Final = 10  # a reader's answer is worth nothing later (limits, MCP handler)
 READERS: Final = 8  # connections a reading process keeps; more than its threads use at once
+# PostgreSQL frees the lock of a writer that is silent for three heartbeats; a standby, which looks
+# every second, has then taken over within 10 s.
+SILENCE_S: Final = 6
+_KEEPALIVE: Final = {  # notice a server that is gone without a word, in seconds
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5000,
+}
 # Any two capdex writers of one PostgreSQL database ask for the same advisory lock.
 _LOCK_KEY: Final = int.from_bytes(hashlib.sha256(b"capdex index writer").digest()[:8], "big") >> 1
+
+
+class SessionLost(Unavailable):
+    """The session that held the writer's lock has ended: another may write now."""
 
 
 def parse_url(text: str) -> URL:
@@ -57,8 +70,9 @@ def parse_url(text: str) -> URL:
 def open_writer(text: str) -> tuple[Engine, FileLock | None]:
     """The engine of the one writer, and its lock file where the database is a file.
 
-    Its single connection writes; on PostgreSQL the connection holds the writer's advisory lock, so
-    that a lost connection can never go on writing beside the next writer. Raises Unavailable
+    Its single connection writes; on PostgreSQL that one session holds the writer's advisory lock.
+    There is never a second: whoever loses the session raises SessionLost from then on, so that it
+    cannot write beside the next writer, nor after it by what it knew before. Raises Unavailable
     DATABASE_LOCKED when another writer is there, UsageError when the file cannot be had.
     """
     url = parse_url(text)
@@ -74,10 +88,23 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
         pool_size=1,
         max_overflow=0,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "autocommit": False},
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "autocommit": False, **_KEEPALIVE},
     )
+    _allow_one_session(engine)
     event.listen(engine, "connect", _take_advisory_lock)
     return engine, None
+
+
+def bound_idleness(engine: Engine) -> None:
+    """Let PostgreSQL end the writer's session once the writer is silent for `SILENCE_S`.
+
+    A process that is stopped, or whose machine is cut off, would else hold the lock for ever. For
+    after the tables are up to date: that may take its time between two statements.
+    """
+    if engine.dialect.name == "postgresql":
+        with transaction(engine) as connection:
+            for name in ("idle_session_timeout", "idle_in_transaction_session_timeout"):
+                connection.exec_driver_sql(f"SET {name} = '{SILENCE_S}s'")
 
 
 def open_reader(text: str) -> Engine:
@@ -187,12 +214,33 @@ def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> 
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
 
 
+def _allow_one_session(engine: Engine) -> None:
+    begun = False
+
+    def on_connect(*_: Any) -> None:
+        if begun:
+            raise SessionLost(
+                "the writer's session has ended",
+                Code.DATABASE_UNAVAILABLE,
+                why="PostgreSQL was restarted, ended it, or could not be reached",
+                fix="nothing: the node takes its seat again, or stands by",
+            )
+
+    def connected(*_: Any) -> None:
+        nonlocal begun
+        begun = True
+
+    event.listen(engine, "do_connect", on_connect)
+    event.listen(engine, "connect", connected)
+
+
 def _take_advisory_lock(connection: Any, _: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK_KEY,))
         held = cursor.fetchone()[0]
     connection.commit()  # the lock is the session's; it outlives this transaction
     if not held:
+        connection.close()
         raise _locked("the PostgreSQL database")
 
 

@@ -9,6 +9,7 @@
            ├─ ownership              who may publish what: claims, maintainers, transfers
            └─ vote                   what accounts think of a name
     denial, instruction   what the operator of this node has said: no part of any digest
+    heartbeat             how the writer is, for the processes that only read
 
 The full-text documents stand beside them in one table a dialect (indexer/fulltext.py).
 
@@ -268,6 +269,20 @@ class InstructionRow(IndexTable, table=True):
     kind: str = Field(sa_type=Text)
     value: str = Field(sa_type=Text)
     at: float = Field(sa_type=Float)
+
+
+class HeartbeatRow(IndexTable, table=True):
+    """How the writer is, in one row; `beats` goes up every two seconds (indexer/heartbeat.py)."""
+
+    __tablename__ = "heartbeat"
+
+    id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    beats: int = Field(sa_type=BIG)
+    head: int = Field(sa_type=BIG)
+    finalized: int = Field(sa_type=BIG)
+    following: bool
+    code: str = Field(sa_type=Text)
+    message: str = Field(sa_type=Text)
 
 
 class ReleaseRow(IndexTable, table=True):

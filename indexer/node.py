@@ -4,60 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Final
 
 import structlog
 
-from capdex.errors import UsageError
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.events import checksum_address
 from capdex.net.ipfs import BlockDirectory, open_ipfs
 from capdex.net.rpc import Rpc
-from capdex.problems import Verdict
-from indexer.chain import ChainReader
-from indexer.fetch import Fetcher
+from indexer.database import SessionLost
 from indexer.health import Health
+from indexer.heartbeat import BEAT_S
 from indexer.http import Surface
 from indexer.locate import locate
+from indexer.options import NodeOptions, Role
 from indexer.search import Index
+from indexer.seat import Means, Seat
 from indexer.store import Deployment, Store
-from indexer.sync import Progress, index
+from indexer.sync import Progress
+from indexer.threads import whole
 from indexer.verifier import Verifier
+
+__all__ = ["Node", "NodeOptions", "Role"]
 
 log = structlog.get_logger(part="node")
 
 SAY_BLOCKS = 10_000  # a backfill says where it is this often
+STANDBY_S: Final = 1.0  # how often a free seat is looked for
+# A server may need a moment to notice that a session of this very process has ended.
+RETURN_S: Final = 10.0
 _ADDRESS = re.compile(r"[0-9A-Fa-f]{40}")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOptions:
-    """What a node needs to know; `start_block` None means: find the registry's first block."""
-
-    rpc_urls: tuple[str, ...]
-    chain_id: int
-    registry: str
-    db: str
-    blocks: Path
-    ipfs: tuple[str, ...]
-    serve: frozenset[Verdict]
-    start_block: int | None = None
-    finality_depth: int = 64
-    poll_interval_s: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Node:
-    """An opened node: what its HTTP face reads, and its two loops."""
+    """An opened node: what its HTTP face reads, and its seat while it is the writer."""
 
     surface: Surface
-    chain_id: int
-    store: Store
-    reader: ChainReader
-    fetcher: Fetcher
-    committed: asyncio.Event
+    options: NodeOptions
+    _means: Means | None = None
+    _seat: Seat | None = None
+    _sitting: AsyncExitStack | None = None
 
     @classmethod
     @asynccontextmanager
@@ -67,55 +58,92 @@ class Node:
         Raises Refused (WRONG_CHAIN), UsageError (NO_CONTRACT, FOREIGN_DATABASE, UNREADABLE) or
         Unavailable (RPC_UNAVAILABLE, DATABASE_LOCKED, DATABASE_UNAVAILABLE): it does not start.
         """
-        registry = _address(options.registry)
         async with AsyncExitStack() as stack:
-            rpc = await stack.enter_async_context(Rpc(options.rpc_urls))
-            place = await locate(
-                rpc,
-                chain_id=options.chain_id,
-                registry=registry,
-                start_block=options.start_block,
-            )
-            deployment = Deployment(
-                options.chain_id, checksum_address(registry), place.start_block, place.genesis
-            )
-            store = await asyncio.to_thread(Store.open, options.db, deployment, serve=options.serve)
-            stack.push_async_callback(asyncio.to_thread, store.close)
-            reader_of_index = Index(options.db)
-            stack.callback(reader_of_index.close)
-            sources = [open_ipfs(spec) for spec in options.ipfs]
-            for source in sources:
-                stack.push_async_callback(source.close)
-            verifier = await stack.enter_async_context(Verifier())
-            blocks, committed = BlockDirectory(options.blocks), asyncio.Event()
-            chain = ChainReader(
-                rpc,
-                registry=registry,
-                chain_id=options.chain_id,
-                start_block=place.start_block,
-                finality_depth=options.finality_depth,
-                poll_interval_s=options.poll_interval_s,
-                ring=await asyncio.to_thread(store.ring),
-            )
-            fetcher = Fetcher(store, sources, verifier, blocks, committed=committed)
-            surface = Surface(reader_of_index, blocks, Health())
-            yield cls(surface, options.chain_id, store, chain, fetcher, committed)
+            means = await _open_means(options, stack) if options.role.writes else None
+            index = Index(options.db)
+            stack.callback(index.close)
+            node = cls(Surface(index, BlockDirectory(options.blocks), Health()), options, means)
+            stack.push_async_callback(node._leave)
+            if means is None:
+                await whole(index.position)  # a wrong database is told now
+            else:
+                await node._sit_or_stand(means)
+            yield node
+
+    @property
+    def store(self) -> Store:
+        """The store of a node that is the writer."""
+        if self._seat is None:
+            raise LookupError("this node is not the writer")
+        return self._seat.store
 
     async def run(self) -> None:
-        """Index, fetch and judge until cancelled; what ends either loop is raised."""
-        walk = index(
-            self.reader,
-            self.store,
-            chain_id=self.chain_id,
-            committed=self.committed,
-            report=self._report,
-        )
+        """Index, fetch and judge while this node has the writer's seat, else watch who has it.
+
+        Never ends by itself; what ends the node is raised.
+        """
+        if self._means is None:
+            await self._watch()
+            return
+        while True:
+            seat = self._seat or await self._stand_by(self._means)
+            try:
+                await seat.run(self.surface.health, self._report)
+            except SessionLost as lost:
+                log.warning("no longer the writer", why=lost.message)
+            finally:
+                await self._leave()
+
+    async def _sit_or_stand(self, means: Means) -> None:
         try:
-            async with asyncio.TaskGroup() as loops:
-                loops.create_task(self.fetcher.run())
-                loops.create_task(walk)
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from group
+            await self._sit(means)
+        except Unavailable as error:
+            if error.code is not Code.DATABASE_LOCKED or not self.options.standby:
+                raise
+            log.info("standing by", why=error.message)
+
+    async def _stand_by(self, means: Means) -> Seat:
+        """Wait for the seat, answering meanwhile from what its writer writes."""
+        watching = asyncio.create_task(self._watch())
+        locked_since = None
+        try:
+            while True:
+                try:
+                    return await self._sit(means)
+                except Unavailable as error:
+                    if error.code is Code.DATABASE_LOCKED and not self.options.standby:
+                        locked_since = locked_since or time.monotonic()
+                        if time.monotonic() - locked_since > RETURN_S:
+                            raise
+                await asyncio.sleep(STANDBY_S)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _sit(self, means: Means) -> Seat:
+        """Take the writer's seat; raises why it cannot be had."""
+        async with AsyncExitStack() as sitting:
+            self._seat = await sitting.enter_async_context(Seat.take(self.options, means))
+            self._sitting = sitting.pop_all()
+        self.surface.health.writes = True
+        log.info("writer")
+        return self._seat
+
+    async def _leave(self) -> None:
+        sitting, self._sitting, self._seat = self._sitting, None, None
+        self.surface.health.writes = False
+        if sitting is not None:
+            await sitting.aclose()
+
+    async def _watch(self) -> None:
+        """Look at the index and at its writer's heartbeat, for ever."""
+        health, index = self.surface.health, self.surface.index
+        while True:
+            try:
+                health.see(*await whole(index.pulse))
+            except CapdexError as error:
+                health.blind(error)
+            await asyncio.sleep(BEAT_S)
 
     def _report(self, now: Progress) -> None:
         health = self.surface.health
@@ -135,6 +163,24 @@ class Node:
             passed = now.block.number // SAY_BLOCKS > before.block.number // SAY_BLOCKS
             if passed:
                 log.info("backfill", position=health.position(), events=now.log.count)
+
+
+async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
+    """Check the chain and open whatever a writer works with."""
+    registry = _address(options.registry)
+    rpc = await stack.enter_async_context(Rpc(options.rpc_urls))
+    place = await locate(
+        rpc, chain_id=options.chain_id, registry=registry, start_block=options.start_block
+    )
+    deployment = Deployment(
+        options.chain_id, checksum_address(registry), place.start_block, place.genesis
+    )
+    sources = [open_ipfs(spec) for spec in options.ipfs]
+    for source in sources:
+        stack.push_async_callback(source.close)
+    verifier = await stack.enter_async_context(Verifier())
+    blocks = BlockDirectory(options.blocks)
+    return Means(rpc, registry, deployment, tuple(sources), verifier, blocks)
 
 
 def _address(text: str) -> bytes:

@@ -19,7 +19,8 @@ from capdex.events import LogHead
 from capdex.package import RULES_VERSION
 from capdex.problems import Reason, Verdict
 from indexer import deployments, journal, judgements, listing, place
-from indexer.database import open_writer, transaction
+from indexer.database import bound_idleness, open_writer, transaction
+from indexer.heartbeat import Beat, write_beat
 from indexer.judgements import Job, Judged
 from indexer.models import (
     DECODER_VERSION,
@@ -74,6 +75,7 @@ class Store:
         try:
             with store._write() as connection:
                 store._prepare(connection)
+            bound_idleness(engine)
         except BaseException:
             store.close()
             raise
@@ -151,6 +153,14 @@ class Store:
             log, names = journal.undo(connection, self._id, above=fork.number)
             listing.refresh(connection, names, self._serve)
             place.retreat(connection, self._id, fork, log)
+
+    def beat(self, beat: Beat) -> None:
+        """Tell the processes that only read how the writer is.
+
+        Raises SessionLost when this is no longer the writer.
+        """
+        with self._read() as connection:
+            write_beat(connection, beat)
 
     def due(self, now: float, limit: int) -> list[Job]:
         """The releases to fetch now, one publisher after another so that none waits for a flood."""

@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
@@ -19,12 +18,11 @@ from indexer.chain import ChainReader, sequence_of
 from indexer.rows import Decoded, decoded
 from indexer.steps import BlockRef, Blocks, Reorg
 from indexer.store import Store
+from indexer.threads import whole
 
 PAUSE_BASE_S = 0.25
 PAUSE_CAP_S = 30.0
 MAX_REREADS = 4  # then the rows already stored are compared with the contract, too
-
-T = TypeVar("T")
 
 
 class Gap(Unavailable):
@@ -70,7 +68,7 @@ async def index(
             at = await asyncio.to_thread(_resume, store, at)
             async with aclosing(reader.steps()) as steps:
                 async for step in steps:
-                    at = await _whole(_apply, store, step, at, chain_id)
+                    at = await whole(_apply, store, step, at, chain_id)
                     failures = 0
                     committed.set()
                     report(at)
@@ -140,20 +138,4 @@ async def _doubt_the_store(reader: ChainReader, store: Store) -> None:
     else:
         wrong = theirs != cursor.log
     if wrong:
-        await _whole(store.rollback, await reader.rewind())
-
-
-async def _whole(function: Callable[..., T], *args: object) -> T:
-    """Run a transaction in a thread; a cancellation waits until it has ended."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *args))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            try:
-                await asyncio.wait([task])
-            except asyncio.CancelledError:
-                continue
-        if not task.cancelled():
-            task.exception()  # retrieved: the cancellation is what counts
-        raise
+        await whole(store.rollback, await reader.rewind())

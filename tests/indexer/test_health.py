@@ -8,6 +8,8 @@ import pytest
 
 from capdex.errors import Code, Unavailable
 from indexer.health import DEPTHS, Health
+from indexer.heartbeat import Beat
+from indexer.state import Position
 from indexer.steps import BlockRef
 from indexer.sync import Progress
 
@@ -68,15 +70,131 @@ def test_the_lag_is_the_age_of_the_block_until_the_head_is_reached(health: Healt
     assert health.lag_s() == 0  # a chain without new blocks is not behind
 
 
-def test_the_lag_grows_from_the_block_while_there_is_trouble(health: Health) -> None:
+def test_the_lag_grows_from_the_last_time_at_the_head_while_there_is_trouble() -> None:
+    now = [1000.0]
+    health = Health(clock=lambda: BORN + 5000.0, timer=lambda: now[0])
     health.report(walked(90, 90))
+    now[0] += 10
     health.report(walked(90, 90, trouble=trouble()))
     assert health.lag_s() == 10
+    now[0] += 5000
+    assert health.lag_s() == 5000.0 - 90.0  # the block cannot have been missed before it was made
 
 
-def test_the_lag_is_never_negative(health: Health) -> None:
-    health.report(walked(500, 900))  # a chain whose clock is ahead of ours
+def test_a_clock_that_is_behind_the_chain_says_nothing_of_the_lag(health: Health) -> None:
+    health.report(walked(500, 900))
+    assert health.lag_s() is None
+
+
+@pytest.mark.parametrize("day_s", [-86_400.0, 86_400.0])
+def test_a_clock_off_by_a_day_fools_neither_lag_nor_readiness(day_s: float) -> None:
+    clock, timer = [BORN + 90.0 + day_s], [0.0]
+    health = Health(clock=lambda: clock[0], timer=lambda: timer[0])
+    health.report(walked(10, 90))
+    assert health.lag_s() in (None, 80.0 + 86_400.0)  # never less than it is
+    assert health.faults()[0]["code"] == "BACKFILL"
+    health.report(walked(90, 90))
     assert health.lag_s() == 0
+    for second in range(3):
+        clock[0], timer[0] = clock[0] + 1, timer[0] + 1
+        health.report(walked(90 + second, 91 + second))
+        assert health.lag_s() == 1  # the time since it was at the head
+        health.report(walked(91 + second, 91 + second))
+        assert health.lag_s() == 0
+    assert health.faults() == []
+    [warning] = health.warnings()
+    assert warning["code"] == "CLOCK"
+    assert ("ahead of" if day_s > 0 else "behind") in warning["message"]
+    clock[0] -= day_s
+    health.report(walked(94, 94))
+    assert health.warnings() == []
+
+
+def test_an_old_block_at_a_quiet_head_is_no_fault_of_the_clock() -> None:
+    health = Health(clock=lambda: BORN + 90.0 + 86_400.0)
+    health.report(walked(10, 90))
+    health.report(walked(90, 90))
+    assert health.warnings() == []
+
+
+# who watches a writer -------------------------------------------------------------------------
+
+
+def seen(number: int | None = 90, head: int = 90) -> Position:
+    """What the rows of the index say."""
+    digest = None if number is None else "0x" + "00" * 32
+    born = None if number is None else BORN + number
+    return Position(number, digest, born, head, 0, 0, "0x" + "00" * 24)
+
+
+def beat(beats: int, head: int = 90, **more: object) -> Beat:
+    """A heartbeat of a writer at the head of the chain."""
+    return Beat(head, 0, **({"following": True, "beats": beats} | more))  # type: ignore[arg-type]
+
+
+def test_a_reader_is_ready_once_it_has_heard_the_writers_heart_beat() -> None:
+    now = [0.0]
+    health = Health(clock=lambda: BORN + 100.0, timer=lambda: now[0])
+    health.see(seen(), None)
+    assert [x["code"] for x in health.faults()] == ["NO_WRITER"]
+    health.see(seen(), beat(7))
+    assert [x["code"] for x in health.faults()] == ["NO_WRITER"]  # it may be years old
+    health.see(seen(), beat(8))
+    assert health.faults() == []
+    assert health.lag_s() == 0
+    now[0] += 29
+    assert health.faults() == []  # a standby needs ten seconds
+    now[0] += 2
+    assert [x["code"] for x in health.faults()] == ["NO_WRITER"]
+    assert health.lag_s() == 10.0  # the age of its block, which is less than the silence
+    health.see(seen(), beat(9))
+    assert health.faults() == []
+
+
+@pytest.mark.parametrize("day_s", [-86_400.0, 86_400.0])
+def test_a_reader_never_compares_its_clock_with_the_writers(day_s: float) -> None:
+    health = Health(clock=lambda: BORN + day_s, timer=lambda: 0.0)
+    health.see(seen(), beat(1))
+    health.see(seen(), beat(2))
+    assert (health.faults(), health.lag_s()) == ([], 0)
+
+
+def test_a_reader_says_what_ails_the_writer() -> None:
+    health = Health(clock=lambda: BORN + 100.0, timer=lambda: 0.0)
+    health.see(seen(), beat(1))
+    health.see(seen(), beat(2, code="STALLED", message="it contradicts itself"))
+    assert health.faults() == [{"code": "STALLED", "message": "it contradicts itself"}]
+    health.see(seen(number=10), beat(3, following=False))
+    assert [x["code"] for x in health.faults()] == ["BACKFILL"]
+    assert health.lag_s() == 90
+
+
+def test_a_reader_that_cannot_read_says_so_until_it_can() -> None:
+    health = Health(timer=lambda: 0.0)
+    health.see(seen(), beat(1))
+    health.see(seen(), beat(2))
+    health.blind(Unavailable("the database is away", Code.DATABASE_UNAVAILABLE))
+    assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]
+    health.see(seen(), beat(3))
+    assert health.faults() == []
+
+
+def test_a_heartbeat_says_how_the_walk_is() -> None:
+    health = Health()
+    health.report(walked(90, 90, finalized=26))
+    assert health.beat() == Beat(90, 26, following=True)
+    health.report(walked(90, 95, trouble=trouble()))
+    assert health.beat() == Beat(95, 0, False, "RPC_UNAVAILABLE", "no endpoint answers")
+
+
+def test_a_database_that_takes_nothing_is_a_fault_while_it_lasts(health: Health) -> None:
+    health.report(walked(90, 90))
+    health.refused = Unavailable("disk full", Code.DATABASE_UNAVAILABLE)
+    assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]
+    health.report(walked(90, 90))  # the chain goes on, the database does not
+    assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]
+    health.refused = None
+    assert health.faults() == []
 
 
 @pytest.mark.parametrize("following", [False, True])

@@ -55,8 +55,9 @@ def test_a_database_of_a_newer_capdex_is_refused(making: Any, database_url: str)
     assert refusal.value.code is Code.FOREIGN_DATABASE
 
 
+TABLES_SINCE = ("ownership", "vote", "denial", "instruction", "heartbeat")
 BEFORE_DEPLOYMENTS = (
-    *(f"DROP TABLE {name}" for name in ("ownership", "vote", "denial", "instruction")),
+    *(f"DROP TABLE {name}" for name in TABLES_SINCE),
     "ALTER TABLE cursor RENAME COLUMN deployment_id TO id",
     "ALTER TABLE block RENAME COLUMN deployment_id TO id",
 )

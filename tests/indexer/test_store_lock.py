@@ -9,14 +9,19 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from indexer import database
+from indexer.database import SessionLost
+from indexer.heartbeat import Beat
 from indexer.search import Index
 from indexer.store import Store
 
@@ -92,22 +97,77 @@ def test_a_busy_sqlite_file_is_reported_as_locked(
     store.close()
 
 
-@pytest.mark.real
-def test_a_writer_whose_connection_breaks_takes_the_lock_again(
-    making: Any, postgres_server: str, chain: Any
-) -> None:
+@pytest.fixture
+def own_database(postgres_server: str) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
+    """The URL of a PostgreSQL database, and an administrator's connection beside it."""
+    name = f"test_{uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as admin:
-        admin.execute("CREATE DATABASE broken")
-        url = postgres_server.replace("/postgres?", "/broken?")
-        store = Store.open(url, making.DEPLOYMENT)
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'broken'"
-        )
-        making.append(store, chain)
-        with pytest.raises(Unavailable):
-            Store.open(url, making.DEPLOYMENT)
-        store.close()
-        admin.execute("DROP DATABASE broken WITH (FORCE)")
+        admin.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        yield postgres_server.replace("/postgres?", f"/{name}?"), admin
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+
+
+def end_sessions(url: str, admin: psycopg.Connection[Any]) -> None:
+    """Cut every connection to a database."""
+    name = make_url(url).database
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    admin.execute(cut, (name,))
+
+
+@pytest.mark.real
+def test_a_writer_whose_session_ends_never_writes_again(
+    making: Any, own_database: tuple[str, psycopg.Connection[Any]], chain: Any
+) -> None:
+    url, admin = own_database
+    store = Store.open(url, making.DEPLOYMENT)
+    end_sessions(url, admin)
+    for _ in range(2):  # not even when nobody else has the lock
+        with pytest.raises(Unavailable) as lost:
+            making.append(store, chain)
+    assert isinstance(lost.value, SessionLost)
+    next_one = Store.open(url, making.DEPLOYMENT)
+    making.append(next_one, chain)
+    with pytest.raises(SessionLost):
+        store.beat(Beat(0, 0, following=True))
+    store.close()
+    with pytest.raises(Unavailable) as locked:
+        Store.open(url, making.DEPLOYMENT)
+    assert locked.value.code is Code.DATABASE_LOCKED
+    next_one.close()
+
+
+@pytest.mark.real
+def test_a_writer_that_falls_silent_loses_its_session(
+    making: Any,
+    own_database: tuple[str, psycopg.Connection[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, _ = own_database
+    monkeypatch.setattr(database, "SILENCE_S", 1)
+    silent = Store.open(url, making.DEPLOYMENT)
+    for _ in range(1000):
+        with contextlib.suppress(Unavailable):
+            Store.open(url, making.DEPLOYMENT).close()
+            break
+        threading.Event().wait(0.02)
+    else:
+        pytest.fail("the lock outlived the silence of its writer")
+    with pytest.raises(SessionLost):
+        silent.beat(Beat(0, 0, following=True))
+    silent.close()
+
+
+def test_a_heartbeat_counts_up_and_changes_nothing_else(
+    making: Any, store: Store, search_index: Index, chain: Any
+) -> None:
+    making.append(store, chain)
+    before, none = search_index.pulse()
+    assert none is None
+    state = search_index.state()
+    store.beat(Beat(9, 3, following=True))
+    store.beat(Beat(10, 4, following=False, code="STALLED", message="a gap"))
+    assert search_index.pulse() == (before, Beat(10, 4, False, "STALLED", "a gap", beats=2))
+    assert search_index.state() is state  # nothing was counted again
 
 
 def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""The writer's seat at an index: one store, the walk along the chain, the fetches, the heartbeat.
+
+Whoever sits holds the writer's lock. A seat ends with the session that holds it: its next one
+begins anew with what the database then says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Self
+
+from capdex.errors import Unavailable
+from capdex.net.blocks import BlockDirectory
+from capdex.net.ipfs import Source
+from capdex.net.rpc import Rpc
+from indexer.chain import ChainReader
+from indexer.database import SessionLost
+from indexer.fetch import Fetcher
+from indexer.health import Health
+from indexer.heartbeat import BEAT_S
+from indexer.options import NodeOptions
+from indexer.store import Deployment, Store
+from indexer.sync import Progress, index
+from indexer.threads import whole
+from indexer.verifier import Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a node works with, whether it sits or stands by."""
+
+    rpc: Rpc
+    registry: bytes
+    deployment: Deployment
+    sources: tuple[Source, ...]
+    verifier: Verifier
+    blocks: BlockDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A writer at work."""
+
+    store: Store
+    reader: ChainReader
+    fetcher: Fetcher
+    chain_id: int
+    committed: asyncio.Event
+
+    @classmethod
+    @asynccontextmanager
+    async def take(cls, options: NodeOptions, means: Means) -> AsyncIterator[Self]:
+        """Sit down; the seat is free again on leaving.
+
+        Raises Unavailable DATABASE_LOCKED while another process has it, and whatever else
+        `Store.open` does.
+        """
+        store = await _open(options, means.deployment)
+        try:
+            committed = asyncio.Event()
+            reader = ChainReader(
+                means.rpc,
+                registry=means.registry,
+                chain_id=options.chain_id,
+                start_block=means.deployment.start_block,
+                finality_depth=options.finality_depth,
+                poll_interval_s=options.poll_interval_s,
+                ring=await whole(store.ring),
+            )
+            fetcher = Fetcher(
+                store, means.sources, means.verifier, means.blocks, committed=committed
+            )
+            yield cls(store, reader, fetcher, options.chain_id, committed)
+        finally:
+            await whole(store.close)
+
+    async def run(self, health: Health, report: Callable[[Progress], None]) -> None:
+        """Index, fetch, judge and tell the others so, until cancelled.
+
+        What ends one of the loops is raised: SessionLost when somebody else may sit here now.
+        """
+        walk = index(
+            self.reader,
+            self.store,
+            chain_id=self.chain_id,
+            committed=self.committed,
+            report=report,
+        )
+        try:
+            async with asyncio.TaskGroup() as loops:
+                loops.create_task(self.fetcher.run())
+                loops.create_task(walk)
+                loops.create_task(self._beat(health))
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from group
+
+    async def _beat(self, health: Health) -> None:
+        """Tell the other processes that this one writes, and notice when it may not any more.
+
+        On a thread of its own: requests may have taken all others.
+        """
+        with ThreadPoolExecutor(1, "heartbeat") as heart:
+            while True:
+                try:
+                    await whole(self.store.beat, health.beat(), executor=heart)
+                    health.refused = None
+                except SessionLost:
+                    raise
+                except Unavailable as error:
+                    health.refused = error
+                await asyncio.sleep(BEAT_S)
+
+
+async def _open(options: NodeOptions, deployment: Deployment) -> Store:
+    opening = asyncio.ensure_future(
+        asyncio.to_thread(Store.open, options.db, deployment, serve=options.serve)
+    )
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        with suppress(Exception):  # nobody sits down any more, nor asks why he could not
+            (await opening).close()
+        raise
