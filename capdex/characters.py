@@ -22,6 +22,7 @@ _NOT_CHARACTERS = r"\ud800-\udfff\ufdd0-\ufdef" + "".join(
     rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(17)
 )
 _SUSPECT = re.compile(f"[{_BREAKS_AND_CONTROLS}{_INVISIBLE}{_NOT_CHARACTERS}]")
+_PLAIN = bytes([*b"\t\n", *range(0x20, 0x7F)])
 
 # Characters with an emoji form (emoji-variation-sequences.txt, emoji-data.txt), by block.
 _EMOJI = re.compile(
@@ -55,6 +56,10 @@ _NAMES = {
 
 def forbidden(text: str) -> Iterator[int]:
     """The index of every character in `text` that a package may not hold, in order."""
+    # Most texts have none: a glance at what is not plain ASCII costs a tenth of a search.
+    odd = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
+    if not odd or _SUSPECT.search(odd.decode("utf-8", "surrogatepass")) is None:
+        return
     for match in _SUSPECT.finditer(text):
         if not _needed(text, match.start()):
             yield match.start()

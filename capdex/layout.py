@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
-
-import yaml as pyyaml
-
-from capdex.findings import MAX_PROBLEMS
+from typing import Any, NamedTuple
 
 _BLOCK_HEADER = re.compile(r"[|>][-+1-9]*")
-_ESCAPED_BREAK = re.compile(
-    r"(?<!\\)(?:\\\\)*\\\n[ \t]*\n"
-)  # `\` at the end of a line, then a blank one
-_WHOLE_DOCUMENT: Final = -1  # the indent around a value that no block collection holds
+# `\` at the end of a line, then a blank one.
+_ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\\n[ \t]*\n")
 
 
 class Fault(NamedTuple):
@@ -25,63 +20,37 @@ class Fault(NamedTuple):
     hint: str = ""
 
 
-class _Collection(NamedTuple):
-    flow: bool
-    start: int
-    indent: int  # spaces before the entries of the block collection that is this, or is around it
-
-
 class Layout:
-    """Follows libyaml's events through a text, and finds what YAML 1.2 does not let stand there."""
+    """Finds in a text what YAML 1.2 does not let stand there, told where its tokens are."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._around = [_Collection(False, 0, _WHOLE_DOCUMENT)]
-        self._read = 0  # the index behind the last token
-        self._told = 0
+        self.comment = self._hash(0)  # the first `#` behind the tokens read so far
 
-    def faults(self, event: Any) -> Iterator[Fault]:
-        """The faults of the token behind an event, and of what is between it and the one before."""
-        for fault in self._find(event):
-            self._told += 1
-            if self._told <= MAX_PROBLEMS:  # telling the place of one costs time
-                yield fault
+    def comments(self, start: int, end: int) -> list[Fault]:
+        """Comments without a blank before them (YAML 1.2.2, 6.6), up to a token from start to end.
 
-    def _find(self, event: Any) -> Iterator[Fault]:
+        Whoever calls this for each token in turn may leave out those that end before `comment`.
+        """
+        faults, at = [], self.comment
+        while at < start:
+            if at and self._text[at - 1] not in " \t\n":
+                faults.append(Fault(at, "a comment stands here without a blank before it"))
+            at = self._hash(self._line_end(at))
+        self.comment = self._hash(end)
+        return faults
+
+    def styled(self, event: Any, indent: int) -> Iterator[Fault]:
+        """The faults of a scalar in quotes or in a block, `indent` spaces before what is around."""
         start, end = event.start_mark.index, event.end_mark.index
-        yield from self._comments(start)
-        self._read = max(self._read, end)
-        around = self._around[-1]
-        match event:
-            case pyyaml.CollectionStartEvent(flow_style=flow, start_mark=mark):
-                indent = around.indent if flow or mark is None else mark.column
-                self._around.append(_Collection(bool(flow), start, indent))
-            case pyyaml.CollectionEndEvent():
-                self._around.pop()
-                if around.flow and not self._around[-1].flow:
-                    yield from self._lines(around.start, end, around.indent, comments=True)
-            case pyyaml.ScalarEvent():
-                yield from self._scalar(event, start, end, around)
-
-    def _scalar(self, event: Any, start: int, end: int, around: _Collection) -> Iterator[Fault]:
         if event.style in ("|", ">"):
-            yield from self._block(start, event.start_mark.column, around.indent)
-        elif event.style:
-            yield from self._lines(start, end, around.indent, comments=False)
+            yield from self._block(start, event.start_mark.column, indent)
+        elif self._text.find("\n", start, end) >= 0:
+            yield from self.lines(start, end, indent, comments=False)
             if event.style == '"' and (match := _ESCAPED_BREAK.search(self._text, start, end)):
                 yield Fault(match.end() - 1, "readers differ on empty lines behind a backslash")
-        elif around.flow and event.value == "-":
-            yield Fault(start, "a lone - is no text here", "put it in quotes")
 
-    def _comments(self, end: int) -> Iterator[Fault]:
-        """Comments without a blank before them (YAML 1.2.2, 6.6)."""
-        at = self._text.find("#", self._read, end)
-        while at >= 0:
-            if at and self._text[at - 1] not in " \t\n":
-                yield Fault(at, "a comment stands here without a blank before it")
-            at = self._text.find("#", self._line_end(at), end)
-
-    def _lines(self, start: int, end: int, indent: int, *, comments: bool) -> Iterator[Fault]:
+    def lines(self, start: int, end: int, indent: int, *, comments: bool) -> Iterator[Fault]:
         """The first further line of brackets or quotes that starts too early (6.1, 6.3)."""
         at = self._text.find("\n", start, end) + 1
         while at:
@@ -122,6 +91,10 @@ class Layout:
             if spaces > longest:
                 longest, longest_at = spaces, at
             at = end + 1
+
+    def _hash(self, at: int) -> int:
+        found = self._text.find("#", at)
+        return sys.maxsize if found < 0 else found
 
     def _line_end(self, at: int) -> int:
         end = self._text.find("\n", at)

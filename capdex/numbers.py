@@ -8,7 +8,7 @@ from typing import Final
 MAX_SAFE_INTEGER: Final = 2**53 - 1  # the same number in every JSON reader (RFC 8259 §6)
 MAX_NUMBER_CHARS: Final = 64  # no double needs more; int() of a longer text costs quadratic time
 
-_WORDS: Final[dict[str, bool | None]] = {
+WORDS: Final[dict[str, bool | None]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -43,8 +43,8 @@ def bounded_float(text: str) -> float:
 
 def resolve_plain(text: str) -> str | int | float | bool | None:
     """The value of a plain scalar; raises TooManyDigits for numbers JSON cannot carry safely."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in WORDS:
+        return WORDS[text]
     if text[0] not in "+-.0123456789":
         return text
     if _INTEGER.fullmatch(text):

@@ -5,13 +5,15 @@ What one reader takes for one thing and another for another is refused, or noted
 
 from __future__ import annotations
 
+from collections.abc import Mapping as MappingView
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from capdex.composer import MAX_DEPTH as MAX_DEPTH
-from capdex.composer import Composer, Stop, place
+from capdex.composer import Composer, Stop
 from capdex.findings import Findings, Path, Place
+from capdex.outline import place
 from capdex.problems import Problem, Reason
 from capdex.spans import Mapping as Mapping
 from capdex.spans import Scalar as Scalar
@@ -30,24 +32,23 @@ class YamlReading:
 
     value: Any = None
     problems: tuple[Problem, ...] = ()
-    marks: dict[Path, Place] = field(default_factory=dict)
-    scalars: dict[Path, Scalar] = field(default_factory=dict)
-    mappings: dict[Path, Mapping] = field(default_factory=dict)
+    marks: MappingView[Path, Place] = field(default_factory=dict)
+    scalars: MappingView[Path, Scalar] = field(default_factory=dict)
+    mappings: MappingView[Path, Mapping] = field(default_factory=dict)
 
 
 def read_yaml(data: bytes) -> YamlReading:
     """Read one strict YAML document; never raises on content (P7)."""
-    marks: dict[Path, Place] = {}
-    findings = Findings(marks)
+    findings = Findings({})  # every problem here knows its place
     text = _decode(data, findings)
     if text is None:
         return YamlReading(None, findings.problems())
-    composer = Composer(text, marks, findings)
+    composer = Composer(text, findings)
     value = None
     with suppress(Stop):
-        composer.compose()
-        value = composer.value
-    return YamlReading(value, findings.problems(), marks, composer.scalars, composer.mappings)
+        value = composer.compose()
+    outline = composer.outline
+    return YamlReading(value, findings.problems(), outline.marks, outline.scalars, outline.mappings)
 
 
 def _decode(data: bytes, findings: Findings) -> str | None:

@@ -220,6 +220,26 @@ def test_mappings_know_where_entries_can_be_added() -> None:
     assert flow.flow
 
 
+def test_places_are_told_for_every_value_and_for_nothing_else() -> None:
+    reading = read_yaml(b"a: [1, {b: x}]\nc: *d\n? [e]\n: f\n")
+    paths = {(), ("a",), ("a", 0), ("a", 1), ("a", 1, "b"), ("c",)}
+    assert set(reading.marks) == paths
+    assert len(reading.marks) == len(paths)
+    assert set(reading.scalars) == {("a", 0), ("a", 1, "b")}
+    assert set(reading.mappings) == {(), ("a", 1)}
+    for path in [("b",), ("a", 2), ("a", "b"), ("a", 0, 0), ("c", "d"), ("e",)]:
+        assert path not in reading.marks
+        assert reading.scalars.get(path) is None
+    assert ("a",) not in reading.scalars
+
+
+def test_a_mapping_that_is_not_read_to_its_end_has_a_place_and_no_span() -> None:
+    reading = read_yaml(b"a: {b: {c: 1}, d: [\n")
+    assert reading.value is None
+    assert set(reading.marks) == {(), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "d")}
+    assert set(reading.mappings) == {("a", "b")}
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_plain_scalar_of_the_examples_stands_where_it_says(path: Path) -> None:
     data = path.read_bytes()
