@@ -70,6 +70,7 @@ class Seat:
                 finality_depth=options.finality_depth,
                 poll_interval_s=options.poll_interval_s,
                 ring=await whole(store.ring),
+                accepted=lambda: whole(store.accepted),
             )
             fetcher = Fetcher(
                 store, means.sources, means.verifier, means.blocks, committed=committed

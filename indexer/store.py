@@ -30,6 +30,7 @@ from indexer.models import (
     DeploymentRow,
     table,
 )
+from indexer.operator import read_accepted
 from indexer.place import RING_BLOCKS, Cursor
 from indexer.rows import Decoded
 from indexer.steps import BlockRef, Blocks
@@ -161,6 +162,11 @@ class Store:
         """
         with self._read() as connection:
             write_beat(connection, beat)
+
+    def accepted(self) -> bytes | None:
+        """The hash of the block that an operator has accepted, the newest if there are several."""
+        with self._read() as connection:
+            return read_accepted(connection)
 
     def due(self, now: float, limit: int) -> list[Job]:
         """The releases to fetch now, one publisher after another so that none waits for a flood."""
