@@ -84,7 +84,9 @@ async def resolve_proven(app: App, uri: CapabilityURI, trust: Trust) -> Json:
             answer = await node.call("resolve_capability", arguments)
         document = answer.get("proof")
     except CapdexError as error:
-        if error.code not in (Code.NOT_FOUND, Code.YANKED):
+        # A node that refuses by its operator's will says nothing of the chain.
+        denied = "denied" in (error.details or {})
+        if denied or error.code not in (Code.NOT_FOUND, Code.YANKED):
             raise
         refusal, document = error, (error.details or {}).pop("proof", None)
     anchor, by = await _anchor(network, trust, document)
@@ -107,7 +109,7 @@ async def _anchor(network: Network, trust: Trust, document: Any) -> tuple[Anchor
 
     if document is None:
         raise refused("the node sent none")
-    contract, chain_id = _contract(network), network.chain
+    contract, chain_id = registry_bytes(network), network.chain
     if trust.block_hash is not None:
         return Anchor(chain_id, contract, trust.block_hash), "the block hash you gave"
     number = Proof.parse(document).block_number
@@ -123,7 +125,8 @@ async def _anchor(network: Network, trust: Trust, document: Any) -> tuple[Anchor
     return Anchor(chain_id, contract, block.hash), f"the block hash that {by} gave"
 
 
-def _contract(network: Network) -> bytes:
+def registry_bytes(network: Network) -> bytes:
+    """The address of the network's registry; raises UsageError CONFIG where it is none."""
     digits = network.registry.removeprefix("0x")
     if not _ADDRESS.fullmatch(digits):
         raise UsageError(

@@ -70,7 +70,10 @@ def results(page: Page, position: Position) -> Json:
 
 
 def releases(name: str, found: list[Found], standing: NameStanding, position: Position) -> Json:
-    """Every release of a name with its verdict, availability and reason: the rejected ones too."""
+    """Every release of a name with its verdict, availability and reason: the rejected ones too.
+
+    Those that this node's operator denies are there without what their author wrote.
+    """
     return {
         "name": name,
         "ownership": {
@@ -89,6 +92,7 @@ def releases(name: str, found: list[Found], standing: NameStanding, position: Po
                 "reason": None if x.reason is None else str(x.reason),
                 "message": x.message,
                 "problems": list(x.problems),
+                "denied": None if x.denied is None else x.denied.to_json(),
             }
             for x in found
         ],

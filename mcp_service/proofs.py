@@ -83,8 +83,8 @@ async def resolve(
             fix="ask without proof, or another node; its operator can pass --rpc-url",
         )
     position, answer, refusal = await asyncio.to_thread(_settle, index, serve, uri)
-    if refusal is not None and refusal.code not in (Code.NOT_FOUND, Code.YANKED):
-        raise refusal  # the package is the reason, not the chain
+    if refusal is not None and not _by_the_chain(refusal):
+        raise refusal  # the package is the reason, or this node's operator
     version = None
     if wanted.kind == "exact":
         if refusal is None:
@@ -102,6 +102,11 @@ async def resolve(
         refusal.details = {**(refusal.details or {}), "proof": proof}
         raise refusal
     return answer | {"proof": proof}
+
+
+def _by_the_chain(refusal: CapdexError) -> bool:
+    denied = "denied" in (refusal.details or {})
+    return refusal.code in (Code.NOT_FOUND, Code.YANKED) and not denied
 
 
 def _settle(
