@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+
+import structlog
 
 from capdex.errors import Code, Refused, UsageError
 from capdex.events import checksum_address
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
+from capdex.net.wire import quantity
 from indexer.chain import DEV_CHAIN_ID
+
+log = structlog.get_logger(part="node")
+
+PAUSE_S = 1.0  # where an endpoint asks for patience and does not say how much
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +34,31 @@ class Place:
 async def locate(
     rpc: Rpc, *, chain_id: int, registry: bytes, start_block: int | None = None
 ) -> Place:
-    """Check the endpoint against the configuration and find where to begin.
+    """Check the endpoints against the configuration and find where to begin.
 
-    Raises Refused(WRONG_CHAIN), UsageError(NO_CONTRACT), or RpcError when nobody answers.
+    One that asks for patience is waited for. Raises Refused(WRONG_CHAIN) when any endpoint speaks
+    for another chain, UsageError(NO_CONTRACT), or RpcError when nobody answers.
     """
-    found = await rpc.chain_id()
-    if found != chain_id:
-        raise Refused(
-            f"the RPC endpoint speaks for chain {found}, not {chain_id}",
-            Code.WRONG_CHAIN,
-            why=f"{rpc.endpoint} answers eth_chainId with {found}",
-            fix="pass the endpoint of the configured chain, or configure the chain you mean",
-        )
+    while True:
+        try:
+            return await _locate(rpc, chain_id, registry, start_block)
+        except RpcError as error:
+            if error.fault is not Fault.RATE:
+                raise
+            log.warning("waiting", code=str(error.code), why=f"{error.message}: {error.why}")
+            await asyncio.sleep(error.retry_after_s or PAUSE_S)
+
+
+async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | None) -> Place:
+    for one in await rpc.survey("eth_chainId", (), quantity):
+        if isinstance(one.said, int) and one.said != chain_id:
+            raise Refused(
+                f"the RPC endpoint speaks for chain {one.said}, not {chain_id}",
+                Code.WRONG_CHAIN,
+                why=f"{one.label} answers eth_chainId with {one.said}",
+                fix="pass the endpoint of the configured chain, or configure the chain you mean",
+            )
+    rpc.expect(chain_id)
     if not await rpc.code(registry):
         raise UsageError(
             f"no registry stands at {checksum_address(registry)} on chain {chain_id}",
