@@ -39,9 +39,10 @@ class ChainReader:
 
     `registry` is a 20-byte address, `ring` the newest stored blocks in ascending order. A step
     counts as taken once the next one is asked for: whoever leaves the stream and opens it again is
-    given the same step anew. `on_idle` is told the head and the finalised block at each look that
-    finds nothing left to read. `accepted` is asked, where the chain contradicts what was final, for
-    the hash of a block that an operator accepted.
+    given the same step anew, and whoever has not stored all that was taken goes back by `resume`.
+    `on_idle` is told the head and the finalised block at each look that finds nothing left to read.
+    `accepted` is asked, where the chain contradicts what was final, for the hash of a block that an
+    operator accepted.
     """
 
     def __init__(
@@ -122,6 +123,10 @@ class ChainReader:
                     if unsettled > MAX_UNSETTLED:
                         raise self.rpc.blame(str(moved)) from None
                     await self._wait()
+
+    def resume(self, ring: Sequence[BlockRef]) -> None:
+        """Go on after the last of these blocks, the newest stored ones."""
+        self._forks.resume(ring)
 
     async def log_at(self, block_hash: bytes) -> LogHead | None:
         """The contract's own log slot after a block; None where that state is not served."""

@@ -57,8 +57,14 @@ class Forks:
         """The oldest block a fork can be found at, where that is not the tip itself."""
         return self._ring[0] if len(self._ring) > 1 else None
 
+    def resume(self, ring: Sequence[BlockRef]) -> None:
+        """Go on after the last of these, whatever else was read."""
+        self._ring.clear()
+        self._ring.extend(ring)
+        self.settled = min(self.settled, ring[-1].number if ring else 0)
+
     def take(self, piece: Blocks) -> None:
-        """A piece of chain was stored."""
+        """A piece of chain was read."""
         self._ring.extend(piece.blocks)
         self.settled = max(self.settled, min(piece.finalized, piece.upto.number))
 

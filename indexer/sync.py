@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
+from capdex.net.together import end
 from indexer.chain import ChainReader, sequence_of
 from indexer.rows import Decoded, decoded
 from indexer.steps import BlockRef, Blocks, Reorg
@@ -23,6 +24,9 @@ from indexer.threads import whole
 PAUSE_BASE_S = 0.25
 PAUSE_CAP_S = 30.0
 MAX_REREADS = 4  # then the rows already stored are compared with the contract, too
+
+
+Checked = tuple[Blocks | Reorg, list[Decoded]]
 
 
 class Gap(Unavailable):
@@ -65,10 +69,11 @@ async def index(
     reader.on_idle, failures, at = idle, 0, Progress()
     while True:
         try:
-            at = await asyncio.to_thread(_resume, store, at)
-            async with aclosing(reader.steps()) as steps:
-                async for step in steps:
-                    at = await whole(_apply, store, step, at, chain_id)
+            at, ring = await asyncio.to_thread(_resume, store, at)
+            reader.resume(ring)
+            async with aclosing(_ahead(reader, store, at.log, chain_id)) as checked:
+                async for step, entries in checked:
+                    at = await whole(_apply, store, step, entries, at)
                     failures = 0
                     committed.set()
                     report(at)
@@ -83,19 +88,62 @@ async def index(
             await asyncio.sleep(random.uniform(0, ceiling_s))  # noqa: S311 - jitter
 
 
-def _resume(store: Store, at: Progress) -> Progress:
-    cursor = store.cursor()
+async def _ahead(
+    reader: ChainReader, store: Store, log: LogHead, chain_id: int
+) -> AsyncGenerator[Checked, None]:
+    """The steps after `log` with their events, read and checked while the one before is stored.
+
+    Two at most are ahead; whatever ends the reading is raised once they have been given.
+    """
+    ready: asyncio.Queue[Checked | Exception] = asyncio.Queue(1)
+    reading = asyncio.create_task(_read(reader, store, log, chain_id, ready))
+    try:
+        while True:
+            found = await ready.get()
+            if isinstance(found, Exception):
+                raise found
+            yield found
+            ready.task_done()
+    finally:
+        await end([reading])
+
+
+async def _read(
+    reader: ChainReader,
+    store: Store,
+    log: LogHead,
+    chain_id: int,
+    ready: asyncio.Queue[Checked | Exception],
+) -> None:
+    try:
+        async with aclosing(reader.steps()) as steps:
+            async for step in steps:
+                entries: list[Decoded] = []
+                if isinstance(step, Blocks):
+                    entries = await whole(follow, step, log, chain_id)
+                    log = entries[-1].head if entries else log
+                await ready.put((step, entries))
+                if isinstance(step, Reorg):  # what the log was there, the store knows afterwards
+                    await ready.join()
+                    log = (await asyncio.to_thread(_resume, store, Progress()))[0].log
+    except Exception as error:  # noqa: BLE001 - raised again where the steps are stored
+        await ready.put(error)
+
+
+def _resume(store: Store, at: Progress) -> tuple[Progress, list[BlockRef]]:
+    cursor, ring = store.cursor(), store.ring()
     block, log = (cursor.block, cursor.log) if cursor else (None, LogHead())
-    return Progress(block, at.head, at.finalized, log)
+    return Progress(block, at.head, at.finalized, log), ring
 
 
-def _apply(store: Store, step: Blocks | Reorg, at: Progress, chain_id: int) -> Progress:
-    """Check and store one step, in a worker thread; raises Gap before anything is written."""
+def _apply(
+    store: Store, step: Blocks | Reorg, entries: Sequence[Decoded], at: Progress
+) -> Progress:
+    """Store one step that was checked, in a worker thread."""
     if isinstance(step, Reorg):
         store.rollback(step.fork)
         undone = at.block.number - step.fork.number if at.block else 0
-        return replace(_resume(store, at), undone=undone)
-    entries = follow(step, at.log, chain_id)
+        return replace(_resume(store, at)[0], undone=undone)
     store.append(step, entries)
     log = entries[-1].head if entries else at.log
     return Progress(step.upto, step.head, step.finalized, log)
