@@ -20,7 +20,7 @@ from indexer.database import SessionLost
 from indexer.health import Health
 from indexer.heartbeat import BEAT_S
 from indexer.http import Surface
-from indexer.locate import locate
+from indexer.locate import Place, locate
 from indexer.options import NodeOptions, Role
 from indexer.search import Index
 from indexer.seat import Means, Seat
@@ -180,7 +180,20 @@ async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
         stack.push_async_callback(source.close)
     verifier = await stack.enter_async_context(Verifier())
     blocks = BlockDirectory(options.blocks)
-    return Means(rpc, registry, deployment, tuple(sources), verifier, blocks)
+    votes = await _votes(options, rpc, place) if options.votes else None
+    return Means(rpc, deployment, votes, tuple(sources), verifier, blocks)
+
+
+async def _votes(options: NodeOptions, rpc: Rpc, place: Place) -> Deployment | None:
+    """The votes beside the registry; None, said in the log, where nobody has deployed them."""
+    contract = _address(options.votes or "")
+    if not await rpc.code(contract):
+        log.warning("no contract of votes", address=options.votes)
+        return None
+    # it cannot be older than the registry it is for
+    return Deployment(
+        options.chain_id, checksum_address(contract), place.start_block, place.genesis
+    )
 
 
 def _address(text: str) -> bytes:

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
+import structlog
+
 from capdex.errors import Unavailable
 from capdex.net.blocks import BlockDirectory
 from capdex.net.ipfs import Source
@@ -28,14 +30,16 @@ from indexer.sync import Progress, index
 from indexer.threads import whole
 from indexer.verifier import Verifier
 
+log = structlog.get_logger(part="node")
+
 
 @dataclass(frozen=True, slots=True)
 class Means:
     """What a node works with, whether it sits or stands by."""
 
     rpc: Rpc
-    registry: bytes
     deployment: Deployment
+    votes: Deployment | None
     sources: tuple[Source, ...]
     verifier: Verifier
     blocks: BlockDirectory
@@ -43,13 +47,14 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A writer at work."""
+    """A writer at work; `ballots` is the log of the votes contract, if there is one."""
 
     store: Store
     reader: ChainReader
     fetcher: Fetcher
     chain_id: int
     committed: asyncio.Event
+    ballots: tuple[Store, ChainReader] | None
 
     @classmethod
     @asynccontextmanager
@@ -62,20 +67,15 @@ class Seat:
         store = await _open(options, means.deployment)
         try:
             committed = asyncio.Event()
-            reader = ChainReader(
-                means.rpc,
-                registry=means.registry,
-                chain_id=options.chain_id,
-                start_block=means.deployment.start_block,
-                finality_depth=options.finality_depth,
-                poll_interval_s=options.poll_interval_s,
-                ring=await whole(store.ring),
-                accepted=lambda: whole(store.accepted),
-            )
+            reader = await _reader(options, means.rpc, means.deployment, store)
+            ballots = None
+            if means.votes is not None:
+                beside = await whole(store.beside, means.votes)
+                ballots = beside, await _reader(options, means.rpc, means.votes, beside)
             fetcher = Fetcher(
                 store, means.sources, means.verifier, means.blocks, committed=committed
             )
-            yield cls(store, reader, fetcher, options.chain_id, committed)
+            yield cls(store, reader, fetcher, options.chain_id, committed, ballots)
         finally:
             await whole(store.close)
 
@@ -96,8 +96,25 @@ class Seat:
                 loops.create_task(self.fetcher.run())
                 loops.create_task(walk)
                 loops.create_task(self._beat(health))
+                if self.ballots is not None:
+                    loops.create_task(self._count(*self.ballots))
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group
+
+    async def _count(self, ballots: Store, reader: ChainReader) -> None:
+        """Follow the votes; no answer waits for them, so their troubles are told and no more."""
+        last: str | None = None
+
+        def report(now: Progress) -> None:
+            nonlocal last
+            trouble = now.trouble.message if now.trouble else None
+            if trouble != last:
+                log.info("votes", waiting_for=trouble or "nothing")
+            last = trouble
+
+        await index(
+            reader, ballots, chain_id=self.chain_id, committed=asyncio.Event(), report=report
+        )
 
     async def _beat(self, health: Health) -> None:
         """Tell the other processes that this one writes, and notice when it may not any more.
@@ -114,6 +131,21 @@ class Seat:
                 except Unavailable as error:
                     health.refused = error
                 await asyncio.sleep(BEAT_S)
+
+
+async def _reader(
+    options: NodeOptions, rpc: Rpc, deployment: Deployment, store: Store
+) -> ChainReader:
+    return ChainReader(
+        rpc,
+        registry=bytes.fromhex(deployment.registry[2:]),
+        chain_id=options.chain_id,
+        start_block=deployment.start_block,
+        finality_depth=options.finality_depth,
+        poll_interval_s=options.poll_interval_s,
+        ring=await whole(store.ring),
+        accepted=lambda: whole(store.accepted),
+    )
 
 
 async def _open(options: NodeOptions, deployment: Deployment) -> Store:
