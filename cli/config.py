@@ -40,7 +40,7 @@ NUMBERS: Final = ("chain-id", "start-block", "confirmations")
 MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
 ELSEWHERE: Final = (
     *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL"),
-    *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT"),
+    *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT", "ROLE", "STANDBY"),
 )
 
 

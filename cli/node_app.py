@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import Final
 
 import structlog
 
 from capdex import __version__
+from capdex.net.prover import Prover
 from capdex.problems import Verdict
 from cli import logs
 from cli.serving import listen, open_prover, serve
 from cli.settings import NodeSettings
 from cli.stopping import run_until_stopped
-from indexer.node import Node, NodeOptions
+from indexer.node import Node, NodeOptions, Role
 from mcp_service.hosts import known_hosts
 
 log = structlog.get_logger(part="node")
+
+STOP_WITHIN_S: Final = 4.5  # whoever stops a node may count on five seconds
 
 
 def run_node(settings: NodeSettings) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start."""
     logs.set_up(settings.log_format)
-    code = run_until_stopped(_run(settings))
+    code = run_until_stopped(
+        _run(settings), on_stop=lambda: log.info("stopping"), within_s=STOP_WITHIN_S
+    )
     log.info("stopped")
     return code
 
@@ -34,9 +41,9 @@ def verdicts(serve_signed: bool) -> frozenset[Verdict]:
 
 async def _run(settings: NodeSettings) -> None:
     allowed = known_hosts(settings.host, settings.allowed_hosts)
-    served = verdicts(settings.serve_signed)
-    make_room(settings.db, settings.blocks)
-    listener = listen(settings.host, settings.port)
+    served, role = verdicts(settings.serve_signed), Role(settings.role)
+    if role.writes:
+        make_room(settings.db, settings.blocks)
     options = NodeOptions(
         rpc_urls=settings.rpc_urls,
         chain_id=settings.chain_id,
@@ -48,18 +55,32 @@ async def _run(settings: NodeSettings) -> None:
         start_block=settings.start_block or None,
         finality_depth=settings.finality_depth,
         poll_interval_s=settings.poll_interval_s,
+        votes=settings.votes or None,
+        role=role,
+        standby=settings.standby,
     )
-    with listener:
-        async with (
-            Node.open(options) as node,
-            open_prover(
-                settings.rpc_urls, chain_id=settings.chain_id, registry=settings.registry
-            ) as prover,
-            serve(node, listener, verdicts=served, allowed=allowed, prover=prover) as running,
-        ):
-            host, port = listener.getsockname()[:2]
-            log.info("listening", url=f"http://{host}:{port}", version=__version__)
-            await running
+    async with AsyncExitStack() as parts:
+        listener = parts.enter_context(listen(settings.host, settings.port))
+        node = await parts.enter_async_context(Node.open(options))
+        prover = await _prover(settings.rpc_urls, node, parts) if role.serves else None
+        running = await parts.enter_async_context(
+            serve(node, listener, verdicts=served, allowed=allowed, prover=prover, role=role)
+        )
+        host, port = listener.getsockname()[:2]
+        log.info("listening", url=f"http://{host}:{port}", role=str(role), version=__version__)
+        await running
+
+
+async def _prover(urls: tuple[str, ...], node: Node, parts: AsyncExitStack) -> Prover | None:
+    """Whoever proves this node's answers, where it has an endpoint to prove them by."""
+    if not urls:
+        return None
+    if node.options.role.writes:
+        chain_id, registry = node.options.chain_id, node.options.registry
+    else:
+        state = await asyncio.to_thread(node.surface.index.state)
+        chain_id, registry = state.chain_id, state.registry
+    return await parts.enter_async_context(open_prover(urls, chain_id=chain_id, registry=registry))
 
 
 def make_room(db: str, blocks: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Final
 
 import uvicorn
@@ -19,24 +19,29 @@ from capdex.errors import CapdexError, Code, UsageError
 from capdex.net.prover import Prover
 from capdex.net.rpc import Rpc
 from capdex.problems import Verdict
-from indexer.http import build_routes
-from indexer.node import Node
+from indexer import gateway
+from indexer.http import Surface, build_routes
+from indexer.node import Node, Role
 from mcp_service.hosts import HostCheck
 from mcp_service.http import MAX_BODY_BYTES, Face, build_face, failed, refused
 
-STOP_S: Final = 5  # open requests have this long to end
+STOP_S: Final = 3  # open requests have this long to end; the node has five seconds in all
 
 
-def build_app(node: Node, face: Face, *, allowed: Sequence[str]) -> ASGIApp:
-    """The ASGI application: the node's routes and the readers', behind the host check."""
+def build_app(surface: Surface, face: Face | None, *, allowed: Sequence[str]) -> ASGIApp:
+    """The ASGI application: the node's routes and the readers', behind the host check.
+
+    Without a `face` it answers its operator alone.
+    """
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with face.lifespan:
+        async with face.lifespan if face else nullcontext():
             yield
 
+    served = [] if face is None else [*gateway.routes(surface.index, surface.blocks), *face.routes]
     return Starlette(
-        routes=[*build_routes(node.surface), *face.routes],
+        routes=[*build_routes(surface), *served],
         middleware=[
             Middleware(HostCheck, allowed=allowed),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
@@ -89,11 +94,13 @@ async def serve(
     verdicts: frozenset[Verdict],
     allowed: Sequence[str],
     prover: Prover | None = None,
+    role: Role = Role.BOTH,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node's faces and run its loops; yields the task that ends only if they fail."""
-    face = build_face(node.surface.index, serve=verdicts, prover=prover)
+    index = node.surface.index
+    face = build_face(index, serve=verdicts, prover=prover) if role.serves else None
     config = uvicorn.Config(
-        build_app(node, face, allowed=allowed),
+        build_app(node.surface, face, allowed=allowed),
         http="httptools",
         ws="none",
         access_log=False,

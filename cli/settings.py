@@ -79,17 +79,23 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """What `capdex node` was told; `cli.node_app.run_node` runs it."""
+    """What `capdex node` was told; `cli.node_app.run_node` runs it.
+
+    A reader takes chain and registry from its database; with `rpc_urls` it proves its answers.
+    """
 
     rpc_urls: tuple[str, ...]
     chain_id: int
     registry: str
+    votes: str  # the contract of votes on its names, if there is one
     start_block: int
     db: str  # a SQLAlchemy URL
     ipfs: tuple[str, ...]  # specs of capdex.net.ipfs.open_ipfs, tried in this order
     blocks: Path  # the directory of verified blocks
     host: str
     port: int
+    role: str  # "writer", "reader" or "both"
+    standby: bool  # wait while another node writes
     serve_signed: bool
     finality_depth: int
     poll_interval_s: float

@@ -99,6 +99,8 @@ _OTHERS = {
     "CAPDEX_HOST": "the address the node listens on",
     "CAPDEX_PORT": "the port the node listens on",
     "CAPDEX_LOG_FORMAT": "logfmt or json",
+    "CAPDEX_ROLE": "what a node does: writer, reader or both",
+    "CAPDEX_STANDBY": "1: a node waits while another writes its index",
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
 }
 

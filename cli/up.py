@@ -98,6 +98,7 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
             serve=served,
             start_block=deployment.block_number,
             poll_interval_s=POLL_S,
+            votes=votes.address,
         )
         try:
             node = await parts.enter_async_context(Node.open(options))

@@ -1,4 +1,4 @@
-"""The node's own face: health, readiness, status, metrics, and the trustless gateway."""
+"""The node's own face: health, readiness, status and metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from capdex import __version__
 from capdex.errors import InvalidInput
 from capdex.net.ipfs import BlockDirectory
-from indexer import gateway, metrics
+from indexer import metrics
 from indexer.health import Health
 from indexer.search import Index, State
 
@@ -32,7 +32,7 @@ class Surface:
 
 
 def build_routes(surface: Surface) -> Sequence[BaseRoute]:
-    """Routes for `/health`, `/ready`, `/status`, `/metrics` and `/ipfs/<cid>`."""
+    """Routes for `/health`, `/ready`, `/status` and `/metrics`."""
 
     def route(path: str, answer: Callable[[Surface, Request], Response]) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -45,7 +45,6 @@ def build_routes(surface: Surface) -> Sequence[BaseRoute]:
         route("/ready", _ready),
         route("/status", _status),
         route("/metrics", _metrics),
-        *gateway.routes(surface.index, surface.blocks),
     ]
 
 

@@ -20,17 +20,25 @@ DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
     entries={
         name: Entry("Tell a running node", f"cli.commands.node_{name}", purpose)
         for name, purpose in {
+            "deny": "Refuse to serve a CID or a name",
             "accept": "Follow the chain through a block that contradicts what was final",
         }.items()
     },
     examples=[
         "capdex node --network sepolia",
         "capdex node --rpc-url http://127.0.0.1:8545 --chain-id 31337 --registry 0x5FbD…0aa3",
+        "capdex node --network base --role writer --standby --db postgresql://capdex@db/capdex",
+        "capdex node --role reader --db postgresql://reader@db/capdex --host 0.0.0.0",
     ],
 )
 @click.option("--rpc-url", multiple=True, metavar="URL", help="Chain endpoint; several fail over.")
 @click.option("--chain-id", type=int, help="The chain id the endpoints must answer.")
 @click.option("--registry", metavar="ADDRESS", help="The registry contract.")
+@click.option(
+    "--votes",
+    metavar="ADDRESS",
+    help="The contract of votes on its names.  [env var: CAPDEX_VOTES]",
+)
 @click.option("--start-block", type=int, help="The block the registry was deployed in.")
 @click.option(
     "--db",
@@ -54,6 +62,18 @@ DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, envvar="CAPDEX_PORT",
     show_envvar=True, help="0 takes any free port.",
 )  # fmt: skip
+@click.option(
+    "--role", type=click.Choice(["writer", "reader", "both"]), default="both",
+    envvar="CAPDEX_ROLE", show_envvar=True,
+    help="Write the index, answer from it, or both. A reader needs the database alone.",
+)  # fmt: skip
+@click.option(
+    "--standby",
+    is_flag=True,
+    envvar="CAPDEX_STANDBY",
+    show_envvar=True,
+    help="Wait while another node writes this index, and take over when it is gone.",
+)
 @click.option("--serve-signed", is_flag=True, help="Serve verdict signed too, not verified alone.")
 @click.option(
     "--finality-depth", type=click.IntRange(0), default=DEFAULT_FINALITY_BLOCKS,
@@ -76,12 +96,15 @@ def node_command(
     rpc_url: tuple[str, ...],
     chain_id: int | None,
     registry: str | None,
+    votes: str | None,
     start_block: int | None,
     db: str | None,
     ipfs: tuple[str, ...],
     blocks: Path | None,
     host: str,
     port: int,
+    role: str,
+    standby: bool,
     serve_signed: bool,
     finality_depth: int,
     poll_interval: float,
@@ -95,27 +118,27 @@ def node_command(
     """
     from cli.settings import Network, NodeSettings
 
-    given = Network(
-        "command line",
-        chain_id=chain_id,
-        rpc_url=rpc_url[0] if rpc_url else "",
-        registry=registry or "",
-    )
-    complete = given.chain_id is not None and given.rpc_url and given.registry
-    known = given if complete else app.settings.need_network()
-    chain = chain_id if chain_id is not None else known.require("chain_id").chain
-    place = places().data / "node" / str(chain)
-    sources = ipfs or ((known.ipfs,) if known.ipfs else ())
+    reads = role == "reader"
+    missing = [] if reads else ["rpc_url"] * (not rpc_url) + ["registry"] * (not registry)
+    if (chain_id is not None and not missing) or (reads and db):
+        known = Network("command line", chain_id=chain_id)
+    else:
+        known = app.settings.need_network(*missing)
+        chain_id = known.chain if chain_id is None else chain_id
+    place = places().data / "node" / str(chain_id or "reader")
     settings = NodeSettings(
-        rpc_urls=rpc_url or (known.require("rpc_url").rpc_url,),
-        chain_id=chain,
-        registry=registry or known.require("registry").registry,
+        rpc_urls=rpc_url or ((known.rpc_url,) if known.rpc_url else ()),
+        chain_id=chain_id or 0,
+        registry=registry or known.registry,
+        votes=votes or known.votes,
         start_block=known.start_block if start_block is None else start_block,
-        db=db or default_database(chain),
-        ipfs=sources,
+        db=db or default_database(chain_id or 0),
+        ipfs=ipfs or ((known.ipfs,) if known.ipfs else ()),
         blocks=blocks or place / "blocks",
         host=host,
         port=port,
+        role=role,
+        standby=standby,
         serve_signed=serve_signed,
         finality_depth=finality_depth,
         poll_interval_s=poll_interval,
