@@ -14,7 +14,7 @@ from capdex.cid import Cid
 from capdex.events import RawLog
 from capdex.net.rpc import Rpc
 
-ARTIFACT = Path(__file__).resolve().parents[2] / "capdex/abi/CapabilityRegistry.json"
+ABI = Path(__file__).resolve().parents[2] / "capdex" / "abi"
 PUBLISH = keccak(b"publish(string,string,string,bytes32)")[:4]
 
 
@@ -26,11 +26,20 @@ class Registry:
         self._rpc, self._serial = Rpc([url]), itertools.count()
 
     async def deploy(self) -> None:
-        bytecode = json.loads(ARTIFACT.read_text())["bytecode"]
         self._account = (await self._rpc.call("eth_accounts"))[0]
-        receipt = await self._sent({"data": bytecode + "00" * 64})
+        receipt = await self._create("CapabilityRegistry", bytes(64))
         self.address = bytes.fromhex(receipt["contractAddress"][2:])
         self.start_block = int(receipt["blockNumber"], 16)
+
+    async def deploy_votes(self) -> str:
+        """Deploy the contract of votes beside it, one vote an account; its address."""
+        receipt = await self._create("CapabilityVotes", bytes(12) + self.address + bytes(64))
+        votes: str = receipt["contractAddress"]
+        return votes
+
+    async def vote(self, votes: str, name: str, value: int) -> None:
+        data = keccak(b"vote(string,int8)")[:4] + encode(["string", "int8"], [name, value])
+        await self._sent({"to": votes, "data": "0x" + data.hex()})
 
     async def publish(self, releases: int = 1) -> None:
         """Publish that many releases of new names in one block."""
@@ -66,6 +75,10 @@ class Registry:
 
     async def close(self) -> None:
         await self._rpc.close()
+
+    async def _create(self, contract: str, arguments: bytes) -> dict[str, Any]:
+        bytecode = json.loads((ABI / f"{contract}.json").read_text())["bytecode"]
+        return await self._sent({"data": bytecode + arguments.hex()})
 
     async def _send(self, transaction: dict[str, str]) -> str:
         sent: str = await self._rpc.call(

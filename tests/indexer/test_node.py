@@ -130,6 +130,40 @@ async def test_a_publication_becomes_verified_and_its_block_is_kept(
         assert node.surface.index.state().start_block == registry.start_block
 
 
+async def test_votes_are_counted_beside_the_registry_and_taken_back_in_a_reorg(
+    registry: Any, options: NodeOptions, publish: Publisher
+) -> None:
+    await publish("note")
+    votes = await registry.deploy_votes()
+    async with Node.open(replace(options, votes=votes)) as node, running(node) as until:
+
+        def counted(up: int, down: int) -> Callable[[], bool]:
+            return lambda: (
+                (
+                    node.surface.index.standing("note").upvotes,
+                    node.surface.index.standing("note").downvotes,
+                )
+                == (up, down)
+            )
+
+        await registry.vote(votes, "note", 1)
+        await until(counted(1, 0))
+        await registry.vote(votes, "note", -1)
+        await until(counted(0, 1))
+        await registry.call("anvil_reorg", 1, [])
+        await until(counted(1, 0))
+        assert node.surface.index.state().log_count == 1
+
+
+async def test_without_a_contract_of_votes_a_node_goes_on_without_votes(
+    options: NodeOptions, publish: Publisher
+) -> None:
+    nowhere = "0x" + "77" * 20
+    async with Node.open(replace(options, votes=nowhere)) as node, running(node) as until:
+        await publish("note")
+        await until(verified(node, 1))
+
+
 async def test_a_package_that_comes_to_ipfs_later_is_pending_until_then(
     options: NodeOptions, publish: Publisher, shared: BlockDirectory
 ) -> None:
