@@ -41,6 +41,7 @@ _COMMANDS = {
         "node": "Run a node: index a registry, verify, answer over MCP",
         "mcp": "Answer MCP over stdin and stdout",
         "index": "Show what an index is, by its digests",
+        "snapshot": "Take an index to another machine in one file",
         "deploy": "Deploy the registry contract, or the votes on its names",
     },
     "Check": {

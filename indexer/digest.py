@@ -136,17 +136,21 @@ def read_digest(connection: Connection, block: int | None = None) -> Digest:
     place = _Place.find(connection, REGISTRY, block)
     if place is None:
         raise Unavailable("the index holds no block yet", fix="wait until the node has read some")
-    row = place.row
-    if not row.start_block <= place.number <= row.number:
-        raise InvalidInput(
-            f"block {place.number} is not in the index",
-            why=f"it holds blocks {row.start_block} to {row.number}",
-            fix="ask for one of these, or wait until the node has come that far",
-        )
+    check_indexed(place.number, place.row.start_block, place.row.number)
     content = None
     if not _unjudged(connection, place.last):
         content = Frontier(_release_leaves(connection, place, place.below, place.last)).root()
     return _digest(connection, place, _index_root(connection, place), content)
+
+
+def check_indexed(block: int, first: int, newest: int) -> None:
+    """Refuse a block outside of those that are indexed (InvalidInput)."""
+    if not first <= block <= newest:
+        raise InvalidInput(
+            f"block {block} is not in the index",
+            why=f"it holds blocks {first} to {newest}",
+            fix="ask for one of these, or wait until the node has come that far",
+        )
 
 
 def read_votes_digest(connection: Connection, block: int | None = None) -> Digest | None:

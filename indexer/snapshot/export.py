@@ -1,0 +1,236 @@
+"""An index as one file, out of its database (a node may be writing it) and its block directory.
+
+Everything is read in one transaction, so that it is of one state of the index. Rows are read twice,
+first for the CIDs of the chunks, which stand before them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from sqlalchemy import Connection, select
+
+from capdex.car import write_block, write_header
+from capdex.cid import Cid
+from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.logproof import LogProof, verify_log
+from capdex.net.blocks import BlockDirectory
+from capdex.problems import Verdict
+from capdex.proven import Anchor
+from indexer import denial
+from indexer.chain import DEV_CHAIN_ID
+from indexer.database import open_reader, transaction
+from indexer.digest import (
+    Digest,
+    check_indexed,
+    read_digest,
+    read_leaves,
+    read_votes_digest,
+)
+from indexer.models import (
+    REGISTRY,
+    VOTES,
+    BlockRow,
+    CursorRow,
+    DeploymentRow,
+    ReleaseRow,
+    table,
+)
+from indexer.snapshot.manifest import Manifest, Part
+from indexer.snapshot.records import pack
+from indexer.steps import BlockRef
+
+KEPT: Final = (Verdict.VERIFIED.value, Verdict.SIGNED.value)  # whose bytes a node keeps
+
+BLOCK, CURSOR = table(BlockRow), table(CursorRow)
+DEPLOYMENT, RELEASE = table(DeploymentRow), table(ReleaseRow)
+
+Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a snapshot would be of: a block, and the contracts (20 bytes) by deployment.
+
+    `final` is false where the chain may still take the block back.
+    """
+
+    chain_id: int
+    block_number: int
+    final: bool
+    contracts: dict[int, bytes]
+
+
+def plan(db: str, block: int | None = None) -> Plan:
+    """What to export of a database: at `block`, else at the newest one that is final.
+
+    On a development chain, where little ever is, at the newest. Raises InvalidInput for a block
+    that is not indexed, Unavailable where none is.
+    """
+    query = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.finalized).select_from(
+        DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id)
+    )
+    with _reading(db) as connection:
+        rows = {row.id: row for row in connection.execute(query)}
+    if (registry := rows.get(REGISTRY)) is None:
+        raise Unavailable("the index holds no block yet", fix="wait until the node has read some")
+    number = registry.number if block is None else block
+    check_indexed(number, registry.start_block, registry.number)
+    final = min(registry.finalized, registry.number)
+    if block is None and registry.chain_id != DEV_CHAIN_ID and final >= registry.start_block:
+        number = final
+    contracts = {x.id: x.contract for x in rows.values() if x.start_block <= number <= x.number}
+    return Plan(
+        registry.chain_id, number, number <= final, {x: _bytes(y) for x, y in contracts.items()}
+    )
+
+
+def export(
+    db: str,
+    blocks: BlockDirectory,
+    out: Path,
+    block: int,
+    *,
+    proofs: Mapping[int, LogProof],
+    say: Say = lambda *_: None,
+) -> Manifest:
+    """Write the index at an indexed block to a file, in place of what was there.
+
+    `proofs` are of the contracts' log slots, by deployment, where an endpoint could give them.
+    Raises InvalidInput for a block that is not indexed or too little known, Unavailable where the
+    index has just changed.
+    """
+    with _reading(db) as connection, _replacing(out) as file:
+        digests = {REGISTRY: read_digest(connection, block)}
+        if (votes := _votes(connection, block)) is not None:
+            digests[VOTES] = votes
+        digest = digests[REGISTRY]
+        parts = {x: _part(connection, x, digests[x], proofs.get(x)) for x in digests}
+        packages = _packages(connection, blocks, digest.log.count)
+        manifest = Manifest(
+            digest.chain_id,
+            digest.genesis,
+            _block(connection, digest, proofs.get(REGISTRY)),
+            digest.decoder_version,
+            digest.rules_version,
+            parts[REGISTRY],
+            parts.get(VOTES),
+            len(packages),
+        )
+        first = manifest.to_bytes()
+        file.write(write_header(Cid.of(first).to_bytes()) + write_block(Cid.of(first), first))
+        for deployment_id, found in digests.items():
+            chunks = parts[deployment_id].chunks
+            pieces = pack(read_leaves(connection, found, deployment_id))
+            for count, (cid, chunk) in enumerate(zip(chunks, pieces, strict=True), 1):
+                file.write(write_block(cid, chunk))
+                say("pieces of the log", count, len(chunks))
+        for count, cid in enumerate(packages, 1):
+            data = blocks.read(cid)
+            if data is None:
+                raise _changed(f"the package {cid} is no longer in the block directory")
+            file.write(write_block(cid, data))
+            say("packages", count, len(packages))
+    return manifest
+
+
+@contextmanager
+def _reading(db: str) -> Iterator[Connection]:
+    engine = open_reader(db)
+    try:
+        with transaction(engine) as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` once it is complete."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}", Code.UNREADABLE, error.strerror or "", "check path and disk"
+        ) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _votes(connection: Connection, block: int) -> Digest | None:
+    """The digest of the votes at a block, if their log is read that far."""
+    found = read_votes_digest(connection, block)
+    return found if found is not None and found.block_number == block else None
+
+
+def _part(
+    connection: Connection, deployment_id: int, digest: Digest, proof: LogProof | None
+) -> Part:
+    pieces = pack(read_leaves(connection, digest, deployment_id))
+    if proof is not None:
+        anchor = Anchor(digest.chain_id, _contract(digest), proof.block_hash)
+        block, log = verify_log(proof, anchor)
+        known = digest.block_hash in (None, block.hash)
+        if not known or (block.number, log) != (digest.block_number, digest.log):
+            raise _changed("the endpoint and the index do not have the same block, or its events")
+    return Part(
+        _contract(digest),
+        digest.start_block,
+        digest.log,
+        digest.index,
+        digest.content,
+        tuple([Cid.of(piece) for piece in pieces]),
+        proof,
+    )
+
+
+def _block(connection: Connection, digest: Digest, proof: LogProof | None) -> BlockRef:
+    """The block with its parent and time: of a ring, of a cursor, or as its header says."""
+    number = digest.block_number
+    for places in (BLOCK, CURSOR):
+        row = connection.execute(select(places).where(places.c.number == number)).first()
+        if row is not None:
+            return BlockRef(number, bytes(row.hash), bytes(row.parent), row.timestamp)
+    if proof is None:
+        raise InvalidInput(
+            f"the index no longer knows the hash of block {number}",
+            why="it keeps those of the newest blocks",
+            fix="leave --block out, or name an endpoint that keeps the state of that block",
+        )
+    header, _ = verify_log(proof, Anchor(proof.chain_id, proof.contract, proof.block_hash))
+    return BlockRef(number, header.hash, header.parent, header.timestamp)
+
+
+def _packages(connection: Connection, blocks: BlockDirectory, count: int) -> list[Cid]:
+    """The packages kept of releases up to that event, each once; none that the operator denies."""
+    denials = denial.with_files(connection, denial.read(connection))
+    query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
+        RELEASE.c.verdict.in_(KEPT), RELEASE.c.sequence <= count
+    )
+    found: dict[Cid, None] = {}
+    for name, cid, digest in connection.execute(query.order_by(RELEASE.c.sequence)):
+        if denials.of(name, cid, bytes(digest)) is None:
+            found[Cid.raw(bytes(digest))] = None
+    return [cid for cid in found if blocks.read(cid) is not None]
+
+
+def _contract(digest: Digest) -> bytes:
+    return _bytes(digest.contract)
+
+
+def _bytes(address: str) -> bytes:
+    return bytes.fromhex(address.removeprefix("0x"))
+
+
+def _changed(why: str) -> Unavailable:
+    return Unavailable("the index changed while it was read", Code.STALLED, why, "export it again")

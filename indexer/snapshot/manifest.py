@@ -1,0 +1,168 @@
+"""The first block of a snapshot: what it is of, and the CIDs of all that follows but packages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import orjson
+
+from capdex.cid import Cid
+from capdex.errors import InvalidInput
+from capdex.events import checksum_address
+from capdex.logproof import LogProof
+from capdex.logs import LogHead
+from capdex.proof import Budget, read_number, read_object, read_text, show_hex
+from capdex.unixfs import MAX_BLOCK_BYTES
+from indexer.models import REGISTRY, SEQUENCES, VOTES, Deployment
+from indexer.snapshot.archive import damaged
+from indexer.steps import BlockRef
+
+SCHEMA: Final = "capdex.snapshot/1"
+MAX_CHUNKS: Final = 16_384  # a manifest is one block: 16 GiB of events
+MAX_INTEGER: Final = 2**63 - 1  # of either database
+
+Json = dict[str, Any]
+
+_KEYS: Final = (
+    *("schema", "chain_id", "genesis", "block", "decoder_version", "rules_version"),
+    *("registry", "votes", "packages"),
+)
+_BLOCK_KEYS: Final = ("number", "hash", "parent", "timestamp")
+_PART_KEYS: Final = (
+    *("contract", "start_block", "log_count", "log_head", "index_digest", "content_digest"),
+    *("chunks", "proof"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The log of one contract (20 bytes) up to the block: digests as P14 has them, and its chunks.
+
+    `content_digest` is for people to compare: verdicts are not in a snapshot.
+    """
+
+    contract: bytes
+    start_block: int
+    log: LogHead
+    index_digest: bytes
+    content_digest: bytes | None
+    chunks: tuple[Cid, ...]
+    proof: LogProof | None
+
+    def to_json(self) -> Json:
+        """As the manifest has it."""
+        content = self.content_digest
+        return {
+            "contract": checksum_address(self.contract),
+            "start_block": self.start_block,
+            "log_count": self.log.count,
+            "log_head": show_hex(self.log.head),
+            "index_digest": show_hex(self.index_digest),
+            "content_digest": None if content is None else show_hex(content),
+            "chunks": [cid.text for cid in self.chunks],
+            "proof": None if self.proof is None else self.proof.to_json(),
+        }
+
+    @classmethod
+    def parse(cls, value: Any, budget: Budget) -> Self:
+        """Read it; raises ValueError, InvalidInput or VerificationFailure."""
+        given = read_object(value, _PART_KEYS)
+        chunks, content, proof = (given[x] for x in ("chunks", "content_digest", "proof"))
+        if not isinstance(chunks, list) or len(chunks) > MAX_CHUNKS:
+            raise ValueError("its chunks are no list, or too many")
+        count = _number(given["log_count"])
+        if count >= SEQUENCES:
+            raise ValueError("it has more events than an index takes")
+        return cls(
+            budget.data(read_text(given["contract"]).lower(), 20),
+            _number(given["start_block"]),
+            LogHead(budget.data(given["log_head"], 24), count),
+            budget.data(given["index_digest"], 32),
+            None if content is None else budget.data(content, 32),
+            tuple([Cid.parse(read_text(x)) for x in chunks]),
+            None if proof is None else LogProof.parse(proof),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a snapshot says of itself; `packages` is how many of its blocks are packages."""
+
+    chain_id: int
+    genesis: bytes
+    block: BlockRef
+    decoder_version: int
+    rules_version: int
+    registry: Part
+    votes: Part | None
+    packages: int
+
+    @property
+    def parts(self) -> dict[int, Part]:
+        """The logs it has, by the id of their deployment, in their order in the file."""
+        return {REGISTRY: self.registry} | ({VOTES: self.votes} if self.votes else {})
+
+    def deployment(self, part: Part) -> Deployment:
+        """The contract of a part, as an index knows it."""
+        contract = checksum_address(part.contract)
+        return Deployment(self.chain_id, contract, part.start_block, self.genesis)
+
+    def to_bytes(self) -> bytes:
+        """The block; one spelling for each manifest. Raises InvalidInput if it is too large."""
+        document = {
+            "schema": SCHEMA,
+            "chain_id": self.chain_id,
+            "genesis": show_hex(self.genesis),
+            "block": {
+                "number": self.block.number,
+                "hash": show_hex(self.block.hash),
+                "parent": show_hex(self.block.parent),
+                "timestamp": self.block.timestamp,
+            },
+            "decoder_version": self.decoder_version,
+            "rules_version": self.rules_version,
+            "registry": self.registry.to_json(),
+            "votes": None if self.votes is None else self.votes.to_json(),
+            "packages": self.packages,
+        }
+        data = orjson.dumps(document)
+        if len(data) > MAX_BLOCK_BYTES:
+            raise InvalidInput("the index has more events than a snapshot can list")
+        return data
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read the block; raises InvalidInput, or VerificationFailure for a proof that is none."""
+        try:
+            return cls._parse(orjson.loads(data))
+        except (ValueError, InvalidInput) as error:
+            raise damaged(f"its manifest is none: {error}") from None
+
+    @classmethod
+    def _parse(cls, document: Any) -> Self:
+        given, budget = read_object(document, _KEYS), Budget(1 << 20)
+        if given["schema"] != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+        block, votes = read_object(given["block"], _BLOCK_KEYS), given["votes"]
+        return cls(
+            _number(given["chain_id"]),
+            budget.data(given["genesis"], 32),
+            BlockRef(
+                _number(block["number"]),
+                budget.data(block["hash"], 32),
+                budget.data(block["parent"], 32),
+                _number(block["timestamp"]),
+            ),
+            _number(given["decoder_version"]),
+            _number(given["rules_version"]),
+            Part.parse(given["registry"], budget),
+            None if votes is None else Part.parse(votes, budget),
+            _number(given["packages"]),
+        )
+
+
+def _number(value: Any) -> int:
+    if (number := read_number(value)) > MAX_INTEGER:
+        raise ValueError("a number is larger than an index takes")
+    return number

@@ -1,0 +1,158 @@
+"""A snapshot that was checked becomes an index: its events in one transaction, then its packages.
+
+Until that transaction ends the database is as it was. Events take the way of any other (decoded,
+written by indexer/journal.py), and the index must have the digest that was promised. Packages are
+kept if they verify; what is thought of them is left to the node, which judges them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Engine, select, update
+
+from capdex.cid import Cid
+from capdex.errors import UsageError
+from capdex.events import Announcement
+from capdex.net.blocks import BlockDirectory
+from capdex.package import VerifiedPackage
+from capdex.problems import Verdict
+from indexer import deployments, journal, place, rows
+from indexer.database import open_reader, open_writer, transaction
+from indexer.digest import Digest, read_digest, read_votes_digest
+from indexer.listing import listing_rules
+from indexer.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
+from indexer.snapshot.archive import damaged
+from indexer.snapshot.checking import Checked
+from indexer.snapshot.manifest import Manifest
+from indexer.snapshot.reading import Entry, Snapshot, untrue
+from indexer.steps import Blocks
+from indexer.verifier import Verifier
+
+AT_ONCE: Final = 64  # packages in memory
+SERVED: Final = (Verdict.VERIFIED,)  # what search lists until a node says otherwise
+
+DEPLOYMENT, EVENT, RELEASE = table(DeploymentRow), table(EventRow), table(ReleaseRow)
+
+Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
+
+
+def restore_events(path: Path, checked: Checked, db: str, *, say: Say = lambda *_: None) -> None:
+    """Write the events of a snapshot into an empty database, all of them or nothing.
+
+    Raises UsageError where the database holds an index or is another registry's,
+    VerificationFailure where the events have another digest than the snapshot names, and as any
+    writer does.
+    """
+    engine, lock = open_writer(db)
+    try:
+        with Snapshot.open(path) as snapshot, transaction(engine) as connection:
+            if snapshot.manifest != checked.manifest:
+                raise damaged("it is another one than was checked")
+            _fill(connection, snapshot, say)
+    finally:
+        engine.dispose()
+        if lock is not None:
+            lock.release()
+
+
+async def restore_packages(
+    path: Path, checked: Checked, db: str, blocks: BlockDirectory, *, say: Say = lambda *_: None
+) -> int:
+    """Keep the packages of a snapshot that verify for a release in the index; how many do."""
+    engine, kept, done = open_reader(db), 0, 0
+    try:
+        with Snapshot.open(path) as snapshot:
+            await asyncio.to_thread(snapshot.skip_events)
+            async with Verifier() as verifier:
+                packages = snapshot.packages()
+                while some := list(islice(packages, AT_ONCE)):
+                    found = await asyncio.gather(
+                        *(_verifies(engine, checked, verifier, *package) for package in some)
+                    )
+                    for (cid, data), verified in zip(some, found, strict=True):
+                        if verified:
+                            await asyncio.to_thread(blocks.keep, cid, data)
+                            kept += 1
+                    done += len(some)
+                    say("packages", done, checked.manifest.packages)
+    finally:
+        engine.dispose()
+    return kept
+
+
+def _fill(connection: Connection, snapshot: Snapshot, say: Say) -> None:
+    from indexer.migrations import migrate  # alembic takes a while
+
+    manifest = snapshot.manifest
+    migrate(connection)
+    deployments.check(connection, manifest.deployment(manifest.registry), listing_rules(SERVED))
+    if connection.execute(select(EVENT.c.sequence).limit(1)).first() or place.read_cursor(
+        connection, REGISTRY
+    ):
+        raise UsageError(
+            "the database holds an index already",
+            why="a snapshot is taken whole or not at all",
+            fix="name an empty database with --db",
+        )
+    if manifest.votes is not None:
+        deployments.adopt(connection, VOTES, manifest.deployment(manifest.votes))
+    total = sum(part.log.count for part in manifest.parts.values())
+    done, block = 0, manifest.block
+    for deployment_id, part in manifest.parts.items():
+        for entries in snapshot.events(part):
+            _apply(connection, deployment_id, manifest, entries)
+            done += len(entries)
+            say("events", done, total)
+        end = Blocks((), (block,), block, block.number, 0)  # the node will hear what is final
+        place.advance(connection, deployment_id, end, part.log)
+    _check_digests(manifest, read_digest(connection), read_votes_digest(connection))
+    connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
+
+
+def _apply(
+    connection: Connection, deployment_id: int, manifest: Manifest, entries: Iterable[Entry]
+) -> None:
+    entries, chain_id = list(entries), manifest.chain_id
+    journal.apply(
+        connection,
+        deployment_id,
+        [rows.decoded(x.log, x.head, chain_id) for x in entries],
+        timestamps={x.log.position.block_number: x.timestamp for x in entries},
+        chain_id=chain_id,
+        now=time.time(),
+    )  # nothing is judged yet, so nothing can be listed, whatever was yanked
+
+
+def _check_digests(manifest: Manifest, registry: Digest, votes: Digest | None) -> None:
+    promised = manifest.votes.index_digest if manifest.votes else None
+    found = votes.index if votes else None
+    if (registry.index, found) != (manifest.registry.index_digest, promised):
+        raise untrue("its events make another index digest than it names")
+
+
+async def _verifies(
+    engine: Engine, checked: Checked, verifier: Verifier, cid: Cid, data: bytes
+) -> bool:
+    """Whether the bytes are a good package for any release that announces them."""
+    sequences = checked.announced[cid.digest]
+    for announcement in await asyncio.to_thread(_announcements, engine, checked, sequences):
+        if isinstance(await verifier.judge(announcement, data), VerifiedPackage):
+            return True
+    return False
+
+
+def _announcements(engine: Engine, checked: Checked, sequences: list[int]) -> list[Announcement]:
+    query = select(RELEASE).where(RELEASE.c.sequence.in_(sequences))
+    with transaction(engine) as connection:
+        found = connection.execute(query).all()
+    chain_id = checked.manifest.chain_id
+    return [
+        Announcement(chain_id, x.publisher, x.cap_uri, x.semver, x.cid, bytes(x.sha256))
+        for x in found
+    ]
