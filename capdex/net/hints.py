@@ -20,6 +20,7 @@ _NUMBER = r"(\d[\d,._]{0,14})\s*(k\b)?"
 _LIMITS = tuple(
     re.compile(pattern.replace("N", _NUMBER), re.IGNORECASE)
     for pattern in (
+        r"allowed for your plan \(\d+ > N\)",
         r"up to (?:a )?N[\s-]*blocks?",
         r"(?:limited|restricted) to (?:a )?(?:0\s*-\s*)?N[\s-]*(?:blocks?|range)",
         r"(?:at most|only|over|exceeds?|than|within) N[\s-]*blocks?",
@@ -30,7 +31,6 @@ _LIMITS = tuple(
         r"blocks? from \d+ to \d+, maximum is set to N",
         r"number of (?:requested )?blocks is N",
         r"blocks distance: N",
-        r"allowed for your plan \(\d+ > N\)",
         r"smaller than size N",
         r"maximum N\)",
         r"N[\s-]*blocks? (?:range )?(?:limit|max)",

@@ -19,8 +19,8 @@ class Pool:
     def peek(self, now: float, without: Collection[Endpoint] = ()) -> Endpoint:
         """The endpoint to ask; it may have to be waited for.
 
-        One that contradicted itself or others is asked only when no other can be, and among equals
-        the current one goes on.
+        One that contradicted itself or others is asked only when no other can be, one that failed
+        last only when the others did too, and among equals the current one goes on.
         """
         able = [endpoint for endpoint in self.endpoints if endpoint not in without]
         ready = [endpoint for endpoint in able if endpoint.wait_s(now) <= STAY_S]
@@ -30,8 +30,8 @@ class Pool:
             ready,
             key=lambda endpoint: (
                 max(0.0, endpoint.avoided_until - now),
+                endpoint.breaker.failures + endpoint.refusals,
                 endpoint is not self.current,
-                endpoint.breaker.failures,
             ),
         )
 

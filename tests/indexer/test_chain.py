@@ -3,13 +3,10 @@ from __future__ import annotations
 from contextlib import aclosing
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from capdex.net.rpc import Rpc
 from capdex.net.wire import read_header
 from indexer.chain import ChainReader
-from indexer.span import MAX_BLOCKS, MAX_GROWTH, Span
 from indexer.steps import Blocks, Reorg
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -116,16 +113,3 @@ async def test_a_bloom_filter_admits_the_address_it_was_made_for(simulate):
     assert full.may_hold_logs_of(sim.registry)
     assert empty is not None
     assert not empty.may_hold_logs_of(sim.registry)
-
-
-@given(st.lists(st.tuples(st.integers(1, 10_000), st.integers(0, 100_000), st.booleans())))
-def test_a_span_stays_within_its_bounds_and_grows_by_steps(replies):
-    span = Span()
-    for blocks, logs, refused in replies:
-        before = span.blocks
-        if refused:
-            span.shrink(blocks)
-            assert span.blocks <= max(1, blocks // 2)
-        else:
-            span.learn(blocks, logs, logs * 1270)
-        assert 1 <= span.blocks <= min(MAX_BLOCKS, before * MAX_GROWTH)
