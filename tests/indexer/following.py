@@ -31,6 +31,7 @@ class Following:
         start_block: int = 0,
         finality_depth: int = 8,
         poll_interval_s: float = 0.01,
+        **more: Any,
     ) -> None:
         self.path, self._registry = path, registry
         deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
@@ -45,6 +46,7 @@ class Following:
             finality_depth=finality_depth,
             poll_interval_s=poll_interval_s,
             ring=self.store.ring(),
+            **more,
         )
         self._chain_id, self._news = chain_id, asyncio.Event()
 

@@ -67,6 +67,7 @@ class SimulatedChain:
     visible: int | None = None  # a lagging endpoint shows blocks up to here only
     serves_state: bool = True
     max_logs: int | None = None
+    max_blocks: int | None = None
     blocks: list[SimBlock] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -183,6 +184,13 @@ class SimulatedChain:
         number = named[tag] if tag in named else int(tag, 16)
         return self._shown[number].to_json() if number < len(self._shown) else None
 
+    def _eth_getBlockByHash(self, hash_: str, full: bool) -> dict[str, Any] | None:  # noqa: N802
+        shown = (block.to_json() for block in self._shown)
+        return next((block for block in shown if block["hash"] == hash_), None)
+
+    def _eth_blockNumber(self) -> str:  # noqa: N802
+        return hex(len(self._shown) - 1)
+
     def _block(self, hash_: str) -> SimBlock:
         for block in self._shown:
             if "0x" + block.hash.hex() == hash_:
@@ -196,6 +204,8 @@ class SimulatedChain:
             first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
             if last >= len(self._shown):
                 raise Refusal(-32602, f"BlockOutOfRangeError: block height is {len(self._shown)}")
+            if self.max_blocks is not None and last - first + 1 > self.max_blocks:
+                raise Refusal(-32614, f"eth_getLogs is limited to a {self.max_blocks:,} range")
             blocks = self._shown[first : last + 1]
         logs = [log for block in blocks for log in block.logs]
         if self.max_logs is not None and len(logs) > self.max_logs:
