@@ -21,6 +21,7 @@ from capdex.net.rpc import Rpc
 from capdex.problems import Verdict
 from indexer import gateway
 from indexer.http import Surface, build_routes
+from indexer.mirror import routes as mirror
 from indexer.node import Node, Role
 from mcp_service.hosts import HostCheck
 from mcp_service.http import MAX_BODY_BYTES, Face, build_face, failed, refused
@@ -39,9 +40,12 @@ def build_app(surface: Surface, face: Face | None, *, allowed: Sequence[str]) ->
         async with face.lifespan if face else nullcontext():
             yield
 
-    served = [] if face is None else [*gateway.routes(surface.index, surface.blocks), *face.routes]
+    served = [*build_routes(surface)]
+    if face is not None:
+        served += gateway.routes(surface.index, surface.blocks)
+        served += [*mirror.routes(surface.index), *face.routes]
     return Starlette(
-        routes=[*build_routes(surface), *served],
+        routes=served,
         middleware=[
             Middleware(HostCheck, allowed=allowed),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),

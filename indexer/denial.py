@@ -53,11 +53,24 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Denials:
-    """Every denial in force: by name, and by the digest in a denied CID; which are `dag_pb`."""
+    """Every denial in force: by name, and by the digest in a denied CID; which are `dag_pb`.
+
+    `of_names` are the digests of what was verified under denied names, where they were read.
+    """
 
     by_name: Mapping[str, Denial] = field(default_factory=dict)
     by_digest: Mapping[bytes, Denial] = field(default_factory=dict)
     dag_pb: tuple[Cid, ...] = ()
+    of_names: Mapping[bytes, Denial] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len({x.subject for x in (*self.by_name.values(), *self.by_digest.values())})
+
+    def of_digest(self, digest: bytes) -> Denial | None:
+        """The denial of the block or file with this digest, by its CID or by its name."""
+        return self.by_digest.get(digest) or self.of_names.get(digest)
 
     def of(self, name: str | None, cid: str, sha256: bytes) -> Denial | None:
         """The denial that a release falls under, by its name, its CID or its bytes."""
@@ -135,9 +148,8 @@ def with_files(connection: Connection, denials: Denials) -> Denials:
     """
     if not denials.by_name:
         return denials
-    by_digest = dict(denials.by_digest)
+    of_names: dict[bytes, Denial] = {}
     for row in connection.execute(_FILES):
         if denial := denials.by_name.get(row.name):
-            for digest in (digest_of(row.cid), bytes(row.sha256)):
-                by_digest.setdefault(digest, denial)
-    return replace(denials, by_digest=by_digest)
+            of_names |= dict.fromkeys((digest_of(row.cid), bytes(row.sha256)), denial)
+    return replace(denials, of_names=of_names)

@@ -139,6 +139,11 @@ _BY_NAME: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.name == bindparam("na
 )
 
 
+_SPAN: Final[Select[Any]] = _EVERYTHING.where(
+    RELEASE.c.name.between(bindparam("first"), bindparam("last"))
+).order_by(RELEASE.c.name, RELEASE.c.sequence)
+
+
 def read_ids(connection: Connection, release_ids: Iterable[int]) -> dict[int, Found]:
     """These releases by id; a caller gives few (a page at most)."""
     rows = connection.execute(_BY_ID, {"ids": list(release_ids)})
@@ -148,6 +153,12 @@ def read_ids(connection: Connection, release_ids: Iterable[int]) -> dict[int, Fo
 def read_name(connection: Connection, name: str) -> list[Found]:
     """Every release of a name, highest version first, the first announced first among equals."""
     return [_found(row) for row in connection.execute(_BY_NAME, {"name": name})]
+
+
+def read_span(connection: Connection, first: str, last: str) -> Iterator[Found]:
+    """Every release of the names from `first` to `last`, each name's in order of announcement."""
+    for row in connection.execute(_SPAN, {"first": first, "last": last}):
+        yield _found(row)
 
 
 def _found(row: Row[Any]) -> Found:

@@ -95,12 +95,13 @@ class _Gateway:
     def _denial(self, cid: Cid) -> Denial | None:
         """The denial of a CID, or of the same file under another one."""
         denials = self.index.denials()
-        if not denials.by_digest or cid.digest in denials.by_digest:
-            return denials.by_digest.get(cid.digest)
+        found = denials.of_digest(cid.digest)
+        if found or not denials.count:
+            return found
         if cid.codec == DAG_PB:
-            return denials.by_digest.get(self._sha256(cid))
+            return denials.of_digest(self._sha256(cid))
         same = (x for x in denials.dag_pb if self._sha256(x) == cid.digest)
-        return next((denials.by_digest[x.digest] for x in same), None)
+        return next((denials.of_digest(x.digest) for x in same), None)
 
     def _sha256(self, cid: Cid) -> bytes:
         """The digest of the file behind a dag-pb CID, as far as its blocks are here."""

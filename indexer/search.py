@@ -25,6 +25,7 @@ from indexer.digest import Digest, Digests, read_digest, read_votes_digest
 from indexer.filters import FILTER_NAMES, Filters, read_cursor, write_cursor
 from indexer.found import Found
 from indexer.heartbeat import Beat, read_beat
+from indexer.mirror import content as mirror
 from indexer.names import NameStanding, read_standing
 from indexer.state import PLACE, Position, State, read_position, read_state
 from indexer.text import fold, query_tokens
@@ -67,12 +68,22 @@ class Page:
 
 
 class Index:
-    """A reader of the index at a database URL (or over an engine that the caller closes)."""
+    """A reader of the index at a database URL (or over an engine that the caller closes).
 
-    def __init__(self, database: str | Engine, *, clock: Callable[[], float] = time.time) -> None:
+    `state` counts again no sooner than `recount_s` after it last did.
+    """
+
+    def __init__(
+        self,
+        database: str | Engine,
+        *,
+        clock: Callable[[], float] = time.time,
+        recount_s: float = 0.0,
+    ) -> None:
         self._engine = open_reader(database) if isinstance(database, str) else database
         self._owned = isinstance(database, str)
-        self._clock = clock
+        self._clock, self._recount_s = clock, recount_s
+        self._counted_at = 0.0
         self._held: tuple[int, float, State] | None = None
         self._policy = Policy()
         self._digests = Digests()
@@ -151,6 +162,17 @@ class Index:
         with self._read() as connection:
             return self._policy.read(connection)
 
+    def mirror_config(self, gateway: str | None) -> bytes:
+        """The `config.json` of a mirror of this index, as it is now."""
+        with self._read() as connection:
+            digest = self._digests.read(connection)
+            return mirror.config(digest, self._policy.read(connection), gateway)
+
+    def mirror_file(self, name: str) -> bytes | None:
+        """The file of a name in a mirror of this index; None where it has none."""
+        with self._read() as connection:
+            return mirror.read_file(connection, self._policy.read(connection), name)
+
     def standing(self, name: str) -> NameStanding:
         """Who owns and maintains a name, and how it was voted on."""
         with self._read() as connection:
@@ -167,17 +189,19 @@ class Index:
             return read_position(connection.execute(PLACE).one()), read_beat(connection)
 
     def state(self) -> State:
-        """The whole state; what it counts is counted again only when the index has changed."""
+        """The whole state; it is counted again only when the index has changed, and not at once."""
         now = self._clock()
         with self._read() as connection:
             row = connection.execute(PLACE).one()
             held = self._held
-            if held is None or held[0] != row.revision:
+            due = time.monotonic() >= self._counted_at + self._recount_s
+            if held is None or (held[0] != row.revision and due):
+                self._counted_at = time.monotonic()
                 state = read_state(connection, row, now, self._digests.read(connection))
                 held = self._held = (row.revision, now, state)
         _, then, state = held
         age = state.oldest_pending_s
-        return state if age is None else replace(state, oldest_pending_s=age + now - then)
+        return state if age is None else replace(state, oldest_pending_s=max(0.0, age + now - then))
 
     def digest(self, block: int | None = None) -> Digest:
         """The digests at an indexed block (the newest, if none is named), of every event anew.

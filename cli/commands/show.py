@@ -118,8 +118,8 @@ def _list(stream: Stream, found: list[Json]) -> list[str]:
 
 def _why(release: Json) -> str:
     if release.get("denied"):
-        reason = safe(part(release, "denied", "reason") or "")
-        return f"this node's operator refuses it: {reason}".removesuffix(": ")
+        because = safe(part(release, "denied", "reason") or "")
+        return f"this node's operator refuses it: {because}".removesuffix(": ")
     said = [part(release, "status", "yank_reason"), part(release, "status", "deprecation_message")]
     if words := "; ".join(safe(x) for x in said if x):
         return words

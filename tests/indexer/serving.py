@@ -12,7 +12,9 @@ import aiohttp
 import uvicorn
 from starlette.applications import Starlette
 
+from indexer import gateway
 from indexer.http import Surface, build_routes
+from indexer.mirror import routes as mirror
 from indexer.sync import Progress
 
 
@@ -48,7 +50,9 @@ class Node:
 async def serve(surface: Surface) -> AsyncIterator[Node]:
     """Serve a surface on a free port of loopback."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = Starlette(routes=list(build_routes(surface)))
+    index = surface.index
+    served = [*gateway.routes(index, surface.blocks), *mirror.routes(index)]
+    app = Starlette(routes=[*build_routes(surface), *served])
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
