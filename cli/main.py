@@ -42,6 +42,7 @@ _COMMANDS = {
         "mcp": "Answer MCP over stdin and stdout",
         "index": "Show what an index is, by its digests",
         "snapshot": "Take an index to another machine in one file",
+        "mirror": "Write an index as static files, for a web server or IPFS",
         "deploy": "Deploy the registry contract, or the votes on its names",
     },
     "Check": {
