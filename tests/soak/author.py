@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -50,7 +51,12 @@ class Author:
         """Deploy a registry; from then on blocks are mined when the author says so."""
         registry = chain.Registry.deploy(url)
         registry.call("evm_setAutomine", False)
+        making.CHAIN_ID = int(registry.call("eth_chainId"), 16)  # what packages are bound to
         return cls(registry, BlockDirectory(blocks), random)
+
+    def at(self, url: str) -> Author:
+        """The same author at another endpoint."""
+        return replace(self, registry=replace(self.registry, url=url))
 
     def fill(self, releases: int) -> None:
         """Mine about so many releases, one to eight calls a block, with empty blocks between."""
@@ -59,17 +65,26 @@ class Author:
             if self.random.random() < 0.3:
                 self.call("anvil_mine", hex(self.random.randint(1, 4)))
 
-    def mine(self, calls: int) -> list[str]:
-        """Mine one block with that many random calls; their transaction hashes."""
-        return self.send([self.compose() for _ in range(calls)])
+    def mine(self, calls: int) -> None:
+        """Mine one block with that many random calls."""
+        self.send([self.compose() for _ in range(calls)])
 
-    def send(self, calls: list[str]) -> list[str]:
-        payer = {"from": self.registry.account, "to": self.registry.address, "gas": hex(600_000)}
-        sent: list[str] = self.registry.batch(
-            [("eth_sendTransaction", [{**payer, "data": data}]) for data in calls]
-        )
+    def send(self, calls: list[str]) -> None:
+        """Mine one block with these calls."""
+        if calls:
+            # Anvil answers the calls of a batch side by side: each must say its own nonce.
+            nonce = int(self.call("eth_getTransactionCount", self.registry.account, "latest"), 16)
+            sent = [
+                {**self._transaction(data), "nonce": hex(nonce + at)}
+                for at, data in enumerate(calls)
+            ]
+            self.registry.batch([("eth_sendTransaction", [one]) for one in sent])
         self.call("evm_mine")
-        return sent
+
+    def replace(self, depth: int, calls: list[tuple[str, int]]) -> None:
+        """Replace the last blocks; each call goes to the block at its offset among the new ones."""
+        placed = [[self._transaction(data), at] for data, at in sorted(calls, key=itemgetter(1))]
+        self.call("anvil_reorg", depth, placed)
 
     def compose(self) -> str:
         """The input of one call: mostly a publication."""
@@ -96,6 +111,10 @@ class Author:
                 lambda: encode_call("cancelTransfer", (S,), (name,)),
             ]
         )()
+
+    def news(self) -> str:
+        """A release of a name that nobody has, with bytes that nobody has seen."""
+        return self.publication(f"new-{self.random.randrange(1 << 32)}", "1.0.0")
 
     def publication(self, name: str, version: str) -> str:
         """A release; some are not bound to their publisher, some were tampered with."""
@@ -125,6 +144,10 @@ class Author:
 
     def call(self, method: str, *params: Any) -> Any:
         return self.registry.call(method, *params)
+
+    def _transaction(self, data: str) -> dict[str, str]:
+        payer = {"from": self.registry.account, "gas": hex(600_000)}
+        return {**payer, "to": self.registry.address, "data": data}
 
     @property
     def head(self) -> bytes:

@@ -12,19 +12,18 @@ complete index must be the same, row by row. The last line is `N passed, N faile
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from attempts import arguments, attempt, conclude
 from author import Author
 from contents import Watch, contents, differences, faults
 from databases import Fresh, databases
-from nodes import Nodes, Running, Stuck, anvil
+from nodes import Nodes, Running, anvil
 from proxy import Proxy
 
 MAX_BLOCKS = 8  # of one reply
@@ -130,28 +129,13 @@ def run(count: int, kind: str, seed: int, releases: int, verbose: bool) -> int:
         return failed
 
 
-def attempt(work: Callable[[], tuple[str, list[str]]], number: int, verbose: bool) -> bool:
-    """Whether anything goes wrong in a piece of work that says what it did; it is printed."""
-    try:
-        what, wrong = work()
-    except Stuck as stuck:
-        what, wrong = "stuck", [str(stuck)]
-    if wrong or verbose:
-        print(f"{'FAILED' if wrong else 'ok'} {number}: {what}", *wrong, sep="\n    ", flush=True)
-    return bool(wrong)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("count", type=int)
+    parser = arguments(__doc__)
     parser.add_argument("--db", choices=("sqlite", "postgres"), default="sqlite")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--releases", type=int, default=300)
-    parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     failed = run(given.count, given.db, given.seed, given.releases, given.verbose)
-    print(f"{given.count - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return conclude(given.count, failed)
 
 
 if __name__ == "__main__":

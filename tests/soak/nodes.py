@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).absolute().parents[2]
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 LOOK_S = 0.005
 USED = (
@@ -96,7 +96,12 @@ class Running:
 
     @property
     def said(self) -> str:
-        return self.out.read_text("utf-8", "replace")
+        """All it said, and the report of a fault of its own."""
+        text = self.out.read_text("utf-8", "replace")
+        _, _, report = text.rpartition("fix: report it with ")
+        if report and (path := Path(report.split()[0])).exists():
+            text += path.read_text("utf-8", "replace")
+        return text
 
     def wait_for(self, condition: Callable[[], T], what: str) -> T:
         """As `wait_until`; raises Stuck at once when the node ends."""
@@ -104,13 +109,13 @@ class Running:
         def unless_ended() -> T:
             value = condition()
             if not value and not self.alive:
-                raise Stuck(f"the node ended before {what}:\n{self.said[-3000:]}")
+                raise Stuck(f"the node ended before {what}")
             return value
 
         try:
             return wait_until(unless_ended, what)
         except Stuck as stuck:
-            raise Stuck(f"{stuck}\n{self.said[-1500:]}") from None
+            raise Stuck(f"{stuck}:\n{self.said[-4000:]}") from None
 
     def kill(self) -> None:
         """SIGKILL, and wait until the kernel is done with it."""
