@@ -88,6 +88,8 @@ def read_logs(value: Any, address: bytes, first: int, last: int) -> list[RawLog]
         number, _, _, index = log.position
         if log.address != address or not first <= number <= last:
             raise ValueError("a log was not asked for")
+        if index >> 32:  # more than any block has room for, or a digest (P14)
+            raise ValueError("the index of a log has more than 32 bits")
         ascend = ascend and before < (number, index)
         before = number, index
     return logs if ascend else _ordered(logs)

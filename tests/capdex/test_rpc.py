@@ -337,3 +337,12 @@ def test_an_endpoint_that_is_no_url_is_a_usage_error(url):
 def test_a_websocket_endpoint_is_asked_over_http():
     chain = Rpc(["ws://127.0.0.1:8545", "https://rpc.example/v3/key"])
     assert chain.websockets == ("ws://127.0.0.1:8545", "wss://rpc.example/v3/key")
+
+
+def test_the_index_of_a_log_has_32_bits():
+    address = bytes.fromhex(LOG["address"][2:])
+    number = int(LOG["blockNumber"], 16)
+    most = wire.read_logs([LOG | {"logIndex": hex(2**32 - 1)}], address, number, number)
+    assert most[0].position.log_index == 2**32 - 1
+    with pytest.raises(ValueError, match="32 bits"):
+        wire.read_logs([LOG | {"logIndex": hex(2**32)}], address, number, number)
