@@ -140,7 +140,7 @@ _BY_NAME: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.name == bindparam("na
 
 
 _SPAN: Final[Select[Any]] = _EVERYTHING.where(
-    RELEASE.c.name.between(bindparam("first"), bindparam("last"))
+    RELEASE.c.name >= bindparam("first"), RELEASE.c.name <= bindparam("last")
 ).order_by(RELEASE.c.name, RELEASE.c.sequence)
 
 

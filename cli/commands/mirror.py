@@ -34,11 +34,11 @@ Json = dict[str, Any]
 )
 @database_option
 def mirror_command(app: App, directory: Path, base_url: str | None, db: str | None) -> None:
-    """Write an index as static files: one a name, a JSON line a release.
+    """Write an index as static files, for a web server or IPFS.
 
-    Only what has changed is written, and one state of an index gives the same bytes everywhere, so
-    that DIR can be served by any web server or published to IPFS. The node may run meanwhile. What
-    its operator denies is left out.
+    There is one file a name, with a JSON line a release. Only what has changed is written, and one
+    state of an index gives the same bytes everywhere. The node may run meanwhile. What its operator
+    denies is left out.
     """
     from indexer.database import open_reader, transaction
     from indexer.mirror.directory import write_mirror

@@ -37,7 +37,7 @@ Json = dict[str, Any]
 def deny_command(
     app: App, subjects: tuple[str, ...], reason: str, remove: bool, show: bool, db: str | None
 ) -> None:
-    """Refuse to serve a CID, or a name with all its releases.
+    """Refuse to serve a CID or a name with all its releases.
 
     Search, resolve, the gateway, mirrors and snapshots leave it out from now on; the node need not
     be started again. It goes on being indexed, and no digest changes: other nodes decide for
