@@ -11,7 +11,7 @@ from contextlib import suppress
 from threading import Timer
 from typing import Any
 
-from indexer.collector import collect_seldom
+from indexer.interpreter import settle
 
 
 def run_until_stopped(
@@ -25,7 +25,7 @@ def run_until_stopped(
     What has not ended `within_s` after the signal is cut off, as it is at once by a second signal:
     for work that no crash harms. Its children notice that by themselves.
     """
-    collect_seldom()
+    settle()
     try:
         import uvloop
     except ImportError:  # not made for every system

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 # Rows of one statement on SQLite: a quarter faster than one each, and the interpreter's lock is let
 # go for all of them at once, so that the chain is read meanwhile. A statement takes 32 766 values.
-TOGETHER: Final = (1000, 50)
+TOGETHER: Final = 1000
 
 Row = tuple[Any, ...]
 
@@ -47,11 +47,6 @@ def _insert(dialect: str, driver: Any, name: str, columns: str, rows: Sequence[R
         return
     places = "(" + ", ".join("?" * len(rows[0])) + ")"
     insert = f'INSERT INTO "{name}" ({columns}) VALUES '  # noqa: S608
-    start = 0
-    for together in TOGETHER:
-        many = insert + ", ".join([places] * together)
-        while len(rows) - start >= together:
-            driver.execute(many, [*chain.from_iterable(rows[start : start + together])])
-            start += together
-    if start < len(rows):
-        driver.executemany(insert + places, rows[start:])
+    for start in range(0, len(rows), TOGETHER):
+        some = rows[start : start + TOGETHER]
+        driver.execute(insert + ", ".join([places] * len(some)), [*chain.from_iterable(some)])

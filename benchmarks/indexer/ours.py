@@ -18,7 +18,7 @@ import uvloop
 from capdex.events import checksum_address
 from capdex.net.rpc import Rpc
 from indexer.chain import ChainReader
-from indexer.collector import collect_seldom
+from indexer.interpreter import settle
 from indexer.store import Deployment, Store
 from indexer.sync import Progress, index
 
@@ -67,7 +67,7 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
 if __name__ == "__main__":
     url, registry, first, events, db = sys.argv[1:]
     contract = bytes.fromhex(registry.removeprefix("0x"))
-    collect_seldom()
+    settle()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seconds = runner.run(backfill(url, contract, int(first), int(events), db))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
