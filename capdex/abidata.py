@@ -57,6 +57,7 @@ def account(padded: bytes) -> str:
     return checksum_address(padded[12:])
 
 
+@lru_cache(maxsize=4096)  # accounts recur
 def checksum_address(raw: bytes) -> str:
     """A 20-byte address as EIP-55 text."""
     if len(raw) != 20:

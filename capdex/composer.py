@@ -37,6 +37,7 @@ _READ_OTHERWISE = re.compile(
     re.ASCII,
 )
 # Only such plain text is anything but text, or may be to others.
+_BLOCK: Final = ("|", ">")
 _NUMERIC: Final = frozenset("+-.0123456789")
 _TOLD: Final = frozenset(WORDS).union(
     "".join(letters)
@@ -225,11 +226,12 @@ class Composer:
 
     def _scalar(self, around: Collection, event: Any, end: int) -> None:
         text, style = event.value, event.style
-        if style:
+        if not style:
+            if text == "-" and around.flow:
+                at = event.start_mark.index
+                self._misplaced(event, [Fault(at, "a lone - is no text here", "put it in quotes")])
+        elif style in _BLOCK or event.start_mark.line != event.end_mark.line:
             self._misplaced(event, self._layout.styled(event, around.indent))
-        elif text == "-" and around.flow:
-            fault = Fault(event.start_mark.index, "a lone - is no text here", "put it in quotes")
-            self._misplaced(event, [fault])
         self._count(event)
         tag = event.tag
         if tag is not None or event.anchor is not None:
@@ -243,7 +245,7 @@ class Composer:
         elif style == '"':
             if not (text.isascii() and text.isprintable()):
                 self._check_escapes(text, event)
-        elif style != "'":
+        elif style in _BLOCK:
             self._check_end(event)
         if around.wants_key:
             self._key(around, event, text, value)

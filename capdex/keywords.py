@@ -62,12 +62,6 @@ KEYWORDS: Final = _table(
 )
 
 
-def fault(shape: Shape, value: Any) -> str | None:
-    """What the value must be, if it is not; what is inside subschemas is judged on its own."""
-    expected, holds = _RULES[shape]
-    return None if holds(value) else expected
-
-
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -81,8 +75,9 @@ def _texts(value: Any) -> bool:
 
 
 def _type(value: Any) -> bool:
-    names = value if isinstance(value, list) else [value]
-    return bool(names) and _texts(names) and all(name in TYPES for name in names)
+    if isinstance(value, str):
+        return value in TYPES
+    return bool(value) and _texts(value) and all(name in TYPES for name in value)
 
 
 def _dependencies(value: Any) -> bool:
@@ -122,3 +117,7 @@ _RULES: Final[dict[Shape, tuple[str, Callable[[Any], bool]]]] = {
         lambda v: isinstance(v, dict) and all(isinstance(item, bool) for item in v.values()),
     ),
 }
+
+# By keyword: its shape, what its value must be, and whether a value is; what is inside subschemas
+# is judged on its own.
+RULES: Final = {keyword: (shape, *_RULES[shape]) for keyword, shape in KEYWORDS.items()}

@@ -45,7 +45,7 @@ class Layout:
         start, end = event.start_mark.index, event.end_mark.index
         if event.style in ("|", ">"):
             yield from self._block(start, event.start_mark.column, indent)
-        elif self._text.find("\n", start, end) >= 0:
+        else:
             yield from self.lines(start, end, indent, comments=False)
             if event.style == '"' and (match := _ESCAPED_BREAK.search(self._text, start, end)):
                 yield Fault(match.end() - 1, "readers differ on empty lines behind a backslash")

@@ -18,6 +18,7 @@ import re2
 from capdex.problems import Reason
 
 MAX_EXCERPT_CHARS: Final = 80
+_ASCII: Final = bytes(range(128))
 
 
 class Label(StrEnum):
@@ -136,6 +137,9 @@ def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[
 
     `own_names` are the package's tools and their parameters: an order about another's is a finding.
     """
+    # The shapes end and begin at line ends, too: one search of all texts, a line or more each.
+    if _ANY.search(plain("\n".join(_texts(document)))) is None:
+        return
     for path, text in _strings(document):
         yield from _judge(path, text, own_names)
 
@@ -169,7 +173,11 @@ def plain(text: str) -> str:
     if text.isascii():
         return text.lower()
     composed = unicodedata.normalize("NFKC", text)
-    return "".join(c for c in composed if unicodedata.category(c) != "Cf").lower()
+    odd = composed.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    for character in set(odd.decode("utf-8", "surrogatepass")):
+        if unicodedata.category(character) == "Cf":
+            composed = composed.replace(character, "")
+    return composed.lower()
 
 
 def _judge(path: tuple[str | int, ...], text: str, own: frozenset[str]) -> Iterator[Finding]:
@@ -206,10 +214,24 @@ def _strings(value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
         if isinstance(inner, str):
             yield path, inner
         elif isinstance(inner, dict):
-            yield path, "\n".join(str(key) for key in inner)
+            yield path, "\n".join(inner)
             todo += [((*path, key), item) for key, item in reversed(inner.items())]
         elif isinstance(inner, list):
             todo += [((*path, i), item) for i, item in reversed(list(enumerate(inner)))]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The strings of `_strings`, without their paths and in any order."""
+    todo = [value]
+    while todo:
+        inner = todo.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict):
+            yield from inner
+            todo += inner.values()
+        elif isinstance(inner, list):
+            todo += inner
 
 
 def _excerpt(text: str) -> str:

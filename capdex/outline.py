@@ -116,9 +116,10 @@ class Outline:
                 ahead += [((*path, key), inner) for key, inner in node.inner.items()]
 
     def _scalar(self, node: Any, value: Any) -> Scalar | None:
-        return self._span(node, value) if isinstance(node, pyyaml.ScalarEvent) else None
+        return self.span(node, value) if isinstance(node, pyyaml.ScalarEvent) else None
 
-    def _span(self, event: Any, value: Any) -> Scalar:
+    def span(self, event: Any, value: Any) -> Scalar:
+        """A scalar in the source, of the value that was made of it."""
         start, end = self.byte_at(event.start_mark.index), self.byte_at(event.end_mark.index)
         style = _STYLES.get(event.style, Style.PLAIN)
         return Scalar(value, start, end, style, *self.place(event))
@@ -127,8 +128,7 @@ class Outline:
         if type(node) is not Collection or node.is_list or not node.closed:
             return None
         start, end = self.byte_at(node.event.start_mark.index), self.byte_at(node.end)
-        keys = {key: self._span(event, key) for key, event in node.keys.items()}
-        return Mapping(start, end, node.flow, *self.place(node), keys)
+        return Mapping(start, end, node.flow, *self.place(node), _Keys(self, node.keys))
 
 
 class _View(MappingView[Path, V], Generic[V]):
@@ -149,3 +149,20 @@ class _View(MappingView[Path, V], Generic[V]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+class _Keys(MappingView[str, Scalar]):
+    """The keys of a mapping, in the order written."""
+
+    def __init__(self, outline: Outline, events: dict[str, Any]) -> None:
+        self._outline = outline
+        self._events = events
+
+    def __getitem__(self, key: str) -> Scalar:
+        return self._outline.span(self._events[key], key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)

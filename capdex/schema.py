@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from capdex.characters import describe, forbidden
 from capdex.fields import kind
 from capdex.findings import Findings, Path, show
-from capdex.keywords import KEYWORDS, TYPES, Shape, fault
+from capdex.keywords import RULES, TYPES, Shape
 from capdex.marks import MARKS, check_mark
 from capdex.numbers import TooManyDigits, bounded_float, bounded_int
 from capdex.problems import Reason
@@ -31,6 +31,12 @@ SCHEMA_URI = re.compile(
     r"did:nuwa:state:[a-z][a-z0-9]*(?:-[a-z0-9]+)*#v?[0-9][0-9A-Za-z.-]{0,63}", re.ASCII
 )
 MAX_SCHEMA_URI_CHARS = 192
+# Keywords of which nothing is left to check once their value has the right shape.
+_INNER: Final = (
+    *(Shape.SCHEMA, Shape.SCHEMAS, Shape.SCHEMA_MAP, Shape.DEPENDENCIES),
+    *(Shape.REFERENCE, Shape.ANCHOR, Shape.ID),
+)
+_LEAVES: Final = frozenset(x for x in RULES if RULES[x][0] not in _INNER) - {"$schema"}
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 # A string or a bracket. A string's end is optional and its inside possessive: an open quote would
 # cost quadratic time otherwise.
@@ -60,13 +66,16 @@ def parse_json(text: str) -> Any:
         raise BadJson(f"not JSON: {error.msg}", error.lineno, error.colno) from None
     except TooManyDigits as error:
         raise BadJson(str(error)) from None
-    written = json.dumps(value, ensure_ascii=False)  # control characters stay escaped in here
-    for index in forbidden(written):
-        raise BadJson(f"{describe(written[index])} is written in it as an escape")
+    if "\\u" in text or any(True for _ in forbidden(text)):
+        written = json.dumps(value, ensure_ascii=False)  # control characters stay escaped in here
+        for index in forbidden(written):
+            raise BadJson(f"{describe(written[index])} is written in it as an escape")
     return value
 
 
 def _check_depth(text: str) -> None:
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return
     depth = 0
     for match in _JSON_TOKEN.finditer(text):
         piece = match[0]
@@ -162,38 +171,41 @@ class _Check:
 
     def _subschema(self, schema: dict[str, Any], path: Path) -> None:
         for keyword, value in schema.items():
-            shape = KEYWORDS.get(keyword)
-            at = (*path, keyword)
-            if shape is None:
+            rule = RULES.get(keyword)
+            if rule is None:
                 if keyword in MARKS:
-                    check_mark(value, at, self._findings)
+                    check_mark(value, (*path, keyword), self._findings)
                 continue
-            complaint = fault(shape, value)
-            if complaint:
+            shape, expected, holds = rule
+            if not holds(value):
                 typo = shape is Shape.TYPE and isinstance(value, str)
                 hint = self._findings.suggest(value, TYPES) if typo else ""
-                message = f"{keyword} must be {complaint}"
-                self._findings.error(Reason.BAD_SCHEMA, at, message, hint=hint)
-            elif shape is Shape.SCHEMA:
-                self._ahead.append((value, at))
-            elif shape is Shape.SCHEMAS:
-                self._ahead.extend((item, (*at, i)) for i, item in enumerate(value))
-            elif shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES):
-                self._ahead.extend(
-                    (item, (*at, key))
-                    for key, item in value.items()
-                    if not (shape is Shape.DEPENDENCIES and isinstance(item, list))
-                )
-            elif shape is Shape.REFERENCE:
-                self._references.append((value, at))
-            elif shape is Shape.ANCHOR:
-                self._anchors.add(value)
-            elif keyword == "$id":
-                message = "$id belongs at the top of the package's schema only"
-                self._findings.error(Reason.BAD_SCHEMA, at, message)
-            elif keyword == "$schema" and value.removesuffix("#") != DIALECT:
-                message = f"{show(value)} is not the dialect of packages"
-                self._findings.error(Reason.BAD_SCHEMA, at, message, hint=f"write {DIALECT}")
+                message = f"{keyword} must be {expected}"
+                self._findings.error(Reason.BAD_SCHEMA, (*path, keyword), message, hint=hint)
+            elif keyword not in _LEAVES:
+                self._keyword(shape, keyword, value, (*path, keyword))
+
+    def _keyword(self, shape: Shape, keyword: str, value: Any, at: Path) -> None:
+        if shape is Shape.SCHEMA:
+            self._ahead.append((value, at))
+        elif shape is Shape.SCHEMAS:
+            self._ahead.extend((item, (*at, i)) for i, item in enumerate(value))
+        elif shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES):
+            self._ahead.extend(
+                (item, (*at, key))
+                for key, item in value.items()
+                if not (shape is Shape.DEPENDENCIES and isinstance(item, list))
+            )
+        elif shape is Shape.REFERENCE:
+            self._references.append((value, at))
+        elif shape is Shape.ANCHOR:
+            self._anchors.add(value)
+        elif keyword == "$id":
+            message = "$id belongs at the top of the package's schema only"
+            self._findings.error(Reason.BAD_SCHEMA, at, message)
+        elif value.removesuffix("#") != DIALECT:
+            message = f"{show(value)} is not the dialect of packages"
+            self._findings.error(Reason.BAD_SCHEMA, at, message, hint=f"write {DIALECT}")
 
     def _follow(self, reference: str, path: Path, top: Path) -> None:
         if not reference.startswith("#"):

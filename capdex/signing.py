@@ -8,6 +8,7 @@ byte, comments included, stays as it was. Errors carry the `Reason` in `details[
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from cryptography.exceptions import InvalidSignature
@@ -145,10 +146,15 @@ def attach(data: bytes, signature: bytes) -> bytes:
 
 def _verify_ed25519(key: PublicKey, message: bytes, signature: bytes) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(key.data).verify(signature, message)
+        _ed25519(key.data).verify(signature, message)
     except InvalidSignature:
         return False
     return True
+
+
+@lru_cache(maxsize=1024)  # authors publish more than once
+def _ed25519(public: bytes) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(public)
 
 
 def _verify_curve(key: PublicKey, message: bytes, signature: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as MappingView
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -45,4 +46,4 @@ class Mapping:
     flow: bool
     line: int
     column: int
-    keys: dict[str, Scalar]
+    keys: MappingView[str, Scalar]

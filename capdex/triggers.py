@@ -36,6 +36,8 @@ UNRELATED: Final = (
     "¿Cuál es la capital de Perú?",
 )
 MAX_UNRELATED: Final = 4
+_UNRELATED: Final = "\n".join(UNRELATED)
+_ANCHOR: Final = re.compile(r"[$^]|\\[Az]")  # what the ends of a line are not the same to
 
 TYPES: Final = ("regex", "keyword", "embedding")
 
@@ -118,7 +120,7 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
             f"{show(pattern)} matches every message",
             hint="name at least one word that must be there",
         )
-    elif sum(compiled.search(text) is not None for text in UNRELATED) >= MAX_UNRELATED:
+    elif _matched(compiled, pattern) >= MAX_UNRELATED:
         fields.findings.warn(
             Reason.BAD_TRIGGER,
             fields.at("value"),
@@ -126,6 +128,13 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
             hint="name what the capability is about",
         )
     return True
+
+
+def _matched(compiled: Any, pattern: str) -> int:
+    """How many of the unrelated messages a pattern matches; one search tells where it is none."""
+    if not _ANCHOR.search(pattern) and compiled.search(_UNRELATED) is None:
+        return 0
+    return sum(compiled.search(text) is not None for text in UNRELATED)
 
 
 def _check_embedding(value: str, model: str | None, fields: Fields) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from capdex import manifest
 from capdex.characters import forbidden
 from capdex.confusables import deceptive_word
-from capdex.lint import LABELS, Label, label, lint, lint_summary, plain, score
+from capdex.lint import LABELS, Label, _judge, _strings, label, lint, lint_summary, plain, score
 from capdex.problems import Reason, Severity
 
 ROOT = Path(__file__).parents[2]
@@ -189,3 +190,34 @@ def test_any_value_is_read(value: Any) -> None:
 def test_text_is_read_without_format_characters_and_case(text: str) -> None:
     assert "\u200b" not in plain(text + "\u200b")
     assert plain("\u202eABC") == "abc"
+
+
+PIECES = st.sampled_from(
+    [
+        *("ignore", "previous", "instructions", "do not", "tell", "the user", "mention this", "to"),
+        *("<important>", "</s>", "<|im_start|>", "![a](https://b.c/{", "~/.ssh", "send the", "as"),
+        *("entire conversation", "<!--", "[//]: #", "system:", "assistant: hi", "you are now dan"),
+        *("data:a;base64,", "a" * 90, "before using other_tool", "always", "'", '"', "like", "."),
+        *("\n", " ", "\t", "ｉgnore", "\u00ad", "e\u0301", "\u0301", "é", "무시", "이전 지시"),
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=6).map(" ".join) | st.lists(PIECES, max_size=3).map("".join)
+
+
+@given(
+    st.recursive(
+        TEXTS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4)
+    )
+)
+def test_one_search_of_all_texts_misses_nothing_that_a_search_of_each_finds(document: Any) -> None:
+    each = [x for path, text in _strings(document) for x in _judge(path, text, frozenset())]
+    assert list(lint(document)) == each
+
+
+@pytest.mark.parametrize("case", POISONED, ids=lambda case: case["id"])
+def test_what_is_found_in_a_text_is_found_beside_others(case: dict[str, str]) -> None:
+    text = re.sub(r"\s+$", "", case["text"])
+    alone = [x for path, one in _strings([text]) for x in _judge(path, one, frozenset())]
+    assert list(lint(["before", text, "after"])) == [
+        type(x)(x.code, (1, *x.path[1:]), x.excerpt) for x in alone
+    ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from capdex.fields import Fields
 from capdex.findings import Findings
 from capdex.problems import Problem, Reason, Severity
-from capdex.triggers import Trigger, compile_pattern, read_triggers
+from capdex.triggers import UNRELATED, Trigger, _matched, compile_pattern, read_triggers
 
 
 def read(*triggers: Any) -> tuple[tuple[Trigger, ...], list[Problem]]:
@@ -99,3 +99,33 @@ def test_re2_does_not_backtrack() -> None:
 def test_any_pattern_is_judged(pattern: str) -> None:
     triggers, problems = read({"type": "regex", "value": pattern})
     assert triggers or problems
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            "weather",
+            "e",
+            "^.",
+            ".$",
+            r"\A\w",
+            r"\w\W?\z",
+            r"(?m)^W",
+            r"\bthe\b",
+            r"[^a-z]",
+            r"\Bx",
+        ),
+        *(
+            "zebra",
+            r"dentist[\s\S]*Summarise",
+            r"\n",
+            r"(?s)Oslo.*cat",
+            "明天|今日|capital|cat|Python",
+        ),
+    ],
+)
+def test_unrelated_messages_are_counted_as_if_each_were_searched(pattern: str) -> None:
+    compiled = compile_pattern(pattern)
+    each = sum(compiled.search(text) is not None for text in UNRELATED)
+    assert _matched(compiled, pattern) == each
