@@ -16,7 +16,9 @@ from capdex import __version__
 from capdex.errors import InvalidInput
 from capdex.net.ipfs import BlockDirectory
 from indexer import metrics
+from indexer.figures import Figures
 from indexer.health import Health
+from indexer.options import Role
 from indexer.search import Index, State
 
 MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
@@ -24,11 +26,13 @@ MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thou
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What the routes read: the index, the blocks kept and the node's health."""
+    """What the routes read: the index, the blocks kept, the node's health and its own figures."""
 
     index: Index
     blocks: BlockDirectory
     health: Health
+    role: Role = Role.BOTH
+    figures: Callable[[], Figures] = Figures
 
 
 def build_routes(surface: Surface) -> Sequence[BaseRoute]:
@@ -49,8 +53,10 @@ def build_routes(surface: Surface) -> Sequence[BaseRoute]:
 
 
 def _health(surface: Surface, _: Request) -> Response:
-    """The process is alive and can answer."""
-    return _json({"status": "ok", "version": __version__})
+    """The process is alive and can answer; whether it is ready, `because` says, is beside that."""
+    health = surface.health
+    said = {"because": health.faults(), "warnings": health.warnings()}
+    return _json({"status": "ok", "version": __version__, **said})
 
 
 def _ready(surface: Surface, _: Request) -> Response:
@@ -67,12 +73,19 @@ def _status(surface: Surface, request: Request) -> Response:
     """Where the node stands; `?max_lag=SECONDS` answers 503 when it is further behind."""
     state, health = surface.index.state(), surface.health
     lag_s = health.lag_s()
-    body = describe(state) | {
-        "status": "ready" if not health.faults() else "not ready",
-        "because": health.faults(),
-        "lag_seconds": None if lag_s is None else round(lag_s, 3),
-        "version": __version__,
-    }
+    body = (
+        describe(state)
+        | {
+            "status": "ready" if not health.faults() else "not ready",
+            "because": health.faults(),
+            "warnings": health.warnings(),
+            "role": str(surface.role),
+            "writer": health.writes,
+            "lag_seconds": None if lag_s is None else round(lag_s, 3),
+            "version": __version__,
+        }
+        | surface.figures().to_json()
+    )
     limit = request.query_params.get("max_lag")
     if limit is None:
         return _json(body)
@@ -112,7 +125,7 @@ def describe(state: State) -> dict[str, Any]:
 
 
 def _metrics(surface: Surface, _: Request) -> Response:
-    body = metrics.render(surface.index.state(), surface.health)
+    body = metrics.render(surface.index.state(), surface.health, surface.figures())
     return Response(body, headers={"Content-Type": metrics.MEDIA_TYPE})
 
 

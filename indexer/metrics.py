@@ -10,17 +10,30 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from capdex import __version__
+from capdex.net.source import Outcome
 from capdex.problems import Availability, Reason, Verdict
+from indexer.figures import Figures
 from indexer.health import Health
 from indexer.search import State
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def render(state: State, health: Health) -> bytes:
-    """One scrape's body; labels are enumerated, never names, CIDs, accounts or hosts."""
+# What `/ready` may give as its reasons; any other counts as INTERNAL.
+FAULTS: Final = (
+    *("BACKFILL", "NO_WRITER", "DATABASE_LOCKED", "DATABASE_UNAVAILABLE", "INTERNAL"),
+    *("RATE_LIMITED", "RPC_UNAVAILABLE", "STALLED", "TIMEOUT", "UNREADABLE", "WRONG_CHAIN"),
+)
+
+
+def render(state: State, health: Health, figures: Figures | None = None) -> bytes:
+    """One scrape's body; labels are enumerated, never names, CIDs, accounts or hosts.
+
+    Endpoints and sources are numbered in the order they were given.
+    """
     registry = CollectorRegistry()
     registry.register(_Scrape(state, health))
+    registry.register(_Work(figures or Figures()))
     return generate_latest(registry)
 
 
@@ -36,11 +49,24 @@ class _Scrape(Collector):
         yield _gauge("capdex_lag_seconds", "Age of the index behind the head.", health.lag_s())
         yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
         yield _gauge("capdex_ready", "1 when the node is ready.", int(not health.faults()))
+        yield _gauge("capdex_writer", "1 when this node writes the index.", int(health.writes))
+        codes = {fault["code"] for fault in health.faults()}
+        faults = GaugeMetricFamily("capdex_fault", "1 for what keeps it unready.", labels=["code"])
+        for code in FAULTS:
+            other = code == "INTERNAL" and not codes <= set(FAULTS)
+            faults.add_metric([code], int(code in codes or other))
+        yield faults
         yield _gauge(
-            "capdex_fetch_oldest_seconds",
-            "Age of the oldest package still awaited.",
-            state.oldest_pending_s or 0,
+            "capdex_clock_skew_seconds",
+            "Clock of the machine less the chain's, where they differ.",
+            health.skew_s or 0,
         )
+        oldest = GaugeMetricFamily(
+            "capdex_fetch_oldest_seconds", "Age of the oldest package not had.", labels=["state"]
+        )
+        oldest.add_metric([Availability.PENDING], state.oldest_pending_s or 0)
+        oldest.add_metric([Availability.PARKED], state.oldest_parked_s or 0)
+        yield oldest
         releases = GaugeMetricFamily("capdex_releases", "Releases by verdict.", labels=["verdict"])
         for verdict in Verdict:
             releases.add_metric([verdict], state.by_verdict.get(str(verdict), 0))
@@ -66,6 +92,50 @@ class _Scrape(Collector):
         build = GaugeMetricFamily("capdex_build_info", "This build.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
+
+
+class _Work(Collector):
+    def __init__(self, figures: Figures) -> None:
+        self.figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        figures = self.figures
+        span = figures.range_blocks
+        yield _gauge("capdex_range_blocks", "Blocks that one eth_getLogs asks for.", span)
+        calls = CounterMetricFamily(
+            "capdex_rpc_requests",
+            "Calls to the chain, by how they ended.",
+            labels=["method", "endpoint", "outcome"],
+        )
+        for (method, label, outcome), count in sorted(figures.calls.items()):
+            calls.add_metric([method, figures.number(label), outcome], count)
+        yield calls
+        resting = GaugeMetricFamily(
+            "capdex_rpc_endpoint_rests_seconds", "Until an endpoint is asked.", labels=["endpoint"]
+        )
+        for number, endpoint in enumerate(figures.endpoints, 1):
+            resting.add_metric([str(number)], max(endpoint.rests_s, endpoint.avoided_s))
+        yield resting
+        yield from self._sources()
+
+    def _sources(self) -> Iterable[Metric]:
+        asked = CounterMetricFamily(
+            "capdex_source_requests",
+            "Blocks asked for, by how that ended.",
+            labels=["source", "outcome"],
+        )
+        size = CounterMetricFamily(
+            "capdex_source_bytes", "Bytes that a source has sent.", labels=["source"]
+        )
+        at_once = GaugeMetricFamily(
+            "capdex_source_in_flight", "Requests under way.", labels=["source"]
+        )
+        for source in self.figures.sources:
+            for outcome in Outcome:
+                asked.add_metric([source.label, outcome], source.outcomes.get(outcome, 0))
+            size.add_metric([source.label], source.received_bytes)
+            at_once.add_metric([source.label], source.in_flight)
+        yield from (asked, size, at_once)
 
 
 def _gauge(name: str, text: str, value: float | None) -> GaugeMetricFamily:

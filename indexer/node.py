@@ -17,6 +17,7 @@ from capdex.events import checksum_address
 from capdex.net.ipfs import BlockDirectory, open_ipfs
 from capdex.net.rpc import Rpc
 from indexer.database import SessionLost
+from indexer.figures import Figures
 from indexer.health import Health
 from indexer.heartbeat import BEAT_S
 from indexer.http import Surface
@@ -34,6 +35,7 @@ __all__ = ["Node", "NodeOptions", "Role"]
 log = structlog.get_logger(part="node")
 
 SAY_BLOCKS = 10_000  # a backfill says where it is this often
+RECOUNT_S: Final = 1.0  # while blocks come fast, nobody counts every release at each
 STANDBY_S: Final = 1.0  # how often a free seat is looked for
 # A server may need a moment to notice that a session of this very process has ended.
 RETURN_S: Final = 10.0
@@ -60,9 +62,16 @@ class Node:
         """
         async with AsyncExitStack() as stack:
             means = await _open_means(options, stack) if options.role.writes else None
-            index = Index(options.db)
+            index = Index(options.db, recount_s=RECOUNT_S)
             stack.callback(index.close)
-            node = cls(Surface(index, BlockDirectory(options.blocks), Health()), options, means)
+            surface = Surface(
+                index,
+                BlockDirectory(options.blocks),
+                Health(),
+                options.role,
+                lambda: node.figures(),
+            )
+            node = cls(surface, options, means)
             stack.push_async_callback(node._leave)
             if means is None:
                 await whole(index.position)  # a wrong database is told now
@@ -76,6 +85,18 @@ class Node:
         if self._seat is None:
             raise LookupError("this node is not the writer")
         return self._seat.store
+
+    def figures(self) -> Figures:
+        """What this node counts of its own work."""
+        if self._means is None:
+            return Figures()
+        rpc, seat = self._means.rpc, self._seat
+        return Figures(
+            calls=dict(rpc.counts),
+            endpoints=rpc.endpoints_state(),
+            sources=seat.fetcher.sources.states() if seat else (),
+            range_blocks=seat.reader.span.blocks if seat else None,
+        )
 
     async def run(self) -> None:
         """Index, fetch and judge while this node has the writer's seat, else watch who has it.

@@ -25,6 +25,7 @@ from indexer.models import (
 RECENT_REJECTIONS: Final = 20
 
 RELEASE, EVENT, LISTING = table(ReleaseRow), table(EventRow), table(ListingRow)
+PARKED: Final = text("release.availability = 'parked'")
 DEPLOYMENT, CURSOR = table(DeploymentRow), table(CursorRow)
 
 
@@ -70,6 +71,7 @@ class State(Position):
     content_digest: str | None = None
     decoder_version: int = 0
     rules_version: int = 0
+    oldest_parked_s: float | None = None
 
 
 def read_position(row: Row[Any]) -> Position:
@@ -94,7 +96,9 @@ def read_state(connection: Connection, row: Row[Any], now: float, digest: Digest
     kinds = (RELEASE.c.verdict, RELEASE.c.availability, RELEASE.c.reason)
     groups = connection.execute(select(*kinds, func.count().label("n")).group_by(*kinds)).all()
     undecodable = select(func.count()).select_from(EVENT).where(EVENT.c.error.is_not(None))
-    oldest = connection.execute(select(func.min(RELEASE.c.queued_at)).where(PENDING)).scalar()
+    oldest = func.min(RELEASE.c.queued_at)
+    pending = connection.execute(select(oldest).where(PENDING)).scalar()
+    parked = connection.execute(select(oldest).where(PARKED)).scalar()
     return State(
         **asdict(read_position(row)),
         chain_id=row.chain_id,
@@ -106,7 +110,8 @@ def read_state(connection: Connection, row: Row[Any], now: float, digest: Digest
         by_availability=_sums((x.availability, x.n) for x in groups),
         rejected_by_reason=_sums((x.reason, x.n) for x in groups if x.verdict),
         undecodable=_count(connection, undecodable),
-        oldest_pending_s=None if oldest is None else max(0.0, now - oldest),
+        oldest_pending_s=None if pending is None else max(0.0, now - pending),
+        oldest_parked_s=None if parked is None else max(0.0, now - parked),
         rejections=_rejections(connection),
         index_digest=_shown(digest.index if digest else None),
         content_digest=_shown(digest.content if digest else None),

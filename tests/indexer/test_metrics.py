@@ -11,6 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from capdex import __version__
 from capdex.errors import Code, Unavailable
+from capdex.net.breaker import Circuit
+from capdex.net.endpoint import EndpointState
+from capdex.net.source import Outcome, SourceState
+from indexer.figures import Figures
 from indexer.health import Health
 from indexer.metrics import render
 from indexer.state import State
@@ -38,9 +42,11 @@ EMPTY = State(
 )
 
 
-def samples(state: State, health: Health | None = None) -> dict[tuple[str, ...], float]:
+def samples(
+    state: State, health: Health | None = None, figures: Figures | None = None
+) -> dict[tuple[str, ...], float]:
     """Values by metric name and label values."""
-    text = render(state, health or Health()).decode("utf-8")
+    text = render(state, health or Health(), figures).decode("utf-8")
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
@@ -51,9 +57,15 @@ def samples(state: State, health: Health | None = None) -> dict[tuple[str, ...],
 def test_what_is_not_known_yet_is_no_number_and_every_count_is_zero() -> None:
     found = samples(EMPTY)
     unknown = {name for (name, *_), value in found.items() if math.isnan(value)}
-    assert unknown == {"capdex_indexed_block", "capdex_finalized_block", "capdex_lag_seconds"}
+    assert unknown == {
+        "capdex_indexed_block",
+        "capdex_finalized_block",
+        "capdex_lag_seconds",
+        "capdex_range_blocks",
+    }
     known = {key: value for key, value in found.items() if not math.isnan(value)}
-    assert {key for key, value in known.items() if value} == {("capdex_build_info", __version__)}
+    ones = {("capdex_build_info", __version__), ("capdex_fault", "BACKFILL")}
+    assert {key for key, value in known.items() if value} == ones
 
 
 @pytest.mark.parametrize(
@@ -62,7 +74,8 @@ def test_what_is_not_known_yet_is_no_number_and_every_count_is_zero() -> None:
         ("block_number", 7, ("capdex_indexed_block",)),
         ("finalized", 5, ("capdex_finalized_block",)),
         ("log_count", 9, ("capdex_log_count",)),
-        ("oldest_pending_s", 2.5, ("capdex_fetch_oldest_seconds",)),
+        ("oldest_pending_s", 2.5, ("capdex_fetch_oldest_seconds", "pending")),
+        ("oldest_parked_s", 9.5, ("capdex_fetch_oldest_seconds", "parked")),
         ("by_verdict", {"signed": 4}, ("capdex_releases", "signed")),
         ("by_availability", {"parked": 3}, ("capdex_fetch_queue", "parked")),
         (
@@ -94,6 +107,42 @@ def test_readiness_and_reorgs_come_from_the_walk() -> None:
     assert found["capdex_ready",] == 0
     assert found["capdex_chain_head_block",] == 40
     assert found["capdex_reorgs_total", "13-64"] == 1
+
+
+def test_what_keeps_a_node_unready_is_one_of_the_faults() -> None:
+    health = Health(writes=True)
+    health.report(Progress(head=40, trouble=Unavailable("down", Code.RPC_UNAVAILABLE)))
+    health.refused = Unavailable("odd", Code.NOT_FOUND)  # not one that anybody foresaw
+    found = samples(EMPTY, health)
+    told = {code for (name, *codes), on in found.items() if name == "capdex_fault" and on
+            for code in codes}  # fmt: skip
+    assert told == {"RPC_UNAVAILABLE", "INTERNAL"}
+    assert found["capdex_writer",] == 1
+
+
+def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
+    endpoints = [
+        EndpointState(f"https://{host}", True, Circuit.CLOSED, 0, None, rests, 0.0, "")
+        for host, rests in (("one.example", 0.0), ("two.example", 7.5))
+    ]
+    source = SourceState("gateway-1", 4, 2, 0.0, 0.0, 3, 999, {Outcome.GAVE: 2, Outcome.SLOW: 1})
+    figures = Figures(
+        {("eth_getLogs", "https://two.example", "ok"): 5, ("eth_call", "gone", "rate"): 1},
+        endpoints,
+        [source],
+        range_blocks=64,
+    )
+    found = samples(EMPTY, None, figures)
+    assert found["capdex_rpc_requests_total", "2", "eth_getLogs", "ok"] == 5
+    assert found["capdex_rpc_requests_total", "0", "eth_call", "rate"] == 1
+    assert found["capdex_rpc_endpoint_rests_seconds", "2"] == 7.5
+    assert found["capdex_source_requests_total", "gave", "gateway-1"] == 2
+    assert found["capdex_source_requests_total", "wrong", "gateway-1"] == 0
+    assert found["capdex_source_bytes_total", "gateway-1"] == 999
+    assert found["capdex_source_in_flight", "gateway-1"] == 2
+    assert found["capdex_range_blocks",] == 64
+    assert b"example" not in render(EMPTY, Health(), figures)
+    assert "example" not in str(figures.to_json())
 
 
 def test_every_metric_says_what_it_is() -> None:
