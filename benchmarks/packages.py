@@ -49,7 +49,7 @@ from capdex.schema import check_package_schema, check_schema, parse_json
 from capdex.triggers import compile_pattern
 from capdex.uri import name_id
 from capdex.yaml import read_yaml
-from indexer.fetch import WORKERS, Fetcher
+from indexer.fetch import Fetcher
 from indexer.search import Index
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
@@ -62,6 +62,7 @@ from publisher.sign import sign
 CHAIN_ID = 31337
 ACCOUNT = bytes(19) + b"\x01"
 VERSIONS = 10  # releases a name
+IN_FLIGHT = 64  # requests of the bare loop
 
 
 # packages ---------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ async def bare(url: str, cids: list[Cid]) -> float:
 
     started = time.perf_counter()
     async with aiohttp.ClientSession() as session:
-        await asyncio.gather(*(work(session) for _ in range(WORKERS)))
+        await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
     return len(cids) / (time.perf_counter() - started)
 
 

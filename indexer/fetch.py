@@ -1,7 +1,7 @@
-"""From announced to judged: a durable queue, worked by a few tasks.
+"""From announced to judged: a durable queue, worked as fast as the sources of packages allow.
 
-The queue is the store's: a crash repeats work and never skips it. One slow CID holds one place, not
-the head of the chain; absence is never final, only parked.
+The queue is the store's: a crash repeats work and never skips it. One slow CID holds one place for
+a second, not the head of the chain; absence is never final, only parked.
 """
 
 from __future__ import annotations
@@ -9,38 +9,47 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import structlog
 
 from capdex.cid import Cid
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.net.blocks import BlockDirectory
-from capdex.net.ipfs import Source, fetch_file
+from capdex.net.source import SLOW_S, Source
+from capdex.net.sources import File, Resting, Sources
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason, Verdict
 from indexer.line import Line
-from indexer.store import Job, Store
+from indexer.store import Delay, Job, Lane, Store
 from indexer.verifier import Parked, Verifier
 
 log = structlog.get_logger(part="fetch")
 
-WORKERS: Final = 32  # a local gateway is as fast with 4; one 50 ms away needs them
-PER_PUBLISHER: Final = 16  # of the workers: whoever announces dead CIDs leaves the others half
-AHEAD: Final = 256  # jobs taken from the store at once
-MAX_UNSTORED: Final = 256  # verdicts that wait for a transaction; each holds its package
-LINGER_S: Final = 0.02
 LOOK_S: Final = 1.0  # how often the queue is looked at for retries that fell due
+PAUSE_S: Final = 0.05  # between two looks at least, however often the chain adds to it
+AHEAD: Final = 512  # jobs of a lane read at once; of a publisher no more wait in memory
+MIN_PLACES: Final = 8  # jobs at once while every source rests: what is here already is judged
+MAX_SLOW: Final = 128  # jobs open for over a second; then whoever has most of them loses the oldest
+MAX_UNJUDGED: Final = 64  # packages that wait for a worker; there is no hurry to fetch more
+MAX_UNSTORED: Final = 256  # outcomes that wait for a transaction; each may hold its package
+LINGER_S: Final = 0.02
 FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
 MAX_TRIES: Final = 20
 # A fresh CID often arrives seconds later; one that does not may take its pinning service a day.
 FIRST_DELAYS_S: Final = (1.0, 5.0, 15.0)
 DELAY_S: Final = 60.0
 MAX_DELAY_S: Final = 24 * 3600.0
+AWAY: Final = (Code.DATABASE_LOCKED, Code.DATABASE_UNAVAILABLE)  # it will be back
 
 Judged = VerifiedPackage | RejectedPackage
+T = TypeVar("T")
 
 
 def delay_s(attempts: int) -> float:
@@ -48,6 +57,22 @@ def delay_s(attempts: int) -> float:
     if attempts < len(FIRST_DELAYS_S):
         return FIRST_DELAYS_S[attempts]
     return float(min(DELAY_S * 2 ** (attempts - len(FIRST_DELAYS_S)), MAX_DELAY_S))
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What was found of one release, and the blocks of it that are to be kept."""
+
+    judged: Judged
+    blocks: Mapping[Cid, bytes] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Shared:
+    """A file that is being fetched, for all who wait for it."""
+
+    task: asyncio.Task[tuple[File, bool]]
+    waiters: int = 0
 
 
 class Fetcher:
@@ -67,11 +92,18 @@ class Fetcher:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._verifier, self._blocks = store, verifier, blocks
-        self._sources = [blocks, *sources]
+        self.sources, self._kept = Sources(sources), Sources([blocks])
         self._committed, self._clock = committed, clock
-        self._line = Line(places=PER_PUBLISHER, depth=AHEAD)
-        self._fetches: dict[str, asyncio.Task[bytes]] = {}
-        self._judged: asyncio.Queue[tuple[Job, Judged]] = asyncio.Queue(MAX_UNSTORED)
+        self._line = Line(depth=AHEAD)
+        self._after = dict.fromkeys(Lane, "")  # the publisher whose turn was last
+        self._more: set[Lane] = set()  # that had more than was read the last time
+        self._fetches: dict[str, _Shared] = {}
+        self._slow: dict[int, tuple[str, asyncio.Timeout]] = {}  # by release, the oldest first
+        self._unjudged = 0
+        self._outcomes: asyncio.Queue[tuple[Job, _Finding | Delay]] = asyncio.Queue()
+        self._stirred = asyncio.Event()  # a job waits, or there is room for one
+        # Threads of its own: requests may have taken all others.
+        self._threads = ThreadPoolExecutor(2, "fetch")
 
     async def run(self) -> None:
         """Work the queue for ever."""
@@ -79,142 +111,238 @@ class Fetcher:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._fill())
                 tasks.create_task(self._record())
-                for _ in range(WORKERS):
-                    tasks.create_task(self._work())
+                while True:
+                    self._stirred.clear()
+                    while self._has_room() and (job := self._line.take()) is not None:
+                        tasks.create_task(self._work(job))
+                    if self._is_hungry():
+                        self._committed.set()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_S):  # a source may have rested enough
+                            await self._stirred.wait()
         finally:
-            running = list(self._fetches.values())
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            self._threads.shutdown()
+
+    def _has_room(self) -> bool:
+        return (
+            self._line.places < max(MIN_PLACES, self.sources.limit())
+            and self._unjudged < MAX_UNJUDGED
+            and self._outcomes.qsize() < MAX_UNSTORED
+        )
+
+    # from the store to the line ---------------------------------------------------------------
 
     async def _fill(self) -> None:
         """Keep the line full of what is due."""
         while True:
             self._committed.clear()
-            new = 0
             try:
-                limit = AHEAD + len(self._line)
-                due = await asyncio.to_thread(self._store.due, self._clock(), limit)
-                new = await self._line.add(due)
+                await self._look()
             except Unavailable as error:
                 log.warning("queue unreadable", why=error.message)
-            if not new:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await self._committed.wait()
-            await self._line.hungry.wait()
+            if not self._is_hungry():
+                await asyncio.sleep(PAUSE_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._committed.wait()
 
-    async def _work(self) -> None:
-        while True:
-            job = await self._line.take()
-            judged = None
-            try:
-                judged = await self._settle(job)
-            finally:
-                if judged is None:
-                    await self._line.done(job)
-                else:
-                    await self._line.leave(job)
-            if judged is not None:
-                await self._judged.put((job, judged))  # known until it is stored
+    async def _look(self) -> None:
+        """Add to the line what is due, of each lane from the publisher whose turn it is."""
+        room = {lane: min(AHEAD, 2 * AHEAD - self._line.waiting(lane)) for lane in Lane}
+        known = frozenset(self._line.known)
 
-    async def _settle(self, job: Job) -> Judged | None:
-        """Fetch and judge one release; None when its row says why that could not be done."""
+        def read() -> dict[Lane, list[Job]]:
+            now = self._clock()
+            return {
+                lane: self._store.due(now, n, lane=lane, after=self._after[lane], known=known)
+                for lane, n in room.items()
+                if n > 0
+            }
+
+        due = await self._in_thread(read)
+        for lane, jobs in due.items():
+            self._line.add(jobs)
+            if jobs:
+                self._after[lane] = jobs[-1].announcement.publisher
+        self._more = {lane for lane, jobs in due.items() if len(jobs) == room[lane]}
+        self._stirred.set()
+
+    def _is_hungry(self) -> bool:
+        return any(self._line.waiting(lane) < AHEAD // 2 for lane in self._more)
+
+    # one job ----------------------------------------------------------------------------------
+
+    async def _work(self, job: Job) -> None:
+        outcome: _Finding | Delay
         try:
-            try:
-                data = await self._bytes(Cid.parse(job.announcement.cid))
-            except InvalidInput as error:  # of the blocks themselves: no source has others
-                why = f"{error.message}: {error.why}".removesuffix(": ")
-                return RejectedPackage(job.announcement, Verdict.MISMATCH, Reason.NOT_A_FILE, why)
-            judged = await self._verifier.judge(job.announcement, data)
-            if isinstance(judged, Parked):
-                await self._park(job, judged.reason, judged.message)
-                return None
-            if isinstance(judged, VerifiedPackage):
-                await self._blocks.put(data)
+            outcome = await self._settle(job)
+        except Resting as error:
+            wait_s = error.wait_s * random.uniform(1, 1.25)  # noqa: S311 - jitter
+            outcome = Delay(job.release_id, _said(error), self._clock() + wait_s, tried=False)
         except CapdexError as error:
-            await self._try_later(job, f"{error.message}: {error.why}".removesuffix(": "))
+            outcome = self._later(job, _said(error))
         except Exception as error:  # noqa: BLE001 - ours: it costs one package a try, not the queue
-            await self._blame_us(job, error)
-        else:
-            return judged
-        return None
+            outcome = self._blame_us(job, error)
+        self._outcomes.put_nowait((job, outcome))  # known until it is stored
 
-    async def _blame_us(self, job: Job, error: Exception) -> None:
-        log.error("not judged", cap_uri=job.announcement.cap_uri, exc_info=error)
-        await self._try_later(job, f"a fault of this node: {type(error).__name__}")
+    async def _settle(self, job: Job) -> _Finding | Delay:
+        """Fetch and judge one release; a Delay says why that could not be done."""
+        try:
+            file, kept = await self._file(job)
+        except InvalidInput as error:  # of the blocks themselves: no source has others
+            verdict, why = Verdict.MISMATCH, _said(error)
+            return _Finding(RejectedPackage(job.announcement, verdict, Reason.NOT_A_FILE, why))
+        finally:
+            self._leave(job)
+        self._unjudged += 1
+        try:
+            judged = await self._verifier.judge(job.announcement, file.data)
+        finally:
+            self._unjudged -= 1
+            self._stirred.set()
+        if isinstance(judged, Parked):
+            return _parked(job, judged.reason, judged.message)
+        new = isinstance(judged, VerifiedPackage) and not kept
+        return _Finding(judged, file.blocks if new else {})
 
-    async def _bytes(self, cid: Cid) -> bytes:
-        """The file of a CID; equal ones are fetched once."""
-        running = self._fetches.get(cid.text)
-        if running is None:
-            running = asyncio.create_task(self._file(cid))
-            running.add_done_callback(lambda _: self._fetches.pop(cid.text, None))
-            self._fetches[cid.text] = running
-        return await asyncio.shield(running)
+    async def _file(self, job: Job) -> tuple[File, bool]:
+        """The file of a job's CID, and whether it is kept here; equal ones are fetched once."""
+        cid = Cid.parse(job.announcement.cid)
+        shared = self._fetches.get(cid.text)
+        if shared is None:
+            shared = _Shared(asyncio.create_task(self._fetch(cid)))
+            self._fetches[cid.text] = shared
+        shared.waiters += 1
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as patience:
+                slow = loop.call_later(SLOW_S, self._is_slow, job, patience)
+                try:
+                    return await asyncio.shield(shared.task)
+                finally:
+                    slow.cancel()
+        except TimeoutError:
+            why = f"too many others of {job.announcement.publisher} are slow, too"
+            raise Unavailable(f"{cid} did not come at once", Code.TIMEOUT, why) from None
+        finally:
+            shared.waiters -= 1
+            if not shared.waiters:
+                shared.task.cancel()
+                self._fetches.pop(cid.text, None)
 
-    async def _file(self, cid: Cid) -> bytes:
+    async def _fetch(self, cid: Cid) -> tuple[File, bool]:
+        if self._blocks.holds(cid):
+            with suppress(Unavailable):  # it may be spoilt, or a part of it be missing
+                return await self._kept.file(cid), True
         try:
             async with asyncio.timeout(FILE_S):
-                return await fetch_file(cid, self._sources)
+                return await self.sources.file(cid), False
         except TimeoutError:
             raise Unavailable(
                 f"the blocks of {cid} did not come within {FILE_S:.0f} s", Code.TIMEOUT
             ) from None
 
+    def _is_slow(self, job: Job, patience: asyncio.Timeout) -> None:
+        """Let a job go on that keeps nobody waiting; of too many, one is given up."""
+        self._line.leave(job)
+        self._stirred.set()
+        self._slow[job.release_id] = (job.announcement.publisher, patience)
+        if len(self._slow) > MAX_SLOW:
+            most, _ = Counter(publisher for publisher, _ in self._slow.values()).most_common(1)[0]
+            oldest = next(key for key, (publisher, _) in self._slow.items() if publisher == most)
+            self._slow.pop(oldest)[1].reschedule(0.0)
+
+    def _leave(self, job: Job) -> None:
+        self._slow.pop(job.release_id, None)
+        self._line.leave(job)
+        self._stirred.set()
+
+    # from the job to the store ----------------------------------------------------------------
+
     async def _record(self) -> None:
-        """Store verdicts, as many in one transaction as have come meanwhile."""
+        """Store outcomes, as many in one transaction as have come meanwhile."""
         while True:
-            batch = [await self._judged.get()]
-            if len(self._line) > len(batch):
+            batch = [await self._outcomes.get()]
+            if len(self._line.known) > len(batch):
                 await asyncio.sleep(LINGER_S)  # in a backlog, fewer and larger transactions
-            while not self._judged.empty():
-                batch.append(self._judged.get_nowait())
+            while not self._outcomes.empty() and len(batch) < MAX_UNSTORED:
+                batch.append(self._outcomes.get_nowait())
+            await self._write(batch)
+            for job, _ in batch:
+                self._line.forget(job)
+            self._stirred.set()
+
+    async def _write(self, batch: Sequence[tuple[Job, _Finding | Delay]]) -> None:
+        while True:
             try:
-                await self._write(batch)
-            except Exception:  # noqa: BLE001 - which of them it was shows one by one
-                for one in batch:
-                    await self._write_one(one)
-            self._line.forget(job for job, _ in batch)
-
-    async def _write_one(self, one: tuple[Job, Judged]) -> None:
-        job, _ = one
-        try:
-            await self._write([one])
-        except CapdexError as error:
-            await self._try_later(job, f"{error.message}: {error.why}".removesuffix(": "))
-        except Exception as error:  # noqa: BLE001 - logged there
-            await self._blame_us(job, error)
-
-    async def _write(self, batch: Sequence[tuple[Job, Judged]]) -> None:
-        rows = [(job.release_id, judged) for job, judged in batch]
-        stored = await asyncio.to_thread(self._store.record_many, rows)
-        for (job, judged), kept in zip(batch, stored, strict=True):
-            uri = job.announcement.cap_uri
-            if not kept:
-                continue  # its block was undone meanwhile
-            if isinstance(judged, RejectedPackage):
-                reason = str(judged.reason)
-                log.warning("rejected", cap_uri=uri, reason=reason, why=judged.message)
-            else:
-                log.info("verified", cap_uri=uri)
-
-    async def _try_later(self, job: Job, why: str) -> None:
-        if job.attempts + 1 >= MAX_TRIES:
-            await self._park(job, Reason.UNAVAILABLE, why)
+                stored = await self._in_thread(self._store_all, batch)
+            except Exception as error:  # ours: it costs its package a try
+                if isinstance(error, Unavailable) and error.code in AWAY:
+                    log.warning("queue not written", why=error.message)
+                    await asyncio.sleep(LOOK_S)
+                    continue
+                job, outcome = batch[0]
+                if len(batch) > 1:  # which of them it was shows one by one
+                    for one in batch:
+                        await self._write([one])
+                elif isinstance(outcome, Delay):
+                    log.error("not stored", cap_uri=job.announcement.cap_uri, exc_info=error)
+                elif isinstance(error, CapdexError):
+                    await self._write([(job, self._later(job, _said(error)))])
+                else:
+                    await self._write([(job, self._blame_us(job, error))])
+                return
+            for (job, outcome), kept in zip(batch, stored, strict=True):
+                if kept:  # else its block was undone meanwhile
+                    _tell(job, outcome)
             return
+
+    def _store_all(self, batch: Sequence[tuple[Job, _Finding | Delay]]) -> list[bool]:
+        """In a thread: keep blocks, then store verdicts, so that no verdict lacks its block."""
+        found = [(job.release_id, one) for job, one in batch if isinstance(one, _Finding)]
+        delays = [one for _, one in batch if isinstance(one, Delay)]
+        self._blocks.keep_many([block for _, one in found for block in one.blocks.items()])
+        alive = set[int]()
+        if found:
+            stored = self._store.record_many([(key, one.judged) for key, one in found])
+            alive = {key for (key, _), kept in zip(found, stored, strict=True) if kept}
+        if delays:
+            self._store.delay_many(delays)
+        return [isinstance(one, Delay) or job.release_id in alive for job, one in batch]
+
+    def _later(self, job: Job, why: str) -> Delay:
+        if job.attempts + 1 >= MAX_TRIES:
+            return _parked(job, Reason.UNAVAILABLE, why)
         pause_s = delay_s(job.attempts) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
-        uri = job.announcement.cap_uri
-        log.info("not had yet", cap_uri=uri, again_in_s=round(pause_s), why=why)
-        await self._note(self._store.retry_later, job.release_id, why, self._clock() + pause_s)
+        return Delay(job.release_id, why, self._clock() + pause_s)
 
-    async def _park(self, job: Job, reason: Reason, why: str) -> None:
-        log.warning("parked", cap_uri=job.announcement.cap_uri, reason=str(reason), why=why)
-        await self._note(self._store.park, job.release_id, reason, why)
+    def _blame_us(self, job: Job, error: Exception) -> Delay:
+        log.error("not judged", cap_uri=job.announcement.cap_uri, exc_info=error)
+        return self._later(job, f"a fault of this node: {type(error).__name__}")
 
-    async def _note(self, write: Callable[..., None], *arguments: object) -> None:
-        try:
-            await asyncio.to_thread(write, *arguments)
-        except Unavailable as error:
-            log.warning("queue not written", why=error.message)  # it is due again at once
-            await asyncio.sleep(LOOK_S)
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(function, *arguments))
+
+
+def _parked(job: Job, reason: Reason, why: str) -> Delay:
+    return Delay(job.release_id, why, reason=reason)
+
+
+def _said(error: CapdexError) -> str:
+    return f"{error.message}: {error.why}".removesuffix(": ")
+
+
+def _tell(job: Job, outcome: _Finding | Delay) -> None:
+    """Log what has become of a release."""
+    uri = job.announcement.cap_uri
+    if isinstance(outcome, _Finding):
+        judged = outcome.judged
+        if isinstance(judged, RejectedPackage):
+            log.warning("rejected", cap_uri=uri, reason=str(judged.reason), why=judged.message)
+        else:
+            log.info("verified", cap_uri=uri)
+    elif outcome.reason is not None:
+        log.warning("parked", cap_uri=uri, reason=str(outcome.reason), why=outcome.error)
+    elif outcome.tried:
+        log.info("not had yet", cap_uri=uri, why=outcome.error)

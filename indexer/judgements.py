@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    Text,
+    TextClause,
+    Update,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from capdex.events import Announcement
 from capdex.package import RULES_VERSION, RejectedPackage, VerifiedPackage
 from capdex.problems import Availability, Reason
 from indexer import namespaces
 from indexer.listing import document
-from indexer.models import PENDING, PackageRow, ReleaseRow, table
+from indexer.models import JUDGED_AGAIN, NEW, PENDING, RETRIED, PackageRow, ReleaseRow, table
 from indexer.rows import MAX_REASON_CHARS, visible
 
+LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
 CHUNK: Final = 500  # values in one IN list, far below every database's limit
 
 Judged = VerifiedPackage | RejectedPackage
 T = TypeVar("T")
 
 RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
+
+PARTS: Final = 4  # publishers at least that share what is read of the queue at once
+
+_JOB: Final = [
+    RELEASE.c[name]
+    for name in ("id", "publisher", "cap_uri", "semver", "cid", "sha256", "attempts")
+]
+
+
+def _next_due(*conditions: ColumnElement[bool] | TextClause) -> Select[Any]:
+    """Of the next publisher in a lane who has something due, the first so many releases."""
+    publisher = (
+        select(func.min(RELEASE.c.publisher))
+        .where(*conditions, RELEASE.c.publisher > bindparam("after"))
+        .correlate(None)
+        .scalar_subquery()
+    )
+    order = [RELEASE.c.due_at, RELEASE.c.id] if len(conditions) > 1 else [RELEASE.c.id]
+    return (
+        select(RELEASE.c.publisher, RELEASE.c.id)
+        .where(*conditions, RELEASE.c.publisher == publisher)
+        .order_by(*order)
+        .limit(bindparam("depth"))
+    )
+
 
 _JUDGED: Final = (
     update(RELEASE)
@@ -35,6 +78,40 @@ _JUDGED: Final = (
 )
 
 
+def _delayed(**values: Any) -> Update:
+    said = bindparam("new_message", type_=Text)
+    message = case((RELEASE.c.verdict.is_(None), said), else_=RELEASE.c.message)
+    attempts = RELEASE.c.attempts + cast(bindparam("tries"), Integer)
+    return (
+        update(RELEASE)
+        .where(RELEASE.c.id == bindparam("release_id"), PENDING)
+        .values(attempts=attempts, message=message, **values)
+    )
+
+
+_NEW = RELEASE.c.verdict.is_(None)
+_POSTPONED: Final = _delayed(due_at=bindparam("new_due_at"))
+_PARKED: Final = _delayed(
+    availability=case((_NEW, Availability.PARKED.value), else_=Availability.AVAILABLE.value),
+    reason=case((_NEW, bindparam("new_reason", type_=Text)), else_=RELEASE.c.reason),
+)
+
+
+class Lane(IntEnum):
+    """What a queued release waits for; the lower number goes first."""
+
+    NEW = 0  # its first try
+    RETRY = 1  # another try: its bytes were not had, or it was parked
+    AGAIN = 2  # to be judged again, while its verdict stands
+
+
+_DUE: Final = {
+    Lane.NEW: _next_due(NEW),  # at any time
+    Lane.RETRY: _next_due(RETRIED, RELEASE.c.due_at <= bindparam("now")),
+    Lane.AGAIN: _next_due(JUDGED_AGAIN, RELEASE.c.due_at <= bindparam("now")),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A release whose bytes are to be fetched and judged."""
@@ -42,23 +119,77 @@ class Job:
     release_id: int
     announcement: Announcement
     attempts: int
+    lane: Lane = Lane.NEW
 
 
-def read_due(connection: Connection, chain_id: int, now: float, limit: int) -> list[Job]:
-    """The releases to fetch now, one publisher after another so that none waits for a flood."""
-    turn = func.row_number().over(
-        partition_by=RELEASE.c.publisher, order_by=(RELEASE.c.due_at, RELEASE.c.id)
-    )
-    ranked = (
-        select(RELEASE.c.id, turn.label("turn")).where(PENDING, RELEASE.c.due_at <= now)
-    ).subquery()
-    chosen = (
-        select(RELEASE)
-        .join(ranked, RELEASE.c.id == ranked.c.id)
-        .order_by(ranked.c.turn, RELEASE.c.id)
-        .limit(limit)
-    )
-    return [_job(row, chain_id) for row in connection.execute(chosen)]
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """That a release was not judged: it is due again `at` (epoch seconds), or parked for a reason.
+
+    One that was not even tried (`tried` False) keeps the number of its attempts.
+    """
+
+    release_id: int
+    error: str
+    at: float | None = None
+    reason: Reason | None = None
+    tried: bool = True
+
+
+def read_due(
+    connection: Connection,
+    chain_id: int,
+    now: float,
+    limit: int,
+    *,
+    lane: Lane | None = None,
+    after: str = "",
+    known: Collection[int] = (),
+) -> list[Job]:
+    """The releases to fetch now, by lanes, or of one lane; without those that are `known`.
+
+    Of each lane the publishers that follow `after` come first, each with a part of `limit` at a
+    time, so that none waits for the flood of another.
+    """
+    found: dict[int, Lane] = {}
+    for one in Lane if lane is None else (lane,):
+        _choose(connection, one, now, limit, after, known, found)
+    rows: dict[int, Any] = {}
+    for some in chunks(list(found)):
+        rows |= {
+            row.id: row for row in connection.execute(select(*_JOB).where(RELEASE.c.id.in_(some)))
+        }
+    return [_job(rows[release_id], chain_id, lane) for release_id, lane in found.items()]
+
+
+def _choose(
+    connection: Connection,
+    lane: Lane,
+    now: float,
+    limit: int,
+    after: str,
+    known: Collection[int],
+    found: dict[int, Lane],
+) -> None:
+    """Add to `found` what is due in a lane until there are `limit`: a few seeks in its index."""
+    part, depth = max(1, limit // PARTS), len(known)
+    due = {} if lane is Lane.NEW else {"now": now}
+    seen: set[str] = set()
+    while len(found) < limit:
+        asked = {"after": after, "depth": part + depth}
+        rows = connection.execute(_DUE[lane], asked | due).all()
+        if rows and rows[0].publisher not in seen:
+            after = rows[0].publisher
+            seen.add(after)
+            new = [x.id for x in rows if x.id not in known and x.id not in found]
+            found |= dict.fromkeys(new[: min(part, limit - len(found))], lane)
+        elif not rows and after:
+            after = ""  # round to the first publisher
+        elif depth < len(known) + len(found):  # everybody had a turn; another one
+            depth = len(known) + len(found)
+            seen.clear()
+        else:
+            return
 
 
 def write_judgements(
@@ -87,25 +218,35 @@ def write_packages(connection: Connection, chain_id: int, judged: Mapping[int, J
     connection.execute(insert(PACKAGE), rows)
 
 
-def postpone(connection: Connection, release_id: int, error: str, **values: Any) -> None:
-    """Count one more try in vain of a release that waits to be judged, and set `values`.
-
-    One that is judged again keeps its verdict and what was said with it.
-    """
-    said = case((RELEASE.c.verdict.is_(None), _message(error)), else_=RELEASE.c.message)
-    connection.execute(
-        update(RELEASE)
-        .where(RELEASE.c.id == release_id, PENDING)
-        .values(attempts=RELEASE.c.attempts + 1, message=said, **values)
-    )
+def postpone(connection: Connection, release_id: int, error: str, *, due_at: float) -> None:
+    """Try again at `due_at` a release that waits to be judged, after one more try in vain."""
+    write_delays(connection, [Delay(release_id, error, due_at)])
 
 
 def park(connection: Connection, release_id: int, reason: Reason, error: str) -> None:
     """Take a release out of the queue: until `rearm`, or for good where a verdict stands."""
-    new, parked = RELEASE.c.verdict.is_(None), Availability.PARKED.value
-    availability = case((new, parked), else_=Availability.AVAILABLE.value)
-    why = case((new, reason.value), else_=RELEASE.c.reason)
-    postpone(connection, release_id, error, availability=availability, reason=why)
+    write_delays(connection, [Delay(release_id, error, reason=reason)])
+
+
+def write_delays(connection: Connection, delays: Sequence[Delay]) -> None:
+    """`postpone` and `park` for many; those no longer in the queue are left alone.
+
+    One that is judged again keeps its verdict and what was said with it.
+    """
+    later = [one for one in delays if one.reason is None]
+    parked = [one for one in delays if one.reason is not None]
+    if later:
+        connection.execute(_POSTPONED, [_delay(one) | {"new_due_at": one.at} for one in later])
+    if parked:
+        connection.execute(_PARKED, [_delay(one) | {"new_reason": one.reason} for one in parked])
+
+
+def _delay(one: Delay) -> dict[str, Any]:
+    return {
+        "release_id": one.release_id,
+        "new_message": _message(one.error),
+        "tries": int(one.tried),
+    }
 
 
 def rearm(connection: Connection, name: str | None) -> int:
@@ -115,7 +256,7 @@ def rearm(connection: Connection, name: str | None) -> int:
     done = connection.execute(
         update(RELEASE)
         .where(parked if name is None else parked & (RELEASE.c.name == name))
-        .values(attempts=0, due_at=0.0, **waiting)
+        .values(attempts=0, due_at=LONG_AGO, **waiting)
     )
     return int(done.rowcount)
 
@@ -125,7 +266,7 @@ def judge_again(connection: Connection, now: float) -> None:
     connection.execute(
         update(RELEASE)
         .where(RELEASE.c.availability == Availability.AVAILABLE.value)
-        .values(availability=Availability.PENDING.value, attempts=0, queued_at=now, due_at=0.0)
+        .values(availability=Availability.PENDING.value, attempts=0, queued_at=now, due_at=LONG_AGO)
     )
 
 
@@ -134,9 +275,9 @@ def chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:
     return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))
 
 
-def _job(row: Any, chain_id: int) -> Job:
+def _job(row: Any, chain_id: int, lane: Lane) -> Job:
     text = (row.publisher, row.cap_uri, row.semver, row.cid)
-    return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts)
+    return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts, lane)
 
 
 def _verdict(release_id: int, judged: Judged) -> dict[str, Any]:

@@ -285,19 +285,37 @@ class HeartbeatRow(IndexTable, table=True):
     message: str = Field(sa_type=Text)
 
 
+_BY_TURN: Final = ("publisher", "due_at", "id")
+
+
 class ReleaseRow(IndexTable, table=True):
     """What one `Published` event announced, and how far it has been judged.
 
     Ids are never used twice, sequences are (after a reorg): a verdict belongs to the id. `name` is
     NULL unless `cap_uri` is one exact URI of the name that was hashed into the event; the first
     such release of a version `stands`, any other is kept for people to see. `precedence` orders
-    versions as SemVer does. The queue is `availability = 'pending'` with `due_at`.
+    versions as SemVer does. The queue is `availability = 'pending'`; it has three lanes, told apart
+    by `due_at` (0 before the first try) and by a verdict that stands until there is another.
     """
 
     __tablename__ = "release"
     __table_args__ = (
         _partial("uq_release_standing", "cap_uri", where="stands", unique=True),
-        _partial("ix_release_due", "publisher", "due_at", "id", where="availability = 'pending'"),
+        _partial("ix_release_queued", "queued_at", "id", where="availability = 'pending'"),
+        _partial("ix_release_parked", "queued_at", "id", where="availability = 'parked'"),
+        _partial(
+            "ix_release_new", "publisher", "id", where="availability = 'pending' AND due_at = 0"
+        ),
+        _partial(
+            "ix_release_retried",
+            *_BY_TURN,
+            where="availability = 'pending' AND due_at > 0 AND verdict IS NULL",
+        ),
+        _partial(
+            "ix_release_judged_again",
+            *_BY_TURN,
+            where="availability = 'pending' AND due_at > 0 AND verdict IS NOT NULL",
+        ),
         _partial("ix_release_rejected", "sequence", where="verdict <> 'verified'"),
         _partial(
             "ix_release_latest",
@@ -392,6 +410,15 @@ class FacetRow(IndexTable, table=True):
 STANDS: Final[ColumnElement[Any]] = literal_column("release.stands")
 NOT_YANKED: Final = text("NOT release.yanked")
 PENDING: Final = text("release.availability = 'pending'")
+PARKED: Final = text("release.availability = 'parked'")
+# The lanes of the queue (indexer/judgements.py).
+NEW: Final = text("release.availability = 'pending' AND release.due_at = 0")
+RETRIED: Final = text(
+    "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NULL"
+)
+JUDGED_AGAIN: Final = text(
+    "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NOT NULL"
+)
 
 
 def base(deployment_id: int) -> int:

@@ -8,7 +8,7 @@ locked or away.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
@@ -21,7 +21,7 @@ from capdex.problems import Reason, Verdict
 from indexer import deployments, journal, judgements, listing, place
 from indexer.database import bound_idleness, open_writer, transaction
 from indexer.heartbeat import Beat, write_beat
-from indexer.judgements import Job, Judged
+from indexer.judgements import Delay, Job, Judged, Lane
 from indexer.models import (
     DECODER_VERSION,
     REGISTRY,
@@ -35,7 +35,7 @@ from indexer.place import RING_BLOCKS, Cursor
 from indexer.rows import Decoded
 from indexer.steps import BlockRef, Blocks
 
-__all__ = ["RING_BLOCKS", "Cursor", "Decoded", "Deployment", "Job", "Store"]
+__all__ = ["RING_BLOCKS", "Cursor", "Decoded", "Delay", "Deployment", "Job", "Lane", "Store"]
 
 DEPLOYMENT = table(DeploymentRow)
 
@@ -168,10 +168,21 @@ class Store:
         with self._read() as connection:
             return read_accepted(connection)
 
-    def due(self, now: float, limit: int) -> list[Job]:
-        """The releases to fetch now, one publisher after another so that none waits for a flood."""
+    def due(
+        self,
+        now: float,
+        limit: int,
+        *,
+        lane: Lane | None = None,
+        after: str = "",
+        known: Collection[int] = (),
+    ) -> list[Job]:
+        """The releases to fetch now, of all lanes or of one; see `judgements.read_due`."""
         with self._read() as connection:
-            return judgements.read_due(connection, self._deployment.chain_id, now, limit)
+            chain_id = self._deployment.chain_id
+            return judgements.read_due(
+                connection, chain_id, now, limit, lane=lane, after=after, known=known
+            )
 
     def record(self, release_id: int, judged: Judged) -> bool:
         """Store what judging a release found; False when it was rolled back meanwhile."""
@@ -194,6 +205,11 @@ class Store:
         """Stop trying to judge a release until `rearm`; it keeps no verdict (P6)."""
         with self._write() as connection:
             judgements.park(connection, release_id, reason, error)
+
+    def delay_many(self, delays: Sequence[Delay]) -> None:
+        """`retry_later` and `park` for several releases in one transaction."""
+        with self._write() as connection:
+            judgements.write_delays(connection, delays)
 
     def rearm(self, name: str | None = None) -> int:
         """Queue parked releases (of one name, or all) again from their first try; how many."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import errno
 import os
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -15,9 +16,10 @@ from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.unixfs import MAX_BLOCK_BYTES
 
-MAX_WRITERS: Final = 16  # files synced at once
+MANY: Final = 4  # files that are made durable by one call, where the system has it (Linux)
 
 _NUMBERS = count()
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class BlockDirectory:
@@ -61,15 +63,15 @@ class BlockDirectory:
     def keep_many(self, blocks: Collection[tuple[Cid, bytes]]) -> None:
         """`keep` for several blocks; all of them are durable when it returns."""
         new = {self._file(cid): data for cid, data in blocks if self._is_new(cid, data)}
+        together = len(new) >= MANY and hasattr(_LIBC, "syncfs")
         try:
-            if len(new) < 2:
-                folders = {_write(target, data) for target, data in new.items()}
-            else:
-                # A disk syncs many files in little more time than one, but only if asked at once.
-                with ThreadPoolExecutor(min(MAX_WRITERS, len(new))) as writers:
-                    folders = set(writers.map(_write, new, new.values()))
-            for folder in folders and {*folders, self.path}:
-                _sync(folder)
+            for target, data in new.items():
+                _write(target, data, sync=not together)
+            if together:
+                _sync_all(self.path)
+            elif new:
+                for folder in {self.path, *(target.parent for target in new)}:
+                    _sync(folder)
         except OSError as error:
             raise _unreadable(self.path, error) from None
 
@@ -106,22 +108,27 @@ class BlockDirectory:
         return self.path / cid.text[-2:] / cid.text
 
 
-def _write(target: Path, data: bytes) -> Path:
-    """Write one file, whole or not at all; the folder it is in."""
-    folder = target.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".new-{os.getpid()}-{next(_NUMBERS)}"
+def _write(target: Path, data: bytes, *, sync: bool) -> None:
+    """Write one file, whole or not at all."""
+    folder = os.fspath(target.parent)
+    temporary = f"{folder}/.new-{os.getpid()}-{next(_NUMBERS)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        descriptor = os.open(temporary, flags, 0o644)
+    except FileNotFoundError:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, flags, 0o644)
+    try:
+        with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+            if file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if sync:
+                os.fsync(descriptor)
+        os.replace(temporary, target)  # noqa: PTH105 - thousands a second
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)  # noqa: PTH108
         raise
-    return folder
 
 
 def _sync(folder: Path) -> None:
@@ -129,6 +136,17 @@ def _sync(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_all(folder: Path) -> None:
+    """Make everything durable that was written to the file system of a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if _LIBC.syncfs(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
     finally:
         os.close(descriptor)
 

@@ -96,7 +96,8 @@ class Standing:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     _prompt: set[object] = field(default_factory=set)
     _ramping: bool = True
-    _answered: int = 0  # since the limit changed
+    _credit: int = 0  # answers that may raise the limit: a round of them after it was met
+    _answered: int = 0  # of those, since the limit was raised
     _cut_at: float = -math.inf
     _failures: int = 0  # in a row
     _rests: int = 0  # in a row
@@ -116,6 +117,8 @@ class Standing:
     def begin(self, request: object) -> None:
         """Count a request, until it has ended or is slow."""
         self._prompt.add(request)
+        if len(self._prompt) >= self.limit:
+            self._credit = self.limit
 
     def leave(self, request: object) -> None:
         """Count it no more; safe to repeat."""
@@ -172,7 +175,10 @@ class Standing:
         if retry_after_s:
             self._spare(cid, now + retry_after_s)
         match outcome:
-            case Outcome.GAVE | Outcome.ABSENT | Outcome.WRONG | Outcome.REFUSED:
+            case Outcome.GAVE | Outcome.ABSENT:
+                self._alive(now)
+                self._grow()
+            case Outcome.WRONG | Outcome.REFUSED:
                 self._alive(now)
             case Outcome.FAILED | Outcome.BUSY:
                 self._cut(now)
@@ -203,15 +209,19 @@ class Standing:
         if self._rests:
             self._rests, self._rests_until = 0, now
         self._failures = 0
+
+    def _grow(self) -> None:
+        if not self._credit:
+            return  # from requests that never met the limit nothing is learnt about it
+        self._credit -= 1
         self._answered += 1
-        # More is not learnt from requests that never met the limit.
-        if self.in_flight + 1 >= self.limit and (self._ramping or self._answered >= self.limit):
+        if self._ramping or self._answered >= self.limit:
             self.limit, self._answered = min(MAX_LIMIT, self.limit + 1), 0
 
     def _cut(self, now: float) -> None:
         if now - self._cut_at >= COOL_S:
             self.limit = max(MIN_LIMIT, self.limit // 2)
-            self._cut_at, self._answered, self._ramping = now, 0, False
+            self._cut_at, self._answered, self._credit, self._ramping = now, 0, 0, False
 
     def _fail(self, began: float, now: float, retry_after_s: float) -> None:
         if began < self._rested_at:

@@ -99,7 +99,7 @@ class Sources:
                 place = await self._turn(left, cid, wait=not running)
                 if place is not None:
                     left.remove(place)
-                    running.add(asyncio.create_task(self._ask(place, cid)))
+                    running.add(self._send(place, cid))
                 if not running:
                     raise self._nobody(cid, left, said)
                 done, running = await asyncio.wait(
@@ -127,6 +127,8 @@ class Sources:
                 if place.standing.free(now) > 0:
                     return place
             if not (ready and wait):
+                if not ready:
+                    self._wake()  # nor may whoever waits behind this one be asked for
                 return None
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
@@ -152,14 +154,26 @@ class Sources:
             if other == benched and cost <= dearness + LIKELY
         ]
 
-    async def _ask(self, place: _Place, cid: Cid) -> bytes:
-        """Ask one source, and let its standing learn from what came."""
-        standing, began, request = place.standing, self._clock(), object()
-        outcome: Outcome | None = Outcome.FAILED
-        data, patience_s = b"", None
+    def _send(self, place: _Place, cid: Cid) -> asyncio.Task[bytes]:
+        """Ask one source from now on, whatever becomes of the task."""
+        standing, request = place.standing, object()
         standing.begin(request)
+        asking = asyncio.create_task(self._ask(place, cid, request))
         loop = asyncio.get_running_loop()
         slow = loop.call_later(source_.SLOW_S, self._leave, standing, request)
+
+        def ended(_: asyncio.Task[bytes]) -> None:
+            slow.cancel()
+            self._leave(standing, request)
+
+        asking.add_done_callback(ended)
+        return asking
+
+    async def _ask(self, place: _Place, cid: Cid, request: object) -> bytes:
+        """The block from one source, whose standing learns from what comes."""
+        standing, began = place.standing, self._clock()
+        outcome: Outcome | None = Outcome.FAILED
+        data, patience_s = b"", None
         try:
             data = await place.source.get(cid)
             outcome = Outcome.GAVE
@@ -174,8 +188,6 @@ class Sources:
             outcome = None if standing.waits_for(request) else Outcome.SLOW
             raise
         finally:
-            slow.cancel()
-            standing.leave(request)
             if outcome is not None:
                 standing.note(
                     outcome,
@@ -185,7 +197,6 @@ class Sources:
                     size_bytes=len(data),
                     retry_after_s=patience_s,
                 )
-            self._wake()
         return data
 
     def _leave(self, standing: Standing, request: object) -> None:

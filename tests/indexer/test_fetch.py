@@ -11,12 +11,14 @@ import pytest
 
 from capdex.cid import Cid
 from capdex.errors import Code, Unavailable
+from capdex.net import source
 from capdex.net.blocks import BlockDirectory
+from capdex.net.source import Outcome, SourceFault
 from capdex.problems import Reason
 from indexer import fetch
-from indexer.fetch import MAX_TRIES, PER_PUBLISHER, Fetcher, delay_s
+from indexer.fetch import MAX_TRIES, Fetcher, delay_s
 from indexer.search import Index
-from indexer.store import Store
+from indexer.store import Lane, Store
 from indexer.verifier import Verifier
 
 
@@ -32,6 +34,7 @@ class Shelf:
         self.waiting = 0
         self.gate = asyncio.Event()
         self.gate.set()
+        self.down = self.lies = False
 
     def put(self, data: bytes) -> Cid:
         cid = Cid.of(data)
@@ -47,6 +50,10 @@ class Shelf:
             await self.gate.wait()
         finally:
             self.waiting -= 1
+        if self.down:
+            raise SourceFault("the shelf is down", outcome=Outcome.FAILED)
+        if self.lies:
+            raise SourceFault("the shelf gave other bytes", outcome=Outcome.WRONG)
         if cid.text not in self.blocks:
             raise Unavailable("the shelf does not have it", Code.IPFS_UNAVAILABLE)
         return self.blocks[cid.text]
@@ -90,7 +97,7 @@ def fetching(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Any:
     """Run a fetcher for the length of a block; its event says that rows were committed."""
-    monkeypatch.setattr(fetch, "LOOK_S", 0.01)
+    monkeypatch.setattr(fetch, "LOOK_S", 0.05)
 
     @asynccontextmanager
     async def start() -> AsyncIterator[asyncio.Event]:
@@ -233,9 +240,9 @@ async def test_new_rows_are_fetched_as_soon_as_they_are_committed(
     looked: list[float] = []
     due = store.due
 
-    def counted(now: float, limit: int) -> Any:
+    def counted(now: float, limit: int, **options: Any) -> Any:
         looked.append(now)
-        return due(now, limit)
+        return due(now, limit, **options)
 
     monkeypatch.setattr(store, "due", counted)
     monkeypatch.setattr(fetch, "LOOK_S", 3600.0)
@@ -339,20 +346,106 @@ def test_tries_come_quickly_at_first_then_from_a_minute_to_a_day() -> None:
 
 
 async def test_slow_cids_of_one_publisher_hold_nobody_else_up(
-    making: Any, store: Store, chain: Any, search_index: Index, shelf: Shelf, fetching: Any
+    making: Any,
+    store: Store,
+    chain: Any,
+    search_index: Index,
+    shelf: Shelf,
+    fetching: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    flood = [chain.release("flood", f"1.0.{n}") for n in range(PER_PUBLISHER * 3)]
+    for module in (fetch, source):
+        monkeypatch.setattr(module, "SLOW_S", 0.01)
+    monkeypatch.setattr(fetch, "MAX_SLOW", 6)
+    flood = [chain.release("flood", f"1.0.{n}") for n in range(24)]
     shelf.slow = {Cid.of(data).text for data in chain.packages.values()}
     chain.mine(*flood)
     making.append(store, chain)
     async with fetching() as committed:
-        await until(lambda: shelf.waiting == PER_PUBLISHER)
+        await until(lambda: len(set(shelf.asked)) == 24)
         chain.mine(chain.release("other", publisher=making.OTHER))
         shelf.put(list(chain.packages.values())[-1])
         making.append(store, chain)
         committed.set()
         await until(lambda: counts(search_index).get("available") == 1)
-        assert shelf.waiting == PER_PUBLISHER
+        await until(lambda: shelf.waiting <= 6)
+        assert "did not come at once" in search_index.releases("flood")[-1].message
+
+
+async def test_a_backlog_of_retries_delays_no_new_release(
+    making: Any,
+    store: Store,
+    chain: Any,
+    search_index: Index,
+    shelf: Shelf,
+    fetching: Any,
+    clock: Clock,
+) -> None:
+    chain.mine(*(chain.release("flood", f"1.0.{n}") for n in range(60)))
+    making.append(store, chain)
+    for job in store.due(clock.now, 60):
+        store.retry_later(job.release_id, "nobody had it", clock.now)
+    chain.publish("note")
+    making.append(store, chain)
+    new = [job.lane for job in store.due(clock.now, 99)]
+    assert new == [Lane.NEW] + [Lane.RETRY] * 60
+    shelf.put(list(chain.packages.values())[-1])
+    async with fetching():
+        await until(lambda: counts(search_index).get("available") == 1)
+    assert shelf.asked[0] == Cid.of(list(chain.packages.values())[-1]).text
+
+
+async def test_while_every_source_rests_nothing_is_tried_and_no_try_counted(
+    making: Any,
+    store: Store,
+    chain: Any,
+    search_index: Index,
+    shelf: Shelf,
+    fetching: Any,
+    block_directory: BlockDirectory,
+    clock: Clock,
+) -> None:
+    shelf.down = True
+    chain.mine(*(chain.release("note", f"1.0.{n}") for n in range(60)))
+    here = list(chain.packages.values())[-1]
+    await block_directory.put(here)
+    making.append(store, chain)
+    async with fetching():
+        await until(lambda: not store.due(clock.now, 1))
+    tries = [job.attempts for job in store.due(1e12, 99)]
+    assert len(tries) == 59  # what was here already was judged
+    assert sum(tries) == len(shelf.asked)
+    assert sum(tries) < 20
+    assert "rests" in search_index.releases("note")[1].message
+
+
+async def test_a_source_that_gives_other_bytes_costs_nothing_but_its_standing(
+    making: Any,
+    store: Store,
+    chain: Any,
+    search_index: Index,
+    verifier: Verifier,
+    block_directory: BlockDirectory,
+    shelf: Shelf,
+) -> None:
+    chain.mine(*(chain.release("note", f"1.0.{n}") for n in range(30)))
+    for data in chain.packages.values():
+        shelf.put(data)
+    making.append(store, chain)
+    liar = Shelf()
+    liar.lies = True
+    fetcher = Fetcher(store, [liar, shelf], verifier, block_directory, committed=asyncio.Event())
+    task = asyncio.create_task(fetcher.run())
+    try:
+        await until(lambda: counts(search_index) == {"available": 30})
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert search_index.state().by_verdict == {"verified": 30}
+    lying, honest = fetcher.sources.states()
+    assert lying.outcomes[Outcome.WRONG] == lying.requests < 15
+    assert lying.benched_s > 0
+    assert honest.outcomes[Outcome.GAVE] == 30
 
 
 async def test_a_crash_repeats_work_and_skips_none(
@@ -434,14 +527,14 @@ async def test_a_database_that_is_away_for_a_while_delays_and_loses_nothing(
     shelf.put(*chain.packages.values())
     making.append(store, chain)
     away = [0]
-    for name in ("due", "record_many", "retry_later"):
+    for name in ("due", "record_many", "delay_many"):
         call = getattr(store, name)
 
-        def faulty(*arguments: Any, call: Any = call) -> Any:
+        def faulty(*arguments: Any, call: Any = call, **options: Any) -> Any:
             away[0] += 1
             if away[0] < 10:
                 raise Unavailable("the database is away", Code.DATABASE_UNAVAILABLE)
-            return call(*arguments)
+            return call(*arguments, **options)
 
         monkeypatch.setattr(store, name, faulty)
     async with fetching():

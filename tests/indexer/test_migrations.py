@@ -56,7 +56,13 @@ def test_a_database_of_a_newer_capdex_is_refused(making: Any, database_url: str)
 
 
 TABLES_SINCE = ("ownership", "vote", "denial", "instruction", "heartbeat")
+LANES = ("queued", "parked", "new", "retried", "judged_again")
+BEFORE_LANES = (
+    *(f"DROP INDEX ix_release_{name}" for name in LANES),
+    "CREATE INDEX ix_release_due ON release (publisher, due_at, id) WHERE availability = 'pending'",
+)
 BEFORE_DEPLOYMENTS = (
+    *BEFORE_LANES,
     *(f"DROP TABLE {name}" for name in TABLES_SINCE),
     "ALTER TABLE cursor RENAME COLUMN deployment_id TO id",
     "ALTER TABLE block RENAME COLUMN deployment_id TO id",

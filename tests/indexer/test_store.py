@@ -295,7 +295,7 @@ def test_the_queue_is_fair_to_every_publisher(making: Any, store: Store, chain: 
     chain.mine(*flood, making.published("note", publisher=making.OTHER))
     making.append(store, chain)
     first = store.due(0.0, 2)
-    assert [x.announcement.cap_uri for x in first] == [
+    assert sorted(x.announcement.cap_uri for x in first) == [
         "did:nuwa:cap:flood@1.0.0",
         "did:nuwa:cap:note@1.0.0",
     ]
@@ -318,7 +318,7 @@ def test_a_failed_fetch_waits_and_a_parked_one_until_it_is_armed_again(
     assert (found.reason, found.message) == (Reason.UNAVAILABLE, "gave up")
     assert store.rearm("other") == 0
     assert store.rearm("note") == 1
-    assert [x.attempts for x in store.due(0.0, 1)] == [0]
+    assert [x.attempts for x in store.due(1.0, 1)] == [0]
 
 
 def test_a_parked_release_can_still_be_judged(
