@@ -19,14 +19,16 @@ SOURCES := capdex indexer publisher mcp_service cli contracts/build.py tests ben
 WORKERS ?= 2
 PYTEST_ARGS ?=
 COUNT ?= 10
-RELEASES ?= 2000
 SEEDS ?= 10
 SEED ?= 1
+DB ?= sqlite
+ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test format bench soak soak-contracts soak-fuzz soak-kill soak-rebuild lock clean
+  slither coverage-contracts coverage pytest test format bench bench-indexer soak soak-contracts soak-fuzz soak-kill soak-reorg \
+  soak-two-nodes soak-rebuild lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -143,6 +145,9 @@ format: .venv/.dev ## let ruff mend what it can
 bench: dev ## the numbers of benchmarks/README.md
 	@for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
 
+bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, freshness (ROUNDS=5)
+	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/indexer $(PARTS)
+
 soak: dev ## every property of Python and of the contract, with many more examples
 	@$(MAKE) --no-print-directory soak-contracts
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not real" $(PYTEST_ARGS)
@@ -155,8 +160,17 @@ soak-fuzz: COUNT = 20000
 soak-fuzz: .venv/.dev ## COUNT mutated packages, CIDs, CARs, signatures, logs, proofs (SEED: others)
 	$(BIN)/python tests/fuzz/soak.py $(COUNT) --seed $(SEED)
 
-soak-kill: dev ## kill -9 a node COUNT times while it reads RELEASES releases; reorganise the chain
-	KILLS=$(COUNT) RELEASES=$(RELEASES) $(BIN)/pytest tests/e2e/test_kill.py $(PYTEST_ARGS)
+soak-kill: COUNT = 500
+soak-kill: dev ## kill -9 a node COUNT times while it indexes (DB=postgres: there; SEED: others)
+	$(BIN)/python tests/soak/kill.py $(COUNT) --db $(DB) --seed $(SEED)
+
+soak-reorg: COUNT = 300
+soak-reorg: dev ## reorganise the chain below a node COUNT times, 1 to 64 blocks deep (DB, SEED)
+	$(BIN)/python tests/soak/reorg.py $(COUNT) --db $(DB) --seed $(SEED)
+
+soak-two-nodes: COUNT = 20000
+soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their digests at every block
+	$(BIN)/python tests/soak/two_nodes.py $(COUNT) --seed $(SEED)
 
 soak-rebuild: COUNT = 5000
 soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times
