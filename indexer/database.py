@@ -10,6 +10,7 @@ import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EISDIR
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,13 +99,15 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
 def bound_idleness(engine: Engine) -> None:
     """Let PostgreSQL end the writer's session once the writer is silent for `SILENCE_S`.
 
-    A process that is stopped, or whose machine is cut off, would else hold the lock for ever. For
-    after the tables are up to date: that may take its time between two statements.
+    A process that is stopped, or whose machine is cut off, would else hold the lock for ever; and
+    a lock of somebody else's is not waited for in silence. For after the tables are up to date:
+    that may take its time.
     """
     if engine.dialect.name == "postgresql":
         with transaction(engine) as connection:
             for name in ("idle_session_timeout", "idle_in_transaction_session_timeout"):
                 connection.exec_driver_sql(f"SET {name} = '{SILENCE_S}s'")
+            connection.exec_driver_sql(f"SET lock_timeout = '{BUSY_TIMEOUT_S}s'")
 
 
 def open_reader(text: str) -> Engine:
@@ -176,6 +179,8 @@ def transaction(engine: Engine) -> Iterator[Connection]:
 def _lock_file(path: Path) -> FileLock:
     lock = FileLock(f"{path}.lock", timeout=0, thread_local=False)
     try:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, "it is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
@@ -259,7 +264,7 @@ def _says(error: DBAPIError, *words: str) -> bool:
 
 def _classify(error: DBAPIError, where: str) -> CapdexError:
     why = " ".join(str(error.orig).split())[:300]
-    if _says(error, "database is locked", "database table is locked"):
+    if _says(error, "database is locked", "database table is locked", "lock timeout"):
         return _locked(where)
     if _says(error, "already exists"):
         return UsageError(
@@ -274,14 +279,15 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
         return Unavailable(
             f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
         )
-    if _says(error, "not a database", "malformed", "readonly", "read-only", "unable to open"):
+    if _says(error, "not a database", "malformed", "unable to open"):
         return UsageError(
             f"{where} cannot be opened",
             Code.UNREADABLE,
             why,
             "name a file this account may read and write, or start the node on it first",
         )
-    if not isinstance(error, OperationalError | InterfaceError):
+    taken_away = _says(error, "readonly", "read-only")  # and may come back
+    if not taken_away and not isinstance(error, OperationalError | InterfaceError):
         return Unavailable(
             f"the database refused a statement of ours ({where})", Code.INTERNAL, why
         )
@@ -289,5 +295,5 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
         f"the database {where} is unavailable",
         Code.DATABASE_UNAVAILABLE,
         why,
-        "see that it runs, is reachable and has room on its disk",
+        "see that it runs, may be written to, is reachable and has room on its disk",
     )

@@ -62,12 +62,12 @@ class Node:
         """
         async with AsyncExitStack() as stack:
             means = await _open_means(options, stack) if options.role.writes else None
-            index = Index(options.db, recount_s=RECOUNT_S)
+            index = Index(options.db, clock=options.clock, recount_s=RECOUNT_S)
             stack.callback(index.close)
             surface = Surface(
                 index,
                 BlockDirectory(options.blocks),
-                Health(),
+                Health(options.clock),
                 options.role,
                 lambda: node.figures(),
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -32,7 +34,8 @@ class NodeOptions:
     """What a node needs to know; `start_block` None means: find the registry's first block.
 
     `votes` is the contract of votes beside the registry. A node with `standby` waits for the seat
-    of the writer while another has it. A reader needs `db`, `blocks` and `serve` alone.
+    of the writer while another has it. A reader needs `db`, `blocks` and `serve` alone. `clock`
+    gives seconds since the epoch; it may be wrong, and set right while the node runs.
     """
 
     rpc_urls: tuple[str, ...]
@@ -48,3 +51,4 @@ class NodeOptions:
     votes: str | None = None
     role: Role = Role.BOTH
     standby: bool = False
+    clock: Callable[[], float] = time.time

@@ -7,11 +7,12 @@ begins anew with what the database then says.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import structlog
 
@@ -21,7 +22,7 @@ from capdex.net.ipfs import Source
 from capdex.net.rpc import Rpc
 from indexer.chain import ChainReader
 from indexer.database import SessionLost
-from indexer.fetch import Fetcher
+from indexer.fetch import Fetcher, delay_s
 from indexer.health import Health
 from indexer.heartbeat import BEAT_S
 from indexer.options import NodeOptions
@@ -31,6 +32,9 @@ from indexer.threads import whole
 from indexer.verifier import Verifier
 
 log = structlog.get_logger(part="node")
+
+CLOCK_SET_S: Final = 60.0  # of drift between two heartbeats: somebody has set the clock
+JITTER: Final = 1.25  # above what `indexer.fetch` adds to a delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Seat:
     store: Store
     reader: ChainReader
     fetcher: Fetcher
-    chain_id: int
+    options: NodeOptions
     committed: asyncio.Event
     ballots: tuple[Store, ChainReader] | None
 
@@ -73,9 +77,15 @@ class Seat:
                 beside = await whole(store.beside, means.votes)
                 ballots = beside, await _reader(options, means.rpc, means.votes, beside)
             fetcher = Fetcher(
-                store, means.sources, means.verifier, means.blocks, committed=committed
+                store,
+                means.sources,
+                means.verifier,
+                means.blocks,
+                committed=committed,
+                clock=options.clock,
             )
-            yield cls(store, reader, fetcher, options.chain_id, committed, ballots)
+            await whole(store.hasten, latest_retry_s)
+            yield cls(store, reader, fetcher, options, committed, ballots)
         finally:
             await whole(store.close)
 
@@ -87,7 +97,7 @@ class Seat:
         walk = index(
             self.reader,
             self.store,
-            chain_id=self.chain_id,
+            chain_id=self.options.chain_id,
             committed=self.committed,
             report=report,
         )
@@ -113,7 +123,11 @@ class Seat:
             last = trouble
 
         await index(
-            reader, ballots, chain_id=self.chain_id, committed=asyncio.Event(), report=report
+            reader,
+            ballots,
+            chain_id=self.options.chain_id,
+            committed=asyncio.Event(),
+            report=report,
         )
 
     async def _beat(self, health: Health) -> None:
@@ -121,8 +135,14 @@ class Seat:
 
         On a thread of its own: requests may have taken all others.
         """
+        clock, before = self.options.clock, None
         with ThreadPoolExecutor(1, "heartbeat") as heart:
             while True:
+                ahead_s = clock() - time.monotonic()
+                if before is not None and abs(ahead_s - before) > CLOCK_SET_S:
+                    log.warning("the clock was set", by_s=round(ahead_s - before))
+                    await whole(self.store.hasten, latest_retry_s, executor=heart)
+                before = ahead_s
                 try:
                     await whole(self.store.beat, health.beat(), executor=heart)
                     health.refused = None
@@ -131,6 +151,11 @@ class Seat:
                 except Unavailable as error:
                     health.refused = error
                 await asyncio.sleep(BEAT_S)
+
+
+def latest_retry_s(attempts: int) -> float:
+    """The longest that a release may have been put off after so many tries."""
+    return JITTER * delay_s(attempts - 1) if attempts else 0.0
 
 
 async def _reader(
@@ -150,7 +175,9 @@ async def _reader(
 
 async def _open(options: NodeOptions, deployment: Deployment) -> Store:
     opening = asyncio.ensure_future(
-        asyncio.to_thread(Store.open, options.db, deployment, serve=options.serve)
+        asyncio.to_thread(
+            Store.open, options.db, deployment, serve=options.serve, clock=options.clock
+        )
     )
     try:
         return await asyncio.shield(opening)

@@ -20,6 +20,7 @@ from capdex.package import RULES_VERSION
 from capdex.problems import Reason, Verdict
 from indexer import deployments, journal, judgements, listing, place
 from indexer.database import bound_idleness, open_writer, transaction
+from indexer.haste import hasten
 from indexer.heartbeat import Beat, write_beat
 from indexer.judgements import Delay, Job, Judged, Lane
 from indexer.models import (
@@ -195,6 +196,14 @@ class Store:
             alive = judgements.write_judgements(connection, chain_id, dict(judged))
             listing.refresh(connection, filter(None, alive.values()), self._serve)
             return [release_id in alive for release_id, _ in judged]
+
+    def hasten(self, latest_s: Callable[[int], float]) -> None:
+        """Make due what cannot have been put off so far by a clock that was right.
+
+        `latest_s` gives the longest delay after a number of tries.
+        """
+        with self._write() as connection:
+            hasten(connection, self._clock(), latest_s)
 
     def retry_later(self, release_id: int, error: str, at: float) -> None:
         """Fetch a release again at `at` (seconds since the epoch), remembering why it failed."""
