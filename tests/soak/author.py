@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from random import Random
@@ -42,9 +42,11 @@ class Author:
     """Mines blocks of a registry; packages go to `blocks`. Calls may revert: they leave no log."""
 
     registry: Any
-    blocks: BlockDirectory
+    blocks: Any  # what packages are written to
     random: Random
-    made: int = 0
+    published: list[tuple[str, str]] = field(default_factory=list)
+    names: int = NAMES
+    versions: int = VERSIONS
 
     @classmethod
     def begin(cls, url: str, blocks: Path, random: Random) -> Author:
@@ -60,7 +62,7 @@ class Author:
 
     def fill(self, releases: int) -> None:
         """Mine about so many releases, one to eight calls a block, with empty blocks between."""
-        while self.made < releases:
+        while len(self.published) < releases:
             self.mine(self.random.randint(1, 8))
             if self.random.random() < 0.3:
                 self.call("anvil_mine", hex(self.random.randint(1, 4)))
@@ -88,11 +90,12 @@ class Author:
 
     def compose(self) -> str:
         """The input of one call: mostly a publication."""
-        name = f"cap-{self.random.randrange(NAMES)}"
-        version = f"1.{self.random.randrange(VERSIONS)}.0"
+        name = f"cap-{self.random.randrange(self.names)}"
+        version = f"1.{self.random.randrange(self.versions)}.0"
         dice = self.random.random()
-        if dice < 0.75:
+        if dice < 0.75 or not self.published:
             return self.publication(name, version)
+        name, version = self.random.choice(self.published)  # though a reorg may have undone it
         if dice < 0.90:
             place = (S, S, U), (name, version, self.index_of(name, version))
             words = f"reason {self.random.randrange(100)}"
@@ -100,7 +103,7 @@ class Author:
             if kind in ("yank", "deprecate"):
                 return encode_call(kind, (*place[0], S), (*place[1], words))
             return encode_call(kind, *place)
-        other = f"cap-{self.random.randrange(NAMES)}"
+        other = f"cap-{self.random.randrange(self.names)}"
         return self.random.choice(
             [
                 lambda: encode_call("deprecateName", (S, S, S), (name, "old", other)),
@@ -118,7 +121,7 @@ class Author:
 
     def publication(self, name: str, version: str) -> str:
         """A release; some are not bound to their publisher, some were tampered with."""
-        self.made += 1
+        self.published.append((name, version))
         number = self.random.randrange(1000)
         data = making.package_bytes(
             name,

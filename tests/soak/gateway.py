@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 from proxy import serving
 
 from capdex.cid import Cid
 from capdex.errors import CapdexError
-from capdex.net.blocks import BlockDirectory
 
 LOOK_S = 0.005
 
@@ -21,7 +21,7 @@ LOOK_S = 0.005
 class Gateway:
     """Fields may be changed while it runs; `waiting` requests are held back now."""
 
-    blocks: BlockDirectory
+    blocks: Any  # gives a block by its CID
     held: bool = False
     delay_s: float = 0.0
     waiting: int = 0
@@ -29,7 +29,7 @@ class Gateway:
 
     @classmethod
     @contextmanager
-    def open(cls, blocks: BlockDirectory) -> Iterator[Gateway]:
+    def open(cls, blocks: Any) -> Iterator[Gateway]:
         """A gateway that serves from a thread of its own until the block ends."""
         self = cls(blocks)
         with serving(self._start) as self.url:
@@ -50,6 +50,6 @@ class Gateway:
             self.waiting -= 1
         try:
             data = await self.blocks.get(Cid.parse(request.match_info["cid"]))
-        except CapdexError:
+        except (CapdexError, KeyError):
             return web.Response(status=404)
         return web.Response(body=data, content_type="application/vnd.ipld.raw")

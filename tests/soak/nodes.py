@@ -103,7 +103,7 @@ class Running:
             text += path.read_text("utf-8", "replace")
         return text
 
-    def wait_for(self, condition: Callable[[], T], what: str) -> T:
+    def wait_for(self, condition: Callable[[], T], what: str, within: float = PATIENCE_S) -> T:
         """As `wait_until`; raises Stuck at once when the node ends."""
 
         def unless_ended() -> T:
@@ -113,7 +113,7 @@ class Running:
             return value
 
         try:
-            return wait_until(unless_ended, what)
+            return wait_until(unless_ended, what, within)
         except Stuck as stuck:
             raise Stuck(f"{stuck}:\n{self.said[-4000:]}") from None
 

@@ -1,0 +1,37 @@
+"""The soaks in small, as people run them: real nodes, real chains, both databases."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+HERE = Path(__file__).resolve().parent
+
+
+def soak(script: str, *arguments: object) -> None:
+    """Run a script with a seed of its own; it says which where it fails."""
+    seed = Random().randrange(2**32)  # noqa: S311 - the output names it
+    command = [sys.executable, str(HERE / script), *map(str, arguments), "--seed", str(seed)]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    said = f"--seed {seed}\n{done.stdout}\n{done.stderr[-3000:]}"
+    assert done.returncode == 0, said
+    passed, word, failed, _ = done.stdout.splitlines()[-1].split()
+    assert (word, failed, int(passed) > 0) == ("passed,", "0", True), said
+
+
+def test_killed_at_any_moment_a_node_loses_and_doubles_nothing(database: str) -> None:
+    soak("kill.py", 5, "--releases", 120, "--db", database)
+
+
+def test_after_any_reorganisation_an_index_is_the_one_built_from_nothing(database: str) -> None:
+    soak("reorg.py", 5, "--db", database)
+
+
+def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
+    soak("two_nodes.py", 200)
