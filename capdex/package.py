@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from capdex import did, signing
 from capdex import manifest as manifests
@@ -26,8 +26,7 @@ RULES_VERSION: Final = 2  # raised whenever the same bytes could get another ver
 _MINT: Final = object()  # known to this module alone: what makes a VerifiedPackage a proof
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One step of verification, for people: what was compared, and whether it held."""
 
     name: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from capdex.fields import Fields
 from capdex.findings import Findings, Path, show
@@ -18,8 +17,7 @@ BUILT_IN: Final = ("state.create", "state.update", "state.query", "state.delete"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """One tool; `parameters` is its JSON Schema as written."""
 
     name: str

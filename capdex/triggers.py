@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import re2
 
@@ -48,8 +47,7 @@ MULTIBASE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(NamedTuple):
     """One trigger; `model` is set for an embedding given as sign bits."""
 
     type: str

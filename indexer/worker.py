@@ -6,6 +6,7 @@ a bound on time and memory, not a sandbox.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import pickle
@@ -18,6 +19,7 @@ from capdex.package import RejectedPackage, VerifiedPackage, judge
 
 CPU_S: Final = 1.0  # a package of full size takes 50 ms
 MEMORY_BYTES: Final = 256 * 1024 * 1024  # on top of what the warm process holds
+GARBAGE: Final = 100_000  # objects before cycles are looked for: a package leaves next to none
 LENGTH: Final = struct.Struct(">I")
 
 
@@ -26,6 +28,8 @@ def main() -> None:
     frames, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not break a frame
     _bound_memory()
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
     _send(answers, None)  # warm: everything is imported
     while (frame := _receive(frames)) is not None:
         announcement, data = pickle.loads(frame)  # noqa: S301 - from our own parent
