@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
