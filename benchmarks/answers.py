@@ -24,7 +24,6 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
@@ -125,8 +124,7 @@ def node(url: str) -> ASGIApp:
     """A node's whole application over this index, without its walk along the chain."""
     index = Index(url)
     surface = Surface(index, BlockDirectory(Path(tempfile.gettempdir())), Health())
-    still: Any = SimpleNamespace(surface=surface)
-    return build_app(still, build_face(index, serve=SERVED), allowed=LOOPBACK)
+    return build_app(surface, build_face(index, serve=SERVED), allowed=LOOPBACK)
 
 
 def serve(make_app: Callable[[Any], ASGIApp], given: Any, ready: Connection) -> None:

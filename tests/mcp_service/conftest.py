@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import aiohttp
@@ -123,8 +123,7 @@ def damaged(database: str, tmp_path: Path) -> Iterator[Callable[[str], Index]]:
 async def serving(index: Index, folder: Path) -> AsyncIterator[str]:
     """The HTTP faces of a node over this index, whose chain stands still; their address."""
     surface = Surface(index, BlockDirectory(folder), Health())
-    still: Any = SimpleNamespace(surface=surface)
-    app = build_app(still, build_face(index, serve=VERIFIED), allowed=(*LOOPBACK, "Example.org"))
+    app = build_app(surface, build_face(index, serve=VERIFIED), allowed=(*LOOPBACK, "Example.org"))
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(app, http="httptools", ws="none", log_config=None, date_header=False)
     config.load()

@@ -209,7 +209,7 @@ async def releases(http: aiohttp.ClientSession, name: str) -> list[dict[str, Any
     async with http.get(f"/c/{name}.json") as answer:
         assert (answer.status, answer.content_type) == (200, "application/json")
         body = await answer.json()
-    assert set(body) == {"name", "releases", "as_of"}
+    assert set(body) == {"name", "ownership", "votes", "releases", "as_of"}
     assert body["name"] == name
     found: list[dict[str, Any]] = body["releases"]
     return found
