@@ -16,6 +16,7 @@ from capdex.net.wire import Header
 from indexer.span import Span
 from indexer.steps import BlockRef, Blocks, Moved
 
+MAX_SKIPPED = 64  # ranges; the head of the chain is compared with the contract's in any case
 RANGES_AHEAD = 2  # one on the wire and one at hand while the consumer writes
 
 LogSlot = Callable[[bytes], Coroutine[Any, Any, LogHead | None]]
@@ -46,7 +47,7 @@ class Backfill:
     def __init__(self, rpc: Rpc, registry: bytes, slot: LogSlot) -> None:
         self.span = Span()
         self._rpc, self._registry, self._slot = rpc, registry, slot
-        self._serves_old_state = True
+        self._skip, self._skipped = 0, 1  # ranges without asking for the slot: now, and next time
 
     async def ranges(self, first: int, last: int) -> AsyncGenerator[Range, None]:
         """Contiguous ranges from block `first` to block `last`, each as wide as is answered well.
@@ -109,10 +110,13 @@ class Backfill:
         return Range(ends[0], ends[-1], logs, kept, slot)
 
     async def _old_slot(self, block_hash: bytes) -> LogHead | None:
-        if not self._serves_old_state:
+        """The slot, asked for ever less often where an endpoint keeps no old state."""
+        if self._skip:
+            self._skip -= 1
             return None
         slot = await self._slot(block_hash)
-        self._serves_old_state = slot is not None
+        self._skipped = 1 if slot else min(2 * self._skipped, MAX_SKIPPED)
+        self._skip = self._skipped - 1
         return slot
 
 

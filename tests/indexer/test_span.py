@@ -59,9 +59,11 @@ def test_a_fixed_limit_is_run_into_ever_less_often(limit):
     assert len(late) <= asked // 2 // 200
 
 
-def test_more_is_asked_for_again_once_refusals_stop():
+@pytest.mark.parametrize("refusals", [1, 100])
+def test_more_is_asked_for_again_once_refusals_stop(refusals):
     span = Span()
-    span.shrink(1000, 10)
+    for _ in range(refusals):
+        span.shrink(span.limit, 1)
     for _ in range(2000):
         span.learn(span.blocks, 0, 40)
     assert span.blocks == MAX_BLOCKS

@@ -1,0 +1,160 @@
+"""rpc.py COUNT [--seconds S] [--rate R] [--only KIND] [--seed N]: endpoints that misbehave.
+
+A node reads a registry from an Anvil through two endpoints of the same kind of misbehaviour, each
+of which spoils three requests in ten (--rate) for S seconds (--seconds), while more is published.
+COUNT is the number of such spells; the kinds take turns, so COUNT=19 has each of them once:
+
+    timeout reset truncated stale patience status page internal wrong-id null empty doubled shuffled
+    dropped falsified narrow stateless foreign mixed
+
+Each spell has an index of its own, so that the past and the present are both read through it. What
+is stored meanwhile must be the chain's, however little; once the endpoints are well the index must
+be at the head within a minute, and then be the one that a node builds through a sound endpoint: the
+same digests, the same rows. The last line is `N passed, N failed`.
+"""
+
+# ruff: noqa: T201, S311 - a script prints; chance is no secret
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from random import Random
+
+from attempts import arguments, attempt, conclude
+from author import Author
+from contents import CONTENTS, Contents, Watch, contents, differences, digest
+from databases import Fresh, databases
+from nodes import Nodes, Running, anvil, wait_until
+from rpc_faults import KINDS, Faulty
+
+CHAIN_ID = 4242  # not Anvil's own: a development chain may be followed backwards at any depth
+ANVIL = ("--chain-id", str(CHAIN_ID), "--gas-limit", "1000000000")
+FINALITY = 16
+FIRST_RELEASES = 150
+HEALED_S = 60.0
+LATE = ("foreign", "timeout")  # with these a node may rightly refuse to start
+
+
+@dataclass
+class Soak:
+    """A chain, its two bad endpoints, and a node for each spell."""
+
+    author: Author
+    proxies: tuple[Faulty, Faulty]
+    nodes: Nodes
+    fresh: Fresh
+    random: Random
+    seconds: float
+    recovered_s: Counter[str] = field(default_factory=Counter)
+
+    def start(self, db: str, blocks: str, *urls: str) -> Running:
+        endpoints = [argument for url in urls for argument in ("--rpc-url", url)]
+        return self.nodes.start(
+            *endpoints, "--chain-id", str(CHAIN_ID), "--registry", self.author.registry.address,
+            "--start-block", "1", "--db", db, "--ipfs", f"dir:{self.author.blocks.path}",
+            "--blocks", str(self.nodes.folder / blocks), "--poll-interval", "0.1",
+            "--finality-depth", str(FINALITY),
+        )  # fmt: skip
+
+    def spell(self, kind: str) -> tuple[str, list[str]]:
+        """One spell of one kind; what happened, and what is wrong then."""
+        db, seen = self.fresh(), list[Contents]()
+        for proxy in self.proxies:
+            proxy.spoilt.clear()
+        late = kind in LATE or self.random.random() < 0.5
+        if not late:
+            self.misbehave(kind)
+        node = self.start(db, "kept", *(proxy.url for proxy in self.proxies))
+        try:
+            if late:
+                node.wait_for(lambda: "listening" in node.said, "the node has started")
+                self.misbehave(kind)
+            until = time.monotonic() + self.seconds
+            while time.monotonic() < until and node.alive:
+                self.author.mine(self.random.randint(0, 5))
+                time.sleep(self.random.uniform(0, 0.1))
+                if self.random.random() < 0.1:
+                    seen.append(self.events(db))
+            if not node.alive:
+                return kind, [f"the node ended: {node.said[-2000:]}"]
+            self.misbehave(None)
+            healed, head, watch = time.monotonic(), self.author.head, Watch(db)
+            wait_until(lambda: watch.judged_at() == head, f"{kind} was got over", within=HEALED_S)
+            took_s = time.monotonic() - healed
+            self.recovered_s[kind] = max(self.recovered_s[kind], round(took_s, 1))  # type: ignore[assignment]
+            seen.append(self.events(db))
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{node.said[-4000:]}") from None
+        finally:
+            self.misbehave(None)
+            node.kill()
+        spoilt = sum(sum(proxy.spoilt.values()) for proxy in self.proxies)
+        what = f"{kind}, {spoilt} replies spoilt, caught up in {took_s:.1f} s"
+        return what, self.compare(db, seen)
+
+    def misbehave(self, kind: str | None) -> None:
+        for proxy in self.proxies:
+            proxy.fault = kind
+
+    def events(self, db: str) -> Contents:
+        """The events stored so far; none before there is a table."""
+        return {"event": contents(db)["event"]} if Watch(db)() != (0, 0) else {"event": []}
+
+    def compare(self, db: str, seen: list[Contents]) -> list[str]:
+        """How the index, and what it held on its way, differ from those of a sound endpoint."""
+        clean, head = self.fresh(), self.author.head
+        node, watch = self.start(clean, "clean", self.author.registry.url), Watch(clean)
+        try:
+            node.wait_for(lambda: watch.judged_at() == head, "the other index was complete")
+        finally:
+            node.kill()
+        ours, theirs = contents(db), contents(clean)
+        wrong = differences(ours, theirs)
+        for held in seen:
+            count = len(held["event"])
+            if held["event"] != theirs["event"][:count]:
+                wrong.append(f"among {count} events on the way were some that the chain has not")
+        mine, other = digest(db), digest(clean)
+        if (mine.index, mine.content) != (other.index, other.content) or not mine.content:
+            wrong.append("the digests differ")
+        return wrong
+
+
+def run(count: int, seconds: float, rate: float, kinds: list[str], seed: int, talk: bool) -> int:
+    """The number of spells that went wrong."""
+    random, failed = Random(f"rpc/{seed}"), 0
+    with ExitStack() as stack:
+        nodes = stack.enter_context(Nodes.open())
+        fresh = stack.enter_context(databases("sqlite", nodes.folder))
+        url = stack.enter_context(anvil(*ANVIL))
+        author = Author.begin(url, nodes.folder / "blocks", random)
+        author.fill(FIRST_RELEASES)
+        author.call("anvil_mine", hex(FINALITY))
+        bad = [stack.enter_context(Faulty.open(url, rate, Random(random.random()))) for _ in "ab"]
+        soak = Soak(author, (bad[0], bad[1]), nodes, fresh, random, seconds)
+        for number in range(count):
+            kind = kinds[number % len(kinds)]
+            failed += attempt(lambda kind=kind: soak.spell(kind), number + 1, talk)  # type: ignore[misc]
+    slow = ", ".join(f"{kind} {s} s" for kind, s in soak.recovered_s.most_common(3))
+    print(f"seed {seed}, {seconds:g} s a spell, slowest to catch up: {slow}")
+    assert CONTENTS["event"]
+    return failed
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    parser.add_argument("--seconds", type=float, default=4.0, help="that a spell lasts")
+    parser.add_argument("--rate", type=float, default=0.3, help="of requests that are spoilt")
+    parser.add_argument("--only", choices=KINDS)
+    given = parser.parse_args()
+    kinds = [given.only] if given.only else list(KINDS)
+    failed = run(given.count, given.seconds, given.rate, kinds, given.seed, given.verbose)
+    return conclude(given.count, failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

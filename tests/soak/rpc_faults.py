@@ -1,0 +1,250 @@
+"""An endpoint in front of a chain that misbehaves: one request in a few, in ways seen in the wild.
+
+Each fault is a function of (the proxy, the call, the true reply) that gives another reply, or an
+HTTP response, or None for the true one; `Faulty.open` serves them from a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import orjson
+from aiohttp import web
+from proxy import serving
+
+LOOK_S = 0.01
+HELD_S = 60.0
+LAG_BLOCKS = 10
+# What vendors say of a range that is too wide; {limit} blocks would do, from {first} to {last}.
+REFUSALS = (
+    (-32600, "You can make eth_getLogs requests with up to a {limit} block range. Based on your "
+     "parameters, this block range should work: [{first:#x}, {last:#x}]"),
+    (-32005, "query returned more than 10000 results. Try with this block range [{first:#x}, "
+     "{last:#x}]."),
+    (-32614, "eth_getLogs is limited to a {limit} range"),
+    (-32602, "query exceeds max results 20000, retry with the range {first}-{last}"),
+    (-32000, "exceed maximum block range: {limit}"),
+    (-32047, "Max range: {limit}"),
+    (-32602, "range limit exceeded: max {limit}"),
+    (-32000, "block range is too wide"),
+    (-32008, "Response is too big"),
+)  # fmt: skip
+
+Call = dict[str, Any]
+Answer = Any  # a reply, or a web.Response
+Fault = Callable[["Faulty", Call, Call], Answer]
+
+
+@dataclass
+class Faulty:
+    """`fault` may be changed while it runs; of `rate` of all requests it spoils the reply."""
+
+    target: str
+    rate: float
+    chance: random.Random
+    fault: str | None = None
+    spoilt: Counter[str] = field(default_factory=Counter)
+    url: str = ""
+    session: Any = field(default=None, repr=False)
+
+    @classmethod
+    @contextmanager
+    def open(cls, target: str, rate: float, chance: random.Random) -> Iterator[Faulty]:
+        """A proxy that serves from a thread of its own until the block ends."""
+        self = cls(target, rate, chance)
+        with serving(self._start) as self.url:
+            yield self
+
+    async def _start(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_post("/", self._answer)
+        app.cleanup_ctx.append(self._connect)
+        return app
+
+    async def _connect(self, app: web.Application) -> Any:
+        async with aiohttp.ClientSession(read_bufsize=1 << 20) as self.session:
+            yield
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        asked = orjson.loads(await request.read())
+        calls = asked if isinstance(asked, list) else [asked]
+        kind = self.fault
+        if kind == "mixed":
+            kind = self.chance.choice([one for one in FAULTS if one != "timeout"])
+        spoil = kind is not None and self.chance.random() < self.rate
+        if spoil and kind == "timeout":
+            self.spoilt[kind] += 1
+            await self._hold()
+            return _broken_off(request)
+        if spoil and kind == "reset":
+            self.spoilt[kind] += 1
+            return _broken_off(request)
+        if spoil and kind == "stale":
+            calls = await self._behind(calls)
+        replies = await self._ask(calls)
+        if spoil:
+            fault = FAULTS[kind]
+            for at, (call, reply) in enumerate(zip(calls, replies, strict=True)):
+                bent = fault(self, call, reply)
+                if bent is not None:
+                    self.spoilt[kind] += 1
+                if isinstance(bent, web.StreamResponse):
+                    return bent
+                replies[at] = reply if bent is None else bent
+        body = orjson.dumps(replies if isinstance(asked, list) else replies[0])
+        if spoil and kind == "truncated":
+            self.spoilt[kind] += 1
+            body = body[: self.chance.randrange(len(body))]
+        return web.Response(body=body, content_type="application/json")
+
+    async def _hold(self) -> None:
+        for _ in range(int(HELD_S / LOOK_S)):
+            if self.fault is None:
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _ask(self, calls: list[Call]) -> list[Call]:
+        headers = {"Content-Type": "application/json"}
+        data = orjson.dumps(calls)
+        async with self.session.post(self.target, data=data, headers=headers) as reply:
+            found = {one["id"]: one for one in orjson.loads(await reply.read())}
+        return [found[call["id"]] for call in calls]
+
+    async def _behind(self, calls: list[Call]) -> list[Call]:
+        """The calls as of a head that is some blocks behind."""
+        (head,) = await self._ask([{**calls[0], "method": "eth_blockNumber", "params": []}])
+        shown = hex(max(0, int(head["result"], 16) - LAG_BLOCKS))
+        self.spoilt["stale"] += sum(call["params"][:1] == ["latest"] for call in calls)
+        return [
+            {**call, "params": [shown, *call["params"][1:]]}
+            if call["params"][:1] == ["latest"]
+            else call
+            for call in calls
+        ]
+
+
+def _broken_off(request: web.Request) -> web.StreamResponse:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def _error(call: Call, code: int, message: str) -> Call:
+    return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": code, "message": message}}
+
+
+def _patience(self: Faulty, call: Call, reply: Call) -> Answer:
+    return web.Response(status=429, headers={"Retry-After": "1"})
+
+
+def _status(self: Faulty, call: Call, reply: Call) -> Answer:
+    return web.Response(status=self.chance.choice([500, 502, 503, 504]), text="<html>oops</html>")
+
+
+def _page(self: Faulty, call: Call, reply: Call) -> Answer:
+    return web.Response(text="<html>our terms have changed</html>", content_type="text/html")
+
+
+def _internal(self: Faulty, call: Call, reply: Call) -> Answer:
+    return _error(call, -32603, "internal error")
+
+
+def _wrong_id(self: Faulty, call: Call, reply: Call) -> Answer:
+    return {**reply, "id": reply["id"] + self.chance.choice([-1, 1, 1000])}
+
+
+def _null(self: Faulty, call: Call, reply: Call) -> Answer:
+    return {**reply, "result": None}
+
+
+def _foreign(self: Faulty, call: Call, reply: Call) -> Answer:
+    if call["method"] == "eth_chainId":
+        return {**reply, "result": "0x5"}
+    return web.Response(status=503)  # so that it is asked for its chain again
+
+
+def _stateless(self: Faulty, call: Call, reply: Call) -> Answer:
+    return _error(call, -32000, "missing trie node") if call["method"] == "eth_call" else None
+
+
+def _logs(bend: Callable[[Faulty, list[Any]], list[Any]]) -> Fault:
+    def fault(self: Faulty, call: Call, reply: Call) -> Answer:
+        logs = reply.get("result")
+        if call["method"] != "eth_getLogs" or not logs:
+            return None
+        return {**reply, "result": bend(self, list(logs))}
+
+    return fault
+
+
+def _empty(self: Faulty, logs: list[Any]) -> list[Any]:
+    return []
+
+
+def _doubled(self: Faulty, logs: list[Any]) -> list[Any]:
+    return [log for log in logs for _ in range(2)]
+
+
+def _shuffled(self: Faulty, logs: list[Any]) -> list[Any]:
+    self.chance.shuffle(logs)
+    return logs
+
+
+def _dropped(self: Faulty, logs: list[Any]) -> list[Any]:
+    del logs[self.chance.randrange(len(logs))]
+    return logs
+
+
+def _falsified(self: Faulty, logs: list[Any]) -> list[Any]:
+    at = self.chance.randrange(len(logs))
+    data = logs[at]["data"]
+    digit = self.chance.randrange(2, len(data))
+    changed = data[:digit] + ("0" if data[digit] != "0" else "1") + data[digit + 1 :]
+    logs[at] = {**logs[at], "data": changed}
+    return logs
+
+
+def _narrow(self: Faulty, call: Call, reply: Call) -> Answer:
+    if call["method"] != "eth_getLogs" or "fromBlock" not in call["params"][0]:
+        return None
+    query = call["params"][0]
+    first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
+    if first == last:
+        return None
+    limit = self.chance.randint(1, last - first)
+    code, words = self.chance.choice(REFUSALS)
+    return _error(call, code, words.format(limit=limit, first=first, last=first + limit - 1))
+
+
+def _nothing(self: Faulty, call: Call, reply: Call) -> Answer:
+    return None
+
+
+FAULTS: dict[str, Fault] = {
+    "timeout": _nothing,  # these four are done before, or after, there is a reply
+    "reset": _nothing,
+    "truncated": _nothing,
+    "stale": _nothing,
+    "patience": _patience,
+    "status": _status,
+    "page": _page,
+    "internal": _internal,
+    "wrong-id": _wrong_id,
+    "null": _null,
+    "empty": _logs(_empty),
+    "doubled": _logs(_doubled),
+    "shuffled": _logs(_shuffled),
+    "dropped": _logs(_dropped),
+    "falsified": _logs(_falsified),
+    "narrow": _narrow,
+    "stateless": _stateless,
+    "foreign": _foreign,
+}
+KINDS = (*FAULTS, "mixed")
