@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from types import NoneType
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -16,6 +17,7 @@ from cli.text import safe
 
 def set_up(form: str, *, stream: TextIO | None = None) -> None:
     """Log to `stream` (stderr) as `logfmt` or `json`; libraries speak from warnings upwards."""
+    sink = cast("TextIO", _Sink(stream or sys.stderr))
     processors: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -30,11 +32,27 @@ def set_up(form: str, *, stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sink),
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(stream=stream or sys.stderr, level=logging.WARNING, force=True)
+    logging.basicConfig(stream=sink, level=logging.WARNING, force=True)
     logging.getLogger().handlers[0].setFormatter(_Alike(processors))
+
+
+class _Sink:
+    """A stream of logs: a full disk or a reader that is gone costs lines, not the node."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 class _Alike(logging.Formatter):
