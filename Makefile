@@ -28,7 +28,7 @@ ROUNDS ?= 5
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-two-nodes soak-rebuild lock clean
+  soak-rpc soak-two-nodes soak-rebuild lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -167,6 +167,10 @@ soak-kill: dev ## kill -9 a node COUNT times while it indexes (DB=postgres: ther
 soak-reorg: COUNT = 300
 soak-reorg: dev ## reorganise the chain below a node COUNT times, 1 to 64 blocks deep (DB, SEED)
 	$(BIN)/python tests/soak/reorg.py $(COUNT) --db $(DB) --seed $(SEED)
+
+soak-rpc: COUNT = 57
+soak-rpc: dev ## COUNT spells of misbehaviour, of 19 kinds in turn, of the endpoints that a node reads by (SEED)
+	$(BIN)/python tests/soak/rpc.py $(COUNT) --seed $(SEED)
 
 soak-two-nodes: COUNT = 20000
 soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their digests at every block

@@ -35,3 +35,7 @@ def test_after_any_reorganisation_an_index_is_the_one_built_from_nothing(databas
 
 def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
     soak("two_nodes.py", 200)
+
+
+def test_endpoints_that_misbehave_delay_a_node_and_never_mislead_it() -> None:
+    soak("rpc.py", 3, "--seconds", 1.5, "--only", "mixed")
