@@ -28,6 +28,7 @@ from capdex import (
     yaml,
 )
 from capdex.cid import Cid
+from capdex.digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.errors import KINDS
 from capdex.events import PUBLISHED, TOPICS, Announcement, LogHead, LogPosition, RawLog
 from capdex.package import VerifiedPackage, judge
@@ -184,14 +185,32 @@ def test_the_signing_example_is_verified(example: bytes, announcement: Announcem
     assert judged.problems == ()
 
 
-def test_the_example_of_the_log_head_folds_to_the_word_said(announcement: Announcement) -> None:
+@pytest.fixture(scope="module")
+def first_log(announcement: Announcement) -> RawLog:
+    """The first event of the registry in P13's example."""
     values = [1, announcement.cap_uri, announcement.semver, announcement.cid, announcement.sha256]
     data = eth_abi.encode(["uint64", "string", "string", "string", "bytes32"], values)
     account = bytes(12) + bytes.fromhex(PUBLISHER[2:])
-    position = LogPosition(1, bytes(32), bytes(32), 0)
-    log = RawLog(bytes(20), (PUBLISHED, name_id("hello"), account), data, position)
+    position = LogPosition(2, b"\x01" * 32, b"\x02" * 32, 0)
+    return RawLog(bytes(20), (PUBLISHED, name_id("hello"), account), data, position)
+
+
+def test_the_example_of_the_log_head_folds_to_the_word_said(first_log: RawLog) -> None:
     assert f"`0x{name_id('hello').hex()}`" in PROTOCOL
-    assert f"`0x{LogHead().fold(log).word.hex()}`" in PROTOCOL
+    assert f"`0x{LogHead().fold(first_log).word.hex()}`" in PROTOCOL
+
+
+def test_the_examples_of_digests_are_those_of_their_leaves(
+    first_log: RawLog, announcement: Announcement
+) -> None:
+    contract = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
+    leaves = [
+        deployment_leaf(1, contract, bytes(32), 3),
+        event_leaf(1, first_log, Counts.RELEASE),
+    ]
+    judged = release_leaf(1, announcement.sha256, 2, "verified")
+    said = [Frontier(leaves[:1]), Frontier(leaves), Frontier([judged])]
+    assert [f"`0x{x.root().hex()}`" in PROTOCOL for x in said] == [True, True, True]
 
 
 def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:
