@@ -28,7 +28,7 @@ ROUNDS ?= 5
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-two-nodes soak-rebuild lock clean
+  soak-rpc soak-two-nodes soak-ipfs soak-rebuild lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -175,6 +175,10 @@ soak-rpc: dev ## COUNT spells of misbehaviour, of 19 kinds in turn, of the endpo
 soak-two-nodes: COUNT = 20000
 soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their digests at every block
 	$(BIN)/python tests/soak/two_nodes.py $(COUNT) --seed $(SEED)
+
+soak-ipfs: COUNT = 200
+soak-ipfs: .venv/.dev ## COUNT packages from a gateway with each kind of fault; a chain beside a dead one (SEED)
+	$(BIN)/python tests/soak/ipfs.py $(COUNT) --seed $(SEED)
 
 soak-rebuild: COUNT = 5000
 soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times

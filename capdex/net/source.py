@@ -22,7 +22,7 @@ SLOW_S: Final = 1.0  # a source that has a block has given it by then
 COOL_S: Final = 1.0  # the limit is cut once in this time: what was in flight says the same thing
 BREAK_AFTER: Final = 8  # failures in a row, and a source rests: as many as are asked at first
 REST_S, MAX_REST_S = 1.0, 60.0  # twice as long each time in a row
-BENCH_S: Final = 60.0  # for wrong bytes: asked only after everybody else
+BENCH_S: Final = 60.0  # for wrong bytes: asked only after everybody else, and not for the same CID
 MEMORY: Final = 1 / 8  # the weight of the newest request in what is expected of the next
 RECOVERY_S: Final = 60.0  # half of a bad reputation is forgotten in this time
 GUESS_S: Final = 0.05  # how long a source is expected to take that was never asked
@@ -172,6 +172,7 @@ class Standing:
         self._expect(outcome is Outcome.GAVE, now - began, now)
         if outcome is Outcome.WRONG:
             self._benched_until = now + BENCH_S
+            self._spare(cid, now + BENCH_S)
         if retry_after_s:
             self._spare(cid, now + retry_after_s)
         match outcome:
