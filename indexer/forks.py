@@ -152,10 +152,9 @@ class Forks:
         raise Unavailable(
             "the chain was reorganised deeper than its finality",
             Code.STALLED,
-            why=f"block {ours.number} was {hex_(ours.hash)} and final; {asked} alone now shows "
-            f"{hex_(theirs)} there",
-            fix="compare with sources of your own; if the reorg is real, run "
-            f"`capdex node accept {hex_(theirs)}`, else replace the endpoint",
+            why=f"block {ours.number} was {hex_(ours.hash)} and final, and {asked} alone now shows "
+            f"{hex_(theirs)} there; if that is real, run `capdex node accept {hex_(theirs)}`",
+            fix="compare with sources of your own; accept the block, or replace the endpoint",
             details={"block": ours.number, "ours": hex_(ours.hash), "theirs": hex_(theirs)},
         )
 

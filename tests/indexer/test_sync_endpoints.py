@@ -64,7 +64,7 @@ async def test_a_deep_reorg_is_followed_once_an_operator_accepts_it(
         sim.reorg(depth, events=3)
         await it.until(lambda: stalled(it))
         assert it.logs == before
-        (command,) = re.findall(r"`capdex node accept (0x[0-9a-f]{64})`", stalled(it)[0].fix)
+        (command,) = re.findall(r"`capdex node accept (0x[0-9a-f]{64})`", stalled(it)[0].why)
         accepting.hash = bytes.fromhex(command[2:])
         assert accepting.hash == sim.blocks[31 - depth].hash
         await it.reach(sim.head.hash)
