@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -231,6 +233,38 @@ def test_a_refusal_says_what_to_do_and_nothing_of_the_name(operator: Operator) -
         with pytest.raises(InvalidInput) as caught:
             operator.deny(subject)
         assert caught.value.fix
+
+
+def test_an_operator_beside_a_writer_at_work_leaves_nothing_denied_in_the_listing(
+    store: Store, chain: Any, making: Any, search_index: Index, operator: Operator
+) -> None:
+    """Whoever comes second waits: neither fails, and no listing is one denial behind."""
+    versions = [f"1.0.{i}" for i in range(12)]
+    started, over = Event(), Event()
+
+    def work() -> None:
+        try:
+            for version in versions:
+                chain.publish("note", version)
+                making.follow(store, chain)
+                started.set()
+        finally:
+            over.set()
+            started.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(work)
+        started.wait()
+        while not over.is_set():
+            operator.deny("note")
+            assert listed(search_index) == {}
+            operator.undeny("note")
+        operator.deny("note")
+        writer.result()
+    assert listed(search_index) == {}
+    assert len(search_index.releases("note")) == len(versions)
+    operator.undeny("note")
+    assert listed(search_index) == {"note": versions[-1]}
 
 
 # the gateway ----------------------------------------------------------------------------------

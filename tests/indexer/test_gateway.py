@@ -19,6 +19,7 @@ from capdex.dag import walk
 from capdex.errors import InvalidInput, Unavailable
 from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
+from capdex.net.ipfs import fetch_file
 from capdex.varint import read_varint
 from indexer import asked
 from indexer.asked import Form, Span
@@ -319,6 +320,14 @@ async def test_the_probe_finds_a_trustless_gateway(node: Any, method: str) -> No
     assert answer.status == 200
     if method == "GET":
         assert answer.body == write_car(bytes.fromhex("01550000"), [])
+
+
+async def test_another_node_reads_a_file_of_several_blocks_from_this_one(node: Any) -> None:
+    keep(node.surface.blocks, "dir-with-duplicate-files")
+    async with Gateway(node.url) as gateway:
+        data = await fetch_file(Cid.parse(FILE), [gateway])
+    assert len(data) == 1026
+    assert data.startswith(b"Lorem ipsum")
 
 
 # CARs -----------------------------------------------------------------------------------------
