@@ -113,8 +113,8 @@ def node_command(
 ) -> object:
     """Run a node: index a registry, verify, answer over MCP.
 
-    One process: it reads the chain, fetches and verifies packages, and serves /mcp, /c, /ipfs,
-    /health, /ready, /status and /metrics. What no option says comes from the network chosen.
+    One process: it reads the chain, fetches and verifies packages, and serves /mcp, /c, /index,
+    /ipfs, /health, /ready, /status and /metrics. What no option says comes from the network chosen.
     """
     from cli.settings import Network, NodeSettings
 
