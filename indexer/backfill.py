@@ -83,8 +83,9 @@ class Backfill:
             except RpcError as error:
                 if error.fault in (Fault.BEYOND_HEAD, Fault.UNKNOWN_BLOCK):
                     raise Moved("it does not know blocks below its own head") from None
-                # One that is too slow to answer is asked for less, too.
-                if error.fault not in (Fault.TOO_LARGE_RANGE, Fault.TIMEOUT) or blocks == 1:
+                if error.fault is Fault.TIMEOUT:
+                    self.span.shrink(blocks)  # one that is too slow is asked for less, too
+                if error.fault is not Fault.TOO_LARGE_RANGE or blocks == 1:
                     raise
                 last = first + self.span.shrink(blocks, error.blocks) - 1
             else:

@@ -11,7 +11,7 @@ from capdex.errors import Code, Refused, UsageError
 from capdex.events import checksum_address
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
-from capdex.net.wire import quantity
+from capdex.net.wire import hex_, quantity, unhex
 from indexer.chain import DEV_CHAIN_ID
 
 log = structlog.get_logger(part="node")
@@ -50,7 +50,8 @@ async def locate(
 
 
 async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | None) -> Place:
-    for one in await rpc.survey("eth_chainId", (), quantity):
+    heard = await rpc.survey("eth_chainId", (), quantity)
+    for one in heard:
         if isinstance(one.said, int) and one.said != chain_id:
             raise Refused(
                 f"the RPC endpoint speaks for chain {one.said}, not {chain_id}",
@@ -58,8 +59,11 @@ async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | N
                 why=f"{one.label} answers eth_chainId with {one.said}",
                 fix="pass the endpoint of the configured chain, or configure the chain you mean",
             )
+    silent = [one.said for one in heard if isinstance(one.said, RpcError)]
+    if len(silent) == len(heard):
+        raise silent[0]
     rpc.expect(chain_id)
-    if not await rpc.code(registry):
+    if not await rpc.code(registry) and not await _known_elsewhere(rpc, registry):
         raise UsageError(
             f"no registry stands at {checksum_address(registry)} on chain {chain_id}",
             Code.NO_CONTRACT,
@@ -72,6 +76,18 @@ async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | N
     if start_block is None:
         start_block = await _deployed_at(rpc, registry)
     return Place(bytes(32) if chain_id == DEV_CHAIN_ID else genesis.hash, start_block)
+
+
+async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:
+    """Whether another endpoint knows the code: the current one may be far behind."""
+    if rpc.alone:
+        return False
+    label = rpc.endpoint
+    codes = await rpc.survey("eth_getCode", [hex_(registry), "latest"], unhex)
+    if not any(one.said and isinstance(one.said, bytes) for one in codes):
+        return False
+    rpc.blame("it knows no code where others do", label)
+    return True
 
 
 async def _deployed_at(rpc: Rpc, registry: bytes) -> int:

@@ -10,6 +10,8 @@ from capdex.net.breaker import Breaker, Circuit, full_jitter
 from capdex.net.faults import Fault, RpcError, rpc_error
 from capdex.net.throttle import Throttle
 
+MAX_BATCH = 100  # vendors refuse more, and a batch of headers stays near 2 MB
+
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
@@ -33,7 +35,7 @@ class Endpoint:
     label: str
     breaker: Breaker
     throttle: Throttle = field(default_factory=Throttle)
-    batches: bool = True  # until it refuses one
+    batch: int = MAX_BATCH  # calls that it takes at once
     verified: bool = False  # it has told the chain id that is expected
     avoided_until: float = 0.0  # it said what cannot be true: asked only when the others rest
     trouble: RpcError | None = None  # the last one, while it lasts

@@ -63,14 +63,13 @@ class Failover:
         calls: Sequence[Call],
         read: Callable[[Any], T],
         *,
-        single: bool = False,
         without: Collection[Endpoint] = (),
         wait_s: float = MAX_WAIT_S,
     ) -> tuple[list[T], int]:
         """The results in the order asked, and the size of the reply in bytes.
 
-        `single` calls are not sent as a batch; `without` are endpoints that are not asked; `wait_s`
-        is how long one that rests is waited for. Raises the last RpcError when nobody answers.
+        `without` are endpoints that are not asked; `wait_s` is how long one that rests is waited
+        for. Raises the last RpcError when nobody answers.
         """
         hopeless, attempts, timeouts = set(without), 0, 0
         while True:
@@ -86,7 +85,7 @@ class Failover:
                 continue
             try:
                 await self._verify(endpoint)
-                return await self._ask(endpoint, calls, read, single=single)
+                return await self._ask(endpoint, calls, read)
             except RpcError as error:
                 attempts += 1
                 timeouts += error.fault is Fault.TIMEOUT
@@ -103,7 +102,7 @@ class Failover:
     async def _verify(self, endpoint: Endpoint) -> None:
         if self.chain_id is None or endpoint.verified:
             return
-        (found,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity, single=True)
+        (found,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
         endpoint.verified = found == self.chain_id
         if not endpoint.verified:
             why = f"it speaks for chain {found}, not {self.chain_id}"
@@ -113,25 +112,35 @@ class Failover:
             raise error
 
     async def _ask(
-        self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T], *, single: bool
+        self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
+    ) -> tuple[list[T], int]:
+        """In batches as long as the endpoint takes; those that it refuses are halved."""
+        results: list[T] = []
+        size = 0
+        while rest := calls[len(results) :]:
+            piece = rest[: endpoint.batch]
+            try:
+                found, more = await self._watched(
+                    endpoint, piece, self._send(endpoint, piece, read)
+                )
+            except RpcError as error:
+                if len(piece) == 1 or error.fault not in (Fault.FATAL, Fault.TOO_LARGE_RANGE):
+                    raise
+                endpoint.batch = len(piece) // 2
+            else:
+                results += found
+                size += more
+        return results, size
+
+    async def _send(
+        self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
     ) -> tuple[list[T], int]:
         to = Address(endpoint.url, endpoint.label, MAX_REPLY_BYTES)
-        if endpoint.batches and not single:
-            ids = [next(self._ids) for _ in calls]
-            try:
-                many = ask_many(self.session, to, ids, calls, read)
-                return await self._watched(endpoint, calls, many)
-            except RpcError as error:
-                if error.fault not in (Fault.FATAL, Fault.TOO_LARGE_RANGE):
-                    raise
-                endpoint.batches = False  # it takes no batches, or none this long
-        results, size = [], 0
-        for call in calls:
-            one = ask_one(self.session, to, next(self._ids), call, read)
-            found, more = await self._watched(endpoint, [call], one)
-            results.append(found)
-            size += more
-        return results, size
+        ids = [next(self._ids) for _ in calls]
+        if len(calls) > 1:
+            return await ask_many(self.session, to, ids, calls, read)
+        result, size = await ask_one(self.session, to, ids[0], calls[0], read)
+        return [result], size
 
     async def _watched(
         self, endpoint: Endpoint, calls: Sequence[Call], exchange: Coroutine[Any, Any, T]

@@ -16,7 +16,7 @@ import aiohttp
 from capdex.errors import Code, UsageError
 from capdex.events import RawLog
 from capdex.net.breaker import Breaker
-from capdex.net.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
+from capdex.net.endpoint import MAX_BATCH, Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.failover import Failover, clock
 from capdex.net.faults import Fault, RpcError, rpc_error
 from capdex.net.jsonrpc import Call
@@ -25,7 +25,6 @@ from capdex.net.wire import Header, hex_, quantity, read_header, read_logs, unhe
 
 __all__ = ["Call", "EndpointState", "Rpc", "Testimony", "redact"]
 
-MAX_BATCH = 100  # vendors refuse more, and a batch of headers stays near 2 MB
 BATCHES_AT_ONCE = 4
 SURVEY_WAIT_S = 5.0  # an endpoint that rests for longer says nothing in a survey
 BACKOFF_BASE_S = 0.25
@@ -136,7 +135,7 @@ class Rpc:
             others = [one for one in self._failover.pool.endpoints if one is not endpoint]
             try:
                 (said,), _ = await self._failover.ask(
-                    [(method, params)], read, single=True, without=others, wait_s=SURVEY_WAIT_S
+                    [(method, params)], read, without=others, wait_s=SURVEY_WAIT_S
                 )
             except RpcError as error:
                 return Testimony(endpoint.label, endpoint.origin, error)
@@ -153,7 +152,7 @@ class Rpc:
 
         `read` makes a value of it; where it raises ValueError the endpoint is at fault.
         """
-        (result,), _ = await self._failover.ask([(method, params)], read, single=True)
+        (result,), _ = await self._failover.ask([(method, params)], read)
         return result
 
     async def batch(self, calls: Sequence[Call], read: Callable[[Any], T] = _as_is) -> list[T]:
@@ -194,7 +193,6 @@ class Rpc:
         (logs,), size = await self._failover.ask(
             [("eth_getLogs", [query])],
             lambda found: read_logs(found, address, first, last),
-            single=True,
         )
         return logs, size
 
@@ -212,8 +210,6 @@ class Rpc:
             ("eth_getLogs", [{"address": hex_(address), "blockHash": hex_(block.hash)}])
             for block in blocks
         ]
-        if len(calls) == 1:
-            return [await self.call(*calls[0], read)]
         return await self.batch(calls, read)
 
     async def view(self, address: bytes, data: bytes, block: bytes | str = "latest") -> bytes:

@@ -168,6 +168,22 @@ async def test_an_endpoint_without_batches_is_asked_one_by_one(endpoint):
         assert await chain.batch([("echo", [n]) for n in range(3)]) == [0, 1, 2]
 
 
+async def test_batches_are_as_long_as_an_endpoint_takes(endpoint):
+    def reply(body, n):
+        if isinstance(body, list) and len(body) > 20:
+            return {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no"}}
+        calls = body if isinstance(body, list) else [body]
+        answers = [answer(call, call["params"][0]) for call in calls]
+        return answers if isinstance(body, list) else answers[0]
+
+    url, seen = await endpoint(reply)
+    async with Rpc([url]) as chain:
+        for _ in range(2):
+            assert await chain.batch([("echo", [n]) for n in range(90)]) == list(range(90))
+    assert [len(body) for body in seen[:3]] == [90, 45, 22]
+    assert max(len(body) for body in seen[3:]) == 11
+
+
 async def test_a_batch_that_lacks_an_answer_is_asked_again(endpoint):
     def reply(body, n):
         answers = [answer(call, "0x1") for call in body]
