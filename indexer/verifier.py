@@ -7,7 +7,8 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -23,6 +24,8 @@ JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 COMMAND: Final = (sys.executable, "-P", "-m", "indexer.worker")
 TRIES: Final = 2
 START_S: Final = 60.0  # about 0.5 s on an idle machine
+MAX_BATCH: Final = 8  # packages handed over at once: enough that neither side waits for the other
+MAX_BATCH_BYTES: Final = 256 * 1024
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024  # a judged package is its bytes a few times over
 
 
@@ -37,8 +40,31 @@ class Parked:
 Judged = VerifiedPackage | RejectedPackage | Parked
 
 
+@dataclass(eq=False, slots=True)
+class _Question:
+    """A package to judge, pickled; `worker` is the one that judges it now."""
+
+    frame: bytes
+    answer: asyncio.Future[object]
+    worker: _Worker | None = None
+
+    def settle(self, answer: object) -> None:
+        """Give the answer, an exception or not, to whoever still waits for it."""
+        self.worker = None
+        if self.answer.done():
+            return
+        if isinstance(answer, BaseException):
+            self.answer.set_exception(answer)
+        else:
+            self.answer.set_result(answer)
+
+
 class Verifier:
-    """A few worker processes around `capdex.package.judge`, each on one package at a time."""
+    """A few worker processes around `capdex.package.judge`, each on one package at a time.
+
+    Where many packages wait, a worker is handed several at once, and neither waits for the other;
+    it answers each by itself, so that what ends it is known, and the rest is handed out again.
+    """
 
     def __init__(
         self,
@@ -50,29 +76,31 @@ class Verifier:
         self._count = workers or max(1, min(4, os.cpu_count() or 1))
         self._command = command
         self._judge_s = judge_s
-        self._idle: asyncio.Queue[_Worker] = asyncio.Queue()
+        self._waiting: deque[_Question] = deque()
+        self._some = asyncio.Event()  # set while there may be questions waiting
+        self._serving: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        for worker in await asyncio.gather(
-            *(_Worker.start(self._command) for _ in range(self._count))
-        ):
-            self._idle.put_nowait(worker)
+        workers = await asyncio.gather(*(_Worker.start(self._command) for _ in range(self._count)))
+        self._serving = [asyncio.create_task(self._serve(worker)) for worker in workers]
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        while not self._idle.empty():
-            await self._idle.get_nowait().end()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        for question in self._waiting:
+            question.answer.cancel()
 
     async def judge(self, announcement: Announcement, data: bytes) -> Judged:
         """Judge one package; waits for an idle worker, and replaces one that did not survive.
 
         A worker may end for want of the machine's memory, too: the package has a second try.
         """
+        frame = pickle.dumps((announcement, data))
         for _ in range(TRIES):
             try:
-                answer = await self._ask(announcement, data)
-            except TimeoutError:
-                answer = f"judging it took more than {self._judge_s:g} s"
+                answer = await self._ask(frame)
             except (EOFError, OSError):
                 continue
             if isinstance(answer, VerifiedPackage | RejectedPackage):
@@ -81,28 +109,74 @@ class Verifier:
         why = "judging it took more time or memory than it may; the worker ended"
         return Parked(Reason.WORKER_LIMIT, why)
 
-    async def _ask(self, announcement: Announcement, data: bytes) -> object:
+    async def _ask(self, frame: bytes) -> object:
         """What a worker answers: a judgement, or a text that says which bound was met."""
-        worker = await self._idle.get()
+        question = _Question(frame, asyncio.get_running_loop().create_future())
+        self._waiting.append(question)
+        self._some.set()
         try:
-            if not worker.alive:
-                await worker.end()
-                worker = await _Worker.start(self._command)
-            async with asyncio.timeout(self._judge_s):
-                answer = await worker.ask((announcement, data))
-            if isinstance(answer, str):
-                worker.kill()  # what is left of its memory is not the next package's affair
-            return answer
-        except (EOFError, OSError):
-            worker.alive = False
-            if await worker.end() == -signal.SIGXCPU:  # it would meet that bound again
-                return "judging it took more processor time than it may"
+            return await question.answer
+        except asyncio.CancelledError:
+            if question.worker is not None:  # nobody waits for what it does
+                question.worker.kill()
             raise
+
+    async def _serve(self, worker: _Worker) -> None:
+        """Hand out what waits to one worker after another, until it is cancelled."""
+        try:
+            while True:
+                await self._some.wait()
+                questions = self._take()
+                try:
+                    if not worker.alive:
+                        await worker.end()
+                        worker = await _Worker.start(self._command)
+                    await self._work(worker, questions)
+                except Exception as error:  # noqa: BLE001 - whoever asked is told, and may ask again
+                    worker.kill()
+                    while questions:
+                        questions.popleft().settle(error)
+                finally:
+                    self._waiting.extendleft(reversed(questions))
+                    if self._waiting:
+                        self._some.set()
         except BaseException:
-            worker.kill()  # also in the middle of a frame: its answer would be the next one's
+            worker.kill()
             raise
         finally:
-            self._idle.put_nowait(worker)  # dead or alive: the place in the pool is kept
+            await worker.end()
+
+    def _take(self) -> deque[_Question]:
+        """A fair share of what waits."""
+        share = min(MAX_BATCH, -(-len(self._waiting) // self._count))
+        taken: deque[_Question] = deque()
+        size = 0
+        while self._waiting and len(taken) < share and size < MAX_BATCH_BYTES:
+            question = self._waiting.popleft()
+            if not question.answer.done():  # nobody waits for it any longer
+                taken.append(question)
+                size += len(question.frame)
+        if not self._waiting:
+            self._some.clear()
+        return taken
+
+    async def _work(self, worker: _Worker, questions: deque[_Question]) -> None:
+        """Have one worker answer in turn, as far as it gets: what it did not come to is left."""
+        worker.ask(question.frame for question in questions)
+        while questions and worker.alive:
+            questions[0].worker = worker
+            try:
+                async with asyncio.timeout(self._judge_s):
+                    answer = await worker.answer()
+            except TimeoutError:
+                answer = f"judging it took more than {self._judge_s:g} s"
+            except (EOFError, OSError) as error:
+                worker.alive, answer = False, error
+                if await worker.end() == -signal.SIGXCPU:  # it would meet that bound again
+                    answer = "judging it took more processor time than it may"
+            if isinstance(answer, str):
+                worker.kill()  # what is left of its memory is not the next package's affair
+            questions.popleft().settle(answer)
 
 
 class _Worker:
@@ -123,7 +197,7 @@ class _Worker:
             worker = cls(process)
             try:
                 async with asyncio.timeout(START_S):
-                    await worker._receive()
+                    await worker.answer()
             except BaseException:
                 worker.kill()
                 await worker.end()
@@ -136,16 +210,14 @@ class _Worker:
             ) from None
         return worker
 
-    async def ask(self, question: object) -> Any:
-        body = pickle.dumps(question)
+    def ask(self, frames: Iterable[bytes]) -> None:
+        """Hand over questions, without waiting until they are read."""
         pipe = self._process.stdin
-        if pipe is None:
-            raise EOFError
-        pipe.write(LENGTH.pack(len(body)) + body)
-        await pipe.drain()
-        return await self._receive()
+        if pipe is not None:
+            pipe.write(b"".join(LENGTH.pack(len(frame)) + frame for frame in frames))
 
-    async def _receive(self) -> Any:
+    async def answer(self) -> Any:
+        """The next answer; raises EOFError or OSError where the worker has ended."""
         pipe = self._process.stdout
         if pipe is None:
             raise EOFError

@@ -15,7 +15,7 @@ import struct
 import sys
 from typing import BinaryIO, Final
 
-from capdex.package import RejectedPackage, VerifiedPackage, judge
+from capdex.package import judge
 
 CPU_S: Final = 1.0  # a package of full size takes 50 ms
 MEMORY_BYTES: Final = 256 * 1024 * 1024  # on top of what the warm process holds
@@ -34,11 +34,11 @@ def main() -> None:
     while (frame := _receive(frames)) is not None:
         announcement, data = pickle.loads(frame)  # noqa: S301 - from our own parent
         _bound_cpu()
-        answer: VerifiedPackage | RejectedPackage | str
         try:
             answer = judge(announcement, data)
         except MemoryError:
-            answer = "judging it took more memory than it may"
+            _send(answers, "judging it took more memory than it may")
+            return  # what is left of the memory is not the next package's affair
         _send(answers, answer)
 
 

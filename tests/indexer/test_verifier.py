@@ -231,6 +231,64 @@ async def test_packages_are_judged_side_by_side(making: Any, announce: Any) -> N
     assert [x.manifest.uri.name for x in judged if isinstance(x, VerifiedPackage)] == list(data)
 
 
+@pytest.mark.parametrize(("how", "times"), [(b"eat", 1), (b"crash", 2), (b"spin", 1)])
+async def test_packages_handed_over_together_are_blamed_one_by_one(
+    making: Any, announce: Any, hostile: tuple[str, ...], tmp_path: Path, how: bytes, times: int
+) -> None:
+    names = [f"package-{i}" for i in range(20)]
+    files = {name: making.package_bytes(name) for name in names}
+    files[names[3]] = how
+    async with Verifier(1, command=hostile) as verifier:
+        judged = await asyncio.gather(
+            *(verifier.judge(announce(file, name), file) for name, file in files.items())
+        )
+    assert [isinstance(one, Parked) for one in judged] == [name == names[3] for name in names]
+    steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
+    counted = Counter(what for step, what in steps if step == "judge")
+    bad = f"did:nuwa:cap:{names[3]}@1.0.0"
+    assert counted == {f"did:nuwa:cap:{x}@1.0.0": 1 for x in names} | {bad: times}
+    # No worker judges anything more after it met a bound.
+    behind = [steps[i + 1][0] for i, (_, what) in enumerate(steps[:-1]) if what == bad]
+    assert behind == ["start"]
+
+
+async def test_where_no_new_worker_starts_those_who_wait_are_told(
+    making: Any, announce: Any, hostile: tuple[str, ...], tmp_path: Path
+) -> None:
+    good = making.package_bytes()
+    async with Verifier(1, command=hostile) as verifier:
+        (tmp_path / "hostile.py").unlink()
+        results = await asyncio.gather(
+            verifier.judge(announce(b"crash"), b"crash"),
+            verifier.judge(announce(good), good),
+            return_exceptions=True,
+        )
+    assert [type(one) for one in results] == [Unavailable, Unavailable]
+
+
+async def test_an_answer_that_is_none_is_told_and_costs_the_worker(announce: Any) -> None:
+    garbled = (
+        "import sys; w = sys.stdout.buffer; w.write(b'\\0\\0\\0\\2N.\\0\\0\\0\\3abc'); w.close()"
+    )
+    async with Verifier(1, command=(sys.executable, "-c", garbled)) as verifier:
+        for _ in range(2):
+            with pytest.raises(pickle.UnpicklingError):
+                await verifier.judge(announce(b"a"), b"a")
+
+
+async def test_whoever_waits_when_the_verifier_closes_is_cancelled(
+    announce: Any, hostile: tuple[str, ...], tmp_path: Path
+) -> None:
+    async with Verifier(1, command=hostile) as verifier:
+        asking = [
+            asyncio.create_task(verifier.judge(announce(data), data)) for data in (b"hang", b"a")
+        ]
+        while "judge" not in (tmp_path / "steps").read_text():  # noqa: ASYNC110 - a file
+            await asyncio.sleep(0.01)
+    results = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(one) for one in results] == [asyncio.CancelledError] * 2
+
+
 async def test_modules_of_the_current_directory_are_not_run(
     making: Any, announce: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
