@@ -21,6 +21,7 @@ DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
         name: Entry("Tell a running node", f"cli.commands.node_{name}", purpose)
         for name, purpose in {
             "deny": "Refuse to serve a CID or a name",
+            "queue": "Show what is not fetched or judged yet, and try it again",
             "accept": "Follow the chain through a block that contradicts what was final",
         }.items()
     },
