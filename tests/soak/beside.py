@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,8 +97,9 @@ class Beside:
     def pragma(self, words: str) -> None:
         """Tell the writer's only connection something."""
         assert self._node is not None
-        with self._node.store._read() as connection:
-            connection.exec_driver_sql(f"PRAGMA {words}")
+        store = self._node.store
+        with store._turn, closing(store._engine.raw_connection()) as connection:
+            connection.cursor().execute(f"PRAGMA {words}")
 
     def wait_for(self, condition: Callable[[], T], what: str) -> T:
         """As `nodes.wait_until`; raises what ended the node."""

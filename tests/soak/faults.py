@@ -48,6 +48,8 @@ from contents import Watch, contents, differences
 from databases import databases
 from nodes import Nodes, Running, anvil
 
+from cli import logs
+
 TAKEOVER_S = 10.0
 DAY_S = 86_400.0
 TMPFS_BYTES = 8 << 20
@@ -145,10 +147,9 @@ def full_disk(world: World, db: str, node: Running) -> Iterator[set[str]]:
     path = Path(db.removeprefix("sqlite:///"))
     if os.path.ismount(path.parent):
         ballast = path.parent / "ballast"
-        with ballast.open("wb") as file, suppress(OSError):
+        with ballast.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(bytes(4096))
-                file.flush()
         world.notes.add("disk full: a full tmpfs")
         yield {"DATABASE_UNAVAILABLE"}
         ballast.unlink()
@@ -405,6 +406,7 @@ def run(count: int, kinds: list[str], hold_s: float, seed: int, verbose: bool) -
         author = Author.begin(url, nodes.folder / "blocks", random)
         author.fill(FIRST_RELEASES)
         world = World(author, url, nodes, fresh, random, hold_s)
+        logs.set_up("json", stream=stack.enter_context((nodes.folder / "log").open("w")))
         print(f"seed {seed}, locks held {hold_s:g} s")
         failed = 0
         for number in range(count):
