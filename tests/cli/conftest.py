@@ -87,6 +87,7 @@ class SimulatedNode:
     blocks: dict[str, bytes] = field(default_factory=dict)  # by CID: a gateway, too
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     block: int | None = None  # the newest block it has indexed
+    status: dict[str, Any] = field(default_factory=dict)  # what else /status says
 
     @property
     def url(self) -> str:
@@ -133,7 +134,7 @@ def node_server() -> Iterator[SimulatedNode]:
         return Response(body or b"", 404 if body is None else 200, headers)
 
     async def status(_: Request) -> Response:
-        return Response(json.dumps({"chain": {"block_number": state.block}}))
+        return Response(json.dumps({"chain": {"block_number": state.block}} | state.status))
 
     manager = StreamableHTTPSessionManager(
         Server("simulated", on_list_tools=list_tools, on_call_tool=call_tool),
@@ -168,6 +169,7 @@ def node(node_server: SimulatedNode, monkeypatch: pytest.MonkeyPatch) -> Simulat
     node_server.calls.clear()
     node_server.blocks.clear()
     node_server.block = None
+    node_server.status.clear()
     monkeypatch.setenv("CAPDEX_MCP_URL", f"{node_server.url}/mcp")
     monkeypatch.setenv("CAPDEX_NODE_URL", node_server.url)
     monkeypatch.setenv("CAPDEX_GATEWAY_URL", node_server.url)
