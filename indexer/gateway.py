@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 from capdex.car import write_car
 from capdex.cid import DAG_PB, Cid
 from capdex.dag import size_of, walk
-from capdex.errors import InvalidInput, Unavailable
+from capdex.errors import InvalidInput, Unavailable, UsageError
 from capdex.net.blocks import BlockDirectory
 from capdex.unixfs import Assembly
 from indexer import asked
@@ -59,38 +59,53 @@ class _Gateway:
     _files: dict[Cid, bytes] = field(default_factory=dict)  # sha256 of dag-pb files looked at
 
     def answer(self, request: Request) -> Response:
-        """The block or CAR, or why there is none."""
+        """The block or CAR, or why there is none.
+
+        Raises Unavailable or UsageError where the index or the blocks cannot be read: what may be
+        denied is not given.
+        """
         text, path = request.path_params["cid"], request.path_params.get("path", "")
         if request.headers.get("service-worker") == "script":
             return _refusal(400, "packages are no service workers")
         try:
             wanted = asked.read(request.query_params, request.headers)
-            if wanted is None:
-                return _refusal(406, f"this node gives {' and '.join(x.media_type for x in Form)}")
-            if text == PROBE and not path:
-                body = b"" if wanted.form is Form.RAW else write_car(_PROBE_BYTES, ())
-                return _found(request, PROBE, wanted, body)
-            cid = Cid.parse(text)
-            if path and wanted.form is Form.RAW:
-                return _refusal(400, "a raw block is asked for by its CID alone")
-            if denial := self._denial(cid):
-                return _refusal(410, f"this node's operator refuses {cid}: {denial.reason}")
-            root = self.blocks.read(cid)
-            if root is None or path:
-                return _absent(request, f"what is below {cid}" if path else f"the block {cid}")
-            body = root if wanted.form is Form.RAW else self._car(cid, root, wanted)
+            cid = None if text == PROBE else Cid.parse(text)
         except InvalidInput as error:
-            return _refusal(400, f"{error.message}: {error.why}".removesuffix(": "))
-        except Unavailable as error:  # no blocks of a file are kept but all: a disk has lost one
-            return _absent(request, error.message)
-        return _found(request, str(cid), wanted, body)
+            return _refusal(400, _said(error))
+        if wanted is None:
+            return _refusal(406, f"this node gives {' and '.join(x.media_type for x in Form)}")
+        if path and wanted.form is Form.RAW:
+            return _refusal(400, "a raw block is asked for by its CID alone")
+        if path:
+            return _absent(request, f"anything below {text}")
+        if cid is None:
+            body = b"" if wanted.form is Form.RAW else write_car(_PROBE_BYTES, ())
+            return _found(request, PROBE, wanted, body)
+        if denial := self._denial(cid):
+            return _refusal(410, f"this node's operator refuses {cid}: {denial.reason}")
+        root = self.blocks.read(cid)
+        if root is None:
+            return _absent(request, f"the block {cid}")
+        if wanted.form is Form.RAW:
+            return _found(request, cid.text, wanted, root)
+        return self._car(request, cid, root, wanted)
 
-    def _car(self, cid: Cid, root: bytes, wanted: Asked) -> bytes:
-        part = None if wanted.span is None else wanted.span.within(size_of(cid, root))
-        if wanted.scope == "block" or part == range(0):
-            return write_car(cid.to_bytes(), [(cid, root)])
-        blocks = walk(cid, self.blocks.read, part)
-        return write_car(cid.to_bytes(), blocks if wanted.dups else dict(blocks).items())
+    def _car(self, request: Request, cid: Cid, root: bytes, wanted: Asked) -> Response:
+        """The CAR of a file, or the part of it asked for."""
+        try:
+            part = None if wanted.span is None else wanted.span.within(size_of(cid, root))
+        except InvalidInput as error:
+            return _refusal(400, _said(error))
+        blocks = [(cid, root)]
+        if wanted.scope != "block" and part != range(0):
+            try:
+                blocks = list(walk(cid, self.blocks.read, part))
+            except UsageError:
+                raise
+            except (InvalidInput, Unavailable) as error:  # all of a file was kept, or none
+                return _absent(request, f"the whole of {cid}: {error.message}")
+        kept = blocks if wanted.dups else dict(blocks).items()
+        return _found(request, cid.text, wanted, write_car(cid.to_bytes(), kept))
 
     def _denial(self, cid: Cid) -> Denial | None:
         """The denial of a CID, or of the same file under another one."""
@@ -113,6 +128,8 @@ class _Gateway:
                     if block is None:
                         return b""
                     assembly.give(block)
+            except UsageError:
+                raise
             except InvalidInput:
                 return b""
             self._files[cid] = hashlib.sha256(assembly.data).digest()
@@ -144,6 +161,10 @@ def _disposition(wanted: Asked, cid: str) -> str:
     if name.isascii():
         return said
     return f"{said}; filename*=UTF-8''{quote(name.replace('/', '_'), safe='')}"
+
+
+def _said(error: InvalidInput) -> str:
+    return f"{error.message}: {error.why}".removesuffix(": ")
 
 
 def _absent(request: Request, what: str) -> Response:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import mcp
 import pytest
 
@@ -88,3 +89,16 @@ async def test_nothing_is_proven_of_what_the_operator_refuses(index: Index) -> N
         answer = await client.call_tool("resolve_capability", arguments)
     assert answer.is_error
     assert answer.structured_content["details"]["denied"] == DENIED
+
+
+@pytest.mark.parametrize("damage", ["vanished", "garbage", "DROP TABLE denial"])
+async def test_what_may_be_denied_is_not_given_while_the_index_cannot_be_read(
+    damaged: Any, serve: Any, block_directory: Any, damage: str
+) -> None:
+    async with serve(damaged(damage)) as url, aiohttp.ClientSession(url) as http:
+        for path in (f"/ipfs/{block_directory.write(b'x')}?format=raw", "/index/config.json"):
+            async with http.get(path) as reply:
+                assert reply.status == 503
+                assert "secret" not in await reply.text()
+        async with http.get("/ipfs/bafkqaaa?format=raw") as reply:
+            assert reply.status == 200
