@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any, Final
 
@@ -67,8 +67,23 @@ class Composer:
 
     def compose(self) -> Any:
         """Read every event, and return the value; raises Stop where reading cannot go on."""
+        try:
+            self._read(pyyaml.CSafeLoader(self._text).get_event)
+        except pyyaml.MarkedYAMLError as error:  # libyaml has no other for clean text
+            mark = error.problem_mark or error.context_mark
+            at = (1, 1) if mark is None else place(self._text, min(mark.index, len(self._text)))
+            what = ": ".join(x for x in (error.context, error.problem) if x)
+            path, whole = self._path(self._stack)
+            self._findings.error(Reason.YAML_SYNTAX, path if whole else (), what, at=at)
+            raise Stop from None
+        if not self.outline.root.value:
+            self._findings.error(Reason.YAML_SYNTAX, (), "the file is empty")
+            raise Stop
+        return self.outline.root.value[0]
+
+    def _read(self, next_event: Callable[[], Any]) -> None:
         documents, layout, stack = 0, self._layout, self._stack
-        for event in self._events():
+        while (event := next_event()) is not None:
             end = event.end_mark.index
             if layout.comment < end:
                 self._misplaced(event, layout.comments(event.start_mark.index, end))
@@ -86,10 +101,6 @@ class Composer:
             elif kind is pyyaml.DocumentStartEvent:
                 documents += 1
                 self._begin(event, documents)
-        if not documents:
-            self._findings.error(Reason.YAML_SYNTAX, (), "the file is empty")
-            raise Stop
-        return self.outline.root.value[0]
 
     def _clean(self) -> str:
         """The source with a space for each forbidden character, so that one run finds all."""
@@ -116,18 +127,6 @@ class Composer:
             pieces.append(self._source[start:index])
             start = index + 1
         return " ".join([*pieces, self._source[start:]])
-
-    def _events(self) -> Iterator[Any]:
-        loader = pyyaml.CSafeLoader(self._text)
-        try:
-            yield from iter(loader.get_event, None)
-        except pyyaml.MarkedYAMLError as error:  # libyaml has no other for clean text
-            mark = error.problem_mark or error.context_mark
-            at = (1, 1) if mark is None else place(self._text, min(mark.index, len(self._text)))
-            what = ": ".join(x for x in (error.context, error.problem) if x)
-            path, whole = self._path(self._stack)
-            self._findings.error(Reason.YAML_SYNTAX, path if whole else (), what, at=at)
-            raise Stop from None
 
     # ------------------------------------------------------------------------------- problems
 
