@@ -283,6 +283,18 @@ def test_show_lists_all_releases_with_the_reason_of_the_rejected(
     assert capdex("show", "weather@3.0.0").exit_code == 1
 
 
+def test_show_says_what_the_nodes_operator_refuses(
+    capdex: Any, node: Any, release: dict[str, Any]
+) -> None:
+    denied = {"reason": HOSTILE, "at": 1_700_000_000}
+    hidden = release | {"acp_metadata": None, "availability": "available", "denied": denied}
+    node.page("weather", {"name": "weather", "releases": [hidden], "as_of": release["as_of"]})
+    [line] = capdex("show", "weather", "--format", "human").stdout.splitlines()
+    assert "this node's operator refuses it: " in line
+    assert line.isprintable()
+    assert capdex.json("show", "weather")["results"][0]["denied"] == denied
+
+
 @pytest.mark.parametrize("command", ["resolve", "search", "show"])
 def test_what_a_stranger_wrote_is_never_printed_raw(
     capdex: Any, node: Any, release: dict[str, Any], command: str

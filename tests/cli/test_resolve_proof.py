@@ -292,6 +292,17 @@ def test_a_package_that_is_not_served_needs_no_proof(
     assert error["code"] == "UNVERIFIED"
 
 
+def test_what_a_nodes_operator_refuses_is_said_so_and_is_no_lie_about_the_chain(
+    capdex: Any, node: Any, trusted: Trusted
+) -> None:
+    said = {"reason": "it lies", "at": 1_700_000_000}
+    answer = {"code": "NOT_FOUND", "message": "refused", "details": {"denied": said}}
+    node.answer(RESOLVE, answer, failed=True)
+    error = failed(capdex("resolve", "weather", "--trust-rpc", trusted.url, "--json"), 1)
+    assert (error["code"], error["details"]["denied"]) == ("NOT_FOUND", said)
+    assert "proven" not in error["details"]
+
+
 def test_a_node_cannot_say_that_it_was_proven(capdex: Any, node: Any, release: Any) -> None:
     node.answer(RESOLVE, release | {"proven": {"statement": "all is well"}})
     assert "proven" not in capdex.json("resolve", "weather")
