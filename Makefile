@@ -28,7 +28,7 @@ ROUNDS ?= 5
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-two-nodes soak-ipfs soak-rebuild lock clean
+  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO, cast
 
 import structlog
 
 from capdex import __version__
 from capdex.net.prover import Prover
+from capdex.net.together import end
 from capdex.problems import Verdict
 from cli import logs
+from cli.backfill import Line, show_backfill
+from cli.output import Stream
 from cli.serving import listen, open_prover, serve
 from cli.settings import NodeSettings
 from cli.stopping import run_until_stopped
@@ -26,9 +31,10 @@ STOP_WITHIN_S: Final = 4.5  # whoever stops a node may count on five seconds
 
 def run_node(settings: NodeSettings) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start."""
-    logs.set_up(settings.log_format)
+    line = Line(Stream.of(sys.stderr, "auto", os.environ)) if settings.progress else None
+    logs.set_up(settings.log_format, stream=cast("TextIO | None", line))
     code = run_until_stopped(
-        _run(settings), on_stop=lambda: log.info("stopping"), within_s=STOP_WITHIN_S
+        _run(settings, line), on_stop=lambda: log.info("stopping"), within_s=STOP_WITHIN_S
     )
     log.info("stopped")
     return code
@@ -39,7 +45,7 @@ def verdicts(serve_signed: bool) -> frozenset[Verdict]:
     return frozenset({Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED})
 
 
-async def _run(settings: NodeSettings) -> None:
+async def _run(settings: NodeSettings, line: Line | None) -> None:
     allowed = known_hosts(settings.host, settings.allowed_hosts)
     served, role = verdicts(settings.serve_signed), Role(settings.role)
     if role.writes:
@@ -68,6 +74,9 @@ async def _run(settings: NodeSettings) -> None:
         )
         host, port = listener.getsockname()[:2]
         log.info("listening", url=f"http://{host}:{port}", role=str(role), version=__version__)
+        if line is not None:
+            shown = asyncio.create_task(show_backfill(node.surface.health, line))
+            parts.push_async_callback(end, [shown])
         await running
 
 

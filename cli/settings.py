@@ -101,6 +101,7 @@ class NodeSettings:
     poll_interval_s: float
     allowed_hosts: tuple[str, ...]
     log_format: str  # "logfmt" or "json"
+    progress: bool = False  # stderr is a terminal where a line may be written over
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -145,10 +146,17 @@ def node_command(
         poll_interval_s=poll_interval,
         allowed_hosts=allowed_host,
         log_format=_log_format(app, log_format),
+        progress=_progress(app, log_format),
     )
     from cli.node_app import run_node
 
     return run_node(settings)
+
+
+def _progress(app: App, choice: str) -> bool:
+    """Whether a line may be written over: for people at a terminal, who did not choose a log."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return choice == "auto" and app.output.err.tty and not plain and app.output.verbosity >= 0
 
 
 def _log_format(app: App, choice: str) -> str:
