@@ -11,8 +11,6 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from eth_abi import decode
-
 from capdex.net.blocks import BlockDirectory
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -58,7 +56,9 @@ class Author:
 
     def at(self, url: str) -> Author:
         """The same author at another endpoint."""
-        return replace(self, registry=replace(self.registry, url=url))
+        twin = replace(self, registry=replace(self.registry, url=url))
+        twin.call("evm_setAutomine", False)
+        return twin
 
     def fill(self, releases: int) -> None:
         """Mine about so many releases, one to eight calls a block, with empty blocks between."""
@@ -143,7 +143,7 @@ class Author:
             found = self.call("eth_call", query, "latest")
         except AssertionError:  # no such release: the call that follows reverts, too
             return 0
-        return int(decode(["uint256"], bytes.fromhex(found[2:]))[0])
+        return int(found, 16) if found != "0x" else 0
 
     def call(self, method: str, *params: Any) -> Any:
         return self.registry.call(method, *params)

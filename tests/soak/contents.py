@@ -49,6 +49,10 @@ PROGRESS = (
     "(SELECT hash FROM cursor WHERE deployment_id = 1)"
 )
 
+WAITING = (
+    "SELECT id, sequence, cap_uri, availability, attempts, queued_at, due_at FROM release "
+    "WHERE verdict IS NULL LIMIT 20"
+)
 JUDGED = (
     "SELECT sequence, verdict, reason, message, signer, checks, problems, document FROM release "
     "JOIN package ON release_id = release.id WHERE verdict IS NOT NULL ORDER BY sequence"
@@ -161,6 +165,10 @@ class Watch:
         """The hash of the block at the cursor; empty while a release waits to be judged."""
         ((_, _, waiting, block),) = self._ask(PROGRESS) or [(0, 0, 0, None)]
         return b"" if waiting else bytes(block or b"")
+
+    def waiting(self) -> str:
+        """What keeps `judged_at` empty, for whoever looks into a soak that is stuck."""
+        return f"at block {self.block().hex()}, waiting: {self._ask(WAITING)}"
 
     def _ask(self, query: str) -> Sequence[tuple[Any, ...]]:
         if self.db.startswith("sqlite") and not self.opened():

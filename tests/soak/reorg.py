@@ -32,7 +32,7 @@ from author import Author
 from contents import Watch, contents, differences, digest
 from databases import Fresh, databases
 from gateway import Gateway
-from nodes import Nodes, Running, anvil, wait_until
+from nodes import Nodes, Running, Stuck, anvil, wait_until
 from proxy import Proxy
 
 CHAIN_ID = 4242  # not Anvil's own: a development chain may be followed backwards at any depth
@@ -116,7 +116,10 @@ class Soak:
 
     def catch_up(self, author: Author | None = None) -> None:
         head, watch = (author or self.author).head, Watch(self.db)
-        self.node.wait_for(lambda: watch.judged_at() == head, "the index was at the head")
+        try:
+            self.node.wait_for(lambda: watch.judged_at() == head, "the index was at the head")
+        except Stuck as stuck:
+            raise Stuck(f"{head.hex()} is not reached: {watch.waiting()}; {stuck}") from None
 
     def pause(self, most_s: float) -> None:
         time.sleep(self.random.uniform(0, most_s))

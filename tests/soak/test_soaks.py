@@ -26,15 +26,15 @@ def soak(script: str, *arguments: object) -> None:
 
 
 def test_killed_at_any_moment_a_node_loses_and_doubles_nothing(database: str) -> None:
-    soak("kill.py", 5, "--releases", 120, "--db", database)
+    soak("kill.py", 4, "--releases", 100, "--db", database)
 
 
 def test_after_any_reorganisation_an_index_is_the_one_built_from_nothing(database: str) -> None:
-    soak("reorg.py", 5, "--db", database)
+    soak("reorg.py", 3, "--db", database)
 
 
 def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
-    soak("two_nodes.py", 200)
+    soak("two_nodes.py", 100)
 
 
 def test_endpoints_that_misbehave_delay_a_node_and_never_mislead_it() -> None:

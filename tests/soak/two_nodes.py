@@ -93,6 +93,7 @@ def tree(db: str) -> Iterator[tuple[int, bytes]]:
 def compare(first: str, second: str, random: Random) -> tuple[int, list[str]]:
     """How many blocks agree, and what does not."""
     ours, theirs = list(tree(first)), list(tree(second))
+    print(f"{digest(first).log.count} events in {len(ours)} blocks", flush=True)
     wrong = [f"block {a[0]}" for a, b in zip(ours, theirs, strict=False) if a != b]
     if len(ours) != len(theirs):
         wrong.append(f"{len(ours)} and {len(theirs)} blocks with events")
