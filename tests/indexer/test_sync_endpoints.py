@@ -9,6 +9,8 @@ import pytest
 from capdex.errors import Code
 from capdex.net import jsonrpc
 from indexer import chain, forks
+from indexer.operator import Operator
+from indexer.threads import whole
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -35,10 +37,11 @@ def accepting():
     class Accepting:
         hash = None
         asked = 0
+        of_store = None
 
         async def of(self):
             self.asked += 1
-            return self.hash
+            return await whole(self.of_store) if self.of_store else self.hash
 
     return Accepting()
 
@@ -72,6 +75,23 @@ async def test_a_deep_reorg_is_followed_once_an_operator_accepts_it(
         sim.publish(2)
         await it.reach(sim.head.hash)
         sim.reorg(3, events=2)  # what is not final goes on being reorganised by itself
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
+async def test_what_an_operator_writes_beside_the_running_node_is_heard(
+    twins, following, accepting
+):
+    (sim,) = await twins(1)
+    async with following(
+        [sim.url], registry=sim.registry, start_block=1, accepted=accepting.of
+    ) as it:
+        accepting.of_store = it.store.accepted
+        await it.reach(sim.head.hash)
+        sim.reorg(20, events=3)
+        await it.until(lambda: stalled(it))
+        with Operator(f"sqlite:///{it.path}") as operator:
+            operator.accept("0x" + sim.blocks[11].hash.hex())
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
 
