@@ -215,6 +215,7 @@ def test_mappings_know_where_entries_can_be_added() -> None:
     block, flow = reading.mappings["m",], reading.mappings["n",]
     assert data[block.start : block.end] == b"k: 'a'\n  l: [b]"
     assert (block.flow, block.column, list(block.keys)) == (False, 3, ["k", "l"])
+    assert len(block.keys) == 2
     assert data[block.start - block.column :][:1] == b"\n"
     assert data[flow.start : flow.end] == b"{o: p}"
     assert flow.flow
