@@ -7,10 +7,11 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput, Unavailable, UsageError
@@ -309,6 +310,61 @@ def test_a_run_that_was_cut_short_is_ended_by_the_next(
     assert not abandoned.exists()
     write("whole")
     assert tree(tmp_path / "mirror") == tree(tmp_path / "whole")
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("publish"), st.sampled_from(NAMES), st.integers(0, 3)),
+    st.tuples(st.just("yank"), st.sampled_from(NAMES), st.integers(0, 3)),
+    st.tuples(st.just("reorg"), st.integers(1, 3)),
+    st.tuples(st.just("deny"), st.sampled_from(NAMES)),
+    st.tuples(st.just("undeny"), st.sampled_from(NAMES)),
+    st.tuples(st.just("mirror")),
+)
+
+
+@settings(max_examples=10, deadline=None)
+@given(steps=st.lists(STEPS, max_size=12))
+def test_a_mirror_kept_up_to_date_is_the_same_as_a_new_one(steps: list[Any], making: Any) -> None:
+    with TemporaryDirectory() as folder:
+        place, chain = Path(folder), making.Chain()
+        url = f"sqlite:///{place / 'index.db'}"
+        store, operator, engine = (
+            Store.open(url, making.DEPLOYMENT),
+            Operator(url),
+            open_reader(url),
+        )
+
+        def follow() -> None:
+            chain.mine()
+            making.follow(store, chain)
+
+        def mirror(name: str) -> dict[str, bytes]:
+            with transaction(engine) as connection:
+                write_mirror(connection, place / name, gateway=None, report=lambda *_: None)
+            return tree(place / name)
+
+        try:
+            for kind, *rest in steps:
+                if kind == "publish":
+                    chain.publish(rest[0], f"1.{rest[1]}.0")
+                elif kind == "yank":
+                    chain.mine(making.yanked(rest[0], f"1.{rest[1]}.0"))
+                elif kind == "deny":
+                    operator.deny(rest[0])
+                elif kind == "undeny":
+                    operator.undeny(rest[0])
+                elif kind == "mirror":
+                    follow()
+                    mirror("kept")
+                else:
+                    follow()
+                    store.rollback(chain.fork(min(rest[0], len(chain.blocks) - 1)))
+            follow()
+            assert mirror("kept") == mirror("new")
+        finally:
+            operator.close()
+            engine.dispose()
+            store.close()
 
 
 def test_a_place_that_is_no_directory_is_told(filled: Any, write: Write, tmp_path: Path) -> None:
