@@ -1,4 +1,7 @@
-"""Any history of a chain, with crashes in it, gives the rows of its canonical chain alone."""
+"""Any history of a chain, with crashes in it, gives the rows of its canonical chain alone.
+
+Two endpoints show it, and each may leave out or double logs, fall behind, or rewrite what is final.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +32,26 @@ def load(name: str) -> Any:
 
 
 class ChainMachine(RuleBasedStateMachine):
-    """Rules: extend, fork, let the walk advance a little, crash and restart, misbehave."""
+    """Rules: extend, fork, let the walk advance a little, crash and restart, misbehave, lie."""
 
     @initialize()
     def begin(self) -> None:
         self.runner = asyncio.Runner()
         self.directory = tempfile.TemporaryDirectory()
-        self.sim = load("simulator").SimulatedChain()
+        self.sim, self.other = (load("simulator").SimulatedChain() for _ in range(2))
+        self.other.blocks = self.sim.blocks
         self.settled = 0  # what the walk may call final: never forked below
         self.runner.run(self._serve())
         self.runner.run(self._start())
 
     async def _serve(self) -> None:
-        self.server = TestServer(self.sim.app())
-        await self.server.start_server()
+        self.servers = [TestServer(one.app()) for one in (self.sim, self.other)]
+        for server in self.servers:
+            await server.start_server()
 
     async def _start(self) -> None:
         self.it = load("following").Following(
-            [str(self.server.make_url("/"))],
+            [str(server.make_url("/")) for server in self.servers],
             registry=self.sim.registry,
             path=Path(self.directory.name) / "index.db",
             finality_depth=FINALITY,
@@ -82,10 +87,16 @@ class ChainMachine(RuleBasedStateMachine):
         self.runner.run(self.it.__aexit__())
         self.runner.run(self._start())
 
-    @rule(what=st.sampled_from(["dropped", "doubled", "reversed", "empty", "orphaned"]))
-    def misbehave(self, what: str) -> None:
+    @rule(
+        what=st.sampled_from(["dropped", "doubled", "reversed", "empty", "orphaned", "behind"]),
+        which=st.booleans(),
+    )
+    def misbehave(self, what: str, which: bool) -> None:
+        sim = self.other if which else self.sim
         if what == "orphaned":
-            self.sim.refuse_once("eth_getLogs", -32000, "unknown block")
+            sim.refuse_once("eth_getLogs", -32000, "unknown block")
+        elif what == "behind":
+            sim.visible = max(0, len(sim.blocks) - 6)
         else:
             bends: dict[str, Any] = {
                 "dropped": lambda logs: logs[1:],
@@ -93,11 +104,28 @@ class ChainMachine(RuleBasedStateMachine):
                 "reversed": lambda logs: logs[::-1],
                 "empty": lambda logs: [],
             }
-            self.sim.once("eth_getLogs", bends[what])
+            sim.once("eth_getLogs", bends[what])
+
+    @rule(which=st.booleans(), more=st.integers(1, 4))
+    def lie(self, which: bool, more: int) -> None:
+        """One endpoint rewrites what is final: the other is followed, and nothing is undone."""
+        self.extend([1] * (FINALITY + 2))
+        self.settle()
+        liar, honest = (self.sim, self.other) if which else (self.other, self.sim)
+        truth = honest.blocks
+        liar.blocks = list(truth)
+        liar.reorg(FINALITY + 2, events=3)
+        honest.mine(more)
+        undone = sum(progress.undone for progress in self.it.reports)
+        self.runner.run(self.it.reach(honest.head.hash))
+        assert sum(progress.undone for progress in self.it.reports) == undone
+        liar.blocks = truth
+        self.settle()
 
     @rule()
     def settle(self) -> None:
         """The invariant: whatever happened, the rows are those of the canonical chain alone."""
+        self.sim.visible = self.other.visible = None
         self.runner.run(self.it.reach(self.sim.head.hash))
         self._seen()
         assert self.it.logs == self.sim.logs
@@ -108,7 +136,8 @@ class ChainMachine(RuleBasedStateMachine):
             return
         self.settle()
         self.runner.run(self.it.__aexit__())
-        self.runner.run(self.server.close())
+        for server in self.servers:
+            self.runner.run(server.close())
         self.runner.close()
         self.directory.cleanup()
 
