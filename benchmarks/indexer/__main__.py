@@ -1,9 +1,9 @@
 """python benchmarks/indexer [PART …]: how fast, how lean and how fresh an index is.
 
-Parts: backfill, memory, restart, freshness, packages (all of them by default). Whatever is
+Parts: backfill, node (memory and restart), freshness, packages; all of them by default. Whatever is
 compared takes turns within one run, each in a process of its own. ROUNDS (5), DENSE and SPARSE
-(events of the two chains), RELEASES (of memory and restart) and PONDER (a folder to install it in,
-kept; `no` leaves it out) are read from the environment.
+(events of the two chains), RELEASES (of memory and restart), PACKAGES and PONDER (a folder to
+install it in, which is kept; `no` leaves it out) are read from the environment.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import node
 import ponder
 from chain import Chain, filled
 from databases import Fresh, databases
@@ -28,6 +29,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "5"))
 DENSE = int(os.environ.get("DENSE", "100000"))
 SPARSE = int(os.environ.get("SPARSE", "20000"))
 RELEASES = int(os.environ.get("RELEASES", "100000"))
+PACKAGES = int(os.environ.get("PACKAGES", "2000"))
 RANGES = {100: (10, 50, 200, 1000), 5: (100, 500, 2000, 4000)}  # blocks, by events in one
 
 
@@ -83,19 +85,60 @@ def one_round(chain: Chain, fresh: Fresh, engine: Path | None) -> list[tuple[str
     return found
 
 
+def watch_node(events: int, fresh: Fresh, folder: Path) -> None:
+    """Memory of a backfill, and how soon a node that is started again follows the chain."""
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    with filled(events, 100) as chain:
+        place = (chain.url, chain.registry, chain.first, chain.events)
+        for number in range(ROUNDS):
+            for kind in ("sqlite", "postgres"):
+                inside = folder / f"{kind}-{number}"
+                inside.mkdir()
+                found[kind].append(node.backfill_and_restart(*place, fresh(kind), inside))
+                peak_mib, seconds = found[kind][-1]
+                said = f"{kind}: {peak_mib:.0f} MiB, following after {seconds:.2f} s"
+                print(f"round {number + 1}: {said}", file=sys.stderr)
+    rows: list[tuple[str, ...]] = [("", "peak memory, MiB", "from start to following, s")]
+    for kind, pairs in found.items():
+        memory, restart = zip(*pairs, strict=True)
+        rows.append((kind, f"{median(memory):.0f}", f"{median(restart):.2f}"))
+    table(f"A node with {events} releases, medians of {ROUNDS}", rows)
+
+
+def measure_freshness(fresh: Fresh, folder: Path) -> None:
+    """A publication sent and mined → its row visible to another process, by websocket heads."""
+    rows: list[tuple[str, ...]] = [("", "p50, ms", "p95, ms", "worst, ms")]
+    for number in range(ROUNDS):
+        inside = folder / f"fresh-{number}"
+        inside.mkdir()
+        took = sorted(node.freshness(fresh, inside))
+        at = [took[len(took) // 2], took[len(took) * 95 // 100], took[-1]]
+        rows.append((f"round {number + 1}", *(f"{ms:.1f}" for ms in at)))
+    table(f"{node.PUBLICATIONS} publications, SQLite", rows)
+
+
 def main(parts: list[str]) -> None:
     load = os.getloadavg()[0]
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}, "
         f"Python {platform.python_version()}, load {load:.1f} before"
     )
-    with databases() as fresh, tempfile.TemporaryDirectory(prefix="ponder-") as scratch:
+    with databases() as fresh, tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        folder = Path(scratch)
         if "backfill" in parts:
-            where = os.environ.get("PONDER", scratch)
+            where = os.environ.get("PONDER", str(folder / "ponder"))
             engine = None if where == "no" else ponder.install(Path(where))
             backfill(DENSE, 100, fresh, engine)
             backfill(SPARSE, 5, fresh, engine)
+        if "node" in parts:
+            watch_node(RELEASES, fresh, folder)
+        if "freshness" in parts:
+            measure_freshness(fresh, folder)
+    if "packages" in parts:
+        print("\n### Fetched and verified\n", flush=True)
+        command = [sys.executable, str(HERE.parent / "packages.py"), str(PACKAGES), str(ROUNDS)]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["backfill", "memory", "restart", "freshness", "packages"])
+    main(sys.argv[1:] or ["backfill", "node", "freshness", "packages"])
