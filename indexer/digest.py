@@ -109,11 +109,23 @@ class Digests:
     """
 
     def __init__(self) -> None:
+        self._held: tuple[int, Digest] | None = None
         self._events: _Trunk | None = None
         self._releases: _Trunk | None = None
 
     def read(self, connection: Connection) -> Digest | None:
         """Those of the registry; None before its first block."""
+        query = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
+        revision: int | None = connection.execute(query).scalar()
+        held = self._held
+        if held is not None and held[0] == revision:
+            return held[1]
+        found = self._read(connection)
+        if found is not None and revision is not None:
+            self._held = revision, found
+        return found
+
+    def _read(self, connection: Connection) -> Digest | None:
         place = _Place.find(connection, REGISTRY, None)
         if place is None:
             return None
@@ -278,8 +290,8 @@ def _pages(connection: Connection, query: Any, key: Any, after: int, last: int) 
 
 def _last_event(connection: Connection, deployment_id: int, block: int) -> Any:
     """The last event up to a block; a contract's events stand in the order of their keys."""
-    first, end = base(deployment_id) + 1, base(deployment_id + 1)
-    query = _EVENT.where(EVENT.c.block_number <= block, EVENT.c.sequence.between(first, end))
+    ours = (EVENT.c.sequence + 0).between(base(deployment_id) + 1, base(deployment_id + 1))
+    query = _EVENT.where(EVENT.c.block_number <= block, ours)  # + 0: by the index of blocks, please
     order = (EVENT.c.block_number.desc(), EVENT.c.sequence.desc())
     return connection.execute(query.order_by(*order).limit(1)).first()
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, event
 
 from capdex.digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.errors import InvalidInput, Unavailable
@@ -232,3 +234,21 @@ def test_only_what_came_since_the_finalised_block_is_read_again(
     search_index.state()
     assert sorted(read) == [42, 43, 44]  # two blocks above the finalised one, which is taken in now
     assert f"0x{search_index.digest().index.hex()}" == search_index.state().index_digest
+
+
+def test_the_last_event_up_to_a_block_is_found_by_the_index_of_blocks(
+    tmp_path: Path, making: Any
+) -> None:
+    path = tmp_path / "index.db"
+    Store.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
+    engine = create_engine(f"sqlite:///{path}")
+    asked: list[tuple[str, Any]] = []
+    event.listen(
+        engine, "before_cursor_execute", lambda *call: asked.append((call[2], call[3])), named=False
+    )
+    with engine.connect() as connection:
+        digest._last_event(connection, 1, 5)
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked[0][0]}", asked[0][1])
+        steps = [row[3] for row in plan]
+    engine.dispose()
+    assert steps == ["SEARCH event USING INDEX ix_event_block_number (block_number<?)"]
