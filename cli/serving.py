@@ -102,7 +102,10 @@ async def serve(
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node's faces and run its loops; yields the task that ends only if they fail."""
     index = node.surface.index
-    face = build_face(index, serve=verdicts, prover=prover) if role.serves else None
+    warning = node.surface.health.warning
+    face = None
+    if role.serves:
+        face = build_face(index, serve=verdicts, prover=prover, warning=warning)
     config = uvicorn.Config(
         build_app(node.surface, face, allowed=allowed),
         http="httptools",

@@ -88,6 +88,11 @@ class Health:
             found = [{"code": "BACKFILL", "message": self.position()}]
         return found
 
+    def warning(self) -> str | None:
+        """What whoever is answered should know: codes alone, since endpoints choose their words."""
+        codes = ", ".join(fault["code"] for fault in self.faults())
+        return f"this node may not be up to date ({codes}): see its /ready" if codes else None
+
     def warnings(self) -> list[Fault]:
         """What an operator should mend, though the node does its work."""
         if self.skew_s is None:

@@ -110,6 +110,13 @@ def as_of(position: Position) -> Json:
     }
 
 
+def noted(answer: Json, warning: str | None) -> Json:
+    """The answer, with what keeps the node from being up to date beside the block it speaks for."""
+    if warning is not None and "as_of" in answer:
+        return answer | {"as_of": answer["as_of"] | {"warning": warning}}
+    return answer
+
+
 def _hit(hit: Hit) -> Json:
     return release(hit.found) | {"score": round(hit.score, 6), "matched": list(hit.matched)}
 
@@ -131,7 +138,12 @@ _AS_OF = _object(
         "block_hash": _MAYBE_STRING,
         "head_number": _MAYBE_INTEGER,
         "finalized_number": _MAYBE_INTEGER,
-    }
+        "warning": {
+            "type": "string",
+            "description": "Why the node may not be up to date; absent while it is.",
+        },
+    },
+    "warning",
 )
 
 _LINT: Json = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,14 +35,20 @@ class Face:
     lifespan: AbstractAsyncContextManager[None]
 
 
-def build_face(index: Index, *, serve: frozenset[Verdict], prover: Prover | None = None) -> Face:
+def build_face(
+    index: Index,
+    *,
+    serve: frozenset[Verdict],
+    prover: Prover | None = None,
+    warning: Callable[[], str | None] = lambda: None,
+) -> Face:
     """The readers' routes; Host and Origin are checked in front of all routes (`HostCheck`).
 
     Sessions are stateless and replies plain JSON: a reader keeps nothing between calls, so both
     protocol eras are answered alike, and any node behind a balancer can answer the next call.
     """
     manager = StreamableHTTPSessionManager(
-        build_server(index, serve=serve, prover=prover),
+        build_server(index, serve=serve, prover=prover, warning=warning),
         json_response=True,
         stateless=True,
         max_request_body_size=MAX_BODY_BYTES,
@@ -50,7 +56,9 @@ def build_face(index: Index, *, serve: frozenset[Verdict], prover: Prover | None
 
     async def releases(request: Request) -> Response:
         name = check_name(request.path_params["name"])
-        return await asyncio.to_thread(_releases, index, name)
+        return json_response(
+            answers.noted(await asyncio.to_thread(_releases, index, name), warning())
+        )
 
     routes = [
         Route("/c/{name}.json", releases),
@@ -60,11 +68,11 @@ def build_face(index: Index, *, serve: frozenset[Verdict], prover: Prover | None
     return Face(routes, manager.run())
 
 
-def _releases(index: Index, name: str) -> Response:
+def _releases(index: Index, name: str) -> answers.Json:
     position, found = index.position(), index.releases(name)
     if not found:
         raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
-    return json_response(answers.releases(name, found, index.standing(name), position))
+    return answers.releases(name, found, index.standing(name), position)
 
 
 def problem(error: CapdexError, *, status: int | None = None) -> Response:

@@ -44,11 +44,16 @@ Arguments = Mapping[str, Any]
 
 
 def build_server(
-    index: Index, *, serve: frozenset[Verdict], prover: proofs.Prover | None = None
+    index: Index,
+    *,
+    serve: frozenset[Verdict],
+    prover: proofs.Prover | None = None,
+    warning: Callable[[], str | None] = lambda: None,
 ) -> Server[Any]:
     """The MCP server over `index`, answering only releases whose verdict is in `serve`.
 
-    Without a `prover` it refuses whoever asks for a proof.
+    Without a `prover` it refuses whoever asks for a proof. `warning` says why the index may not be
+    up to date.
     """
     actions: dict[str, Callable[[Arguments], Awaitable[answers.Json]]] = {
         RESOLVE.name: lambda arguments: _resolve(index, serve, prover, arguments),
@@ -66,7 +71,7 @@ def build_server(
         action = actions.get(params.name)
         if action is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
-        return await _answer(action(params.arguments or {}), params.name)
+        return await _answer(action(params.arguments or {}), params.name, warning)
 
     return Server(
         "capdex",
@@ -79,11 +84,13 @@ def build_server(
     )
 
 
-async def _answer(work: Awaitable[answers.Json], tool: str) -> types.CallToolResult:
+async def _answer(
+    work: Awaitable[answers.Json], tool: str, warning: Callable[[], str | None]
+) -> types.CallToolResult:
     """Run one call within its time limit and turn every error into P16's structured content."""
     try:
         async with asyncio.timeout(CALL_LIMIT_S):
-            return _result(await work)
+            return _result(answers.noted(await work, warning()))
     except TimeoutError:
         late = Unavailable("the index did not answer in time", fix="try again")
         return _result(late.to_json(), failed=True)

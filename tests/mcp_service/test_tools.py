@@ -336,6 +336,20 @@ async def test_a_reply_stays_small_and_its_cursor_goes_on(connect: Any) -> None:
     assert reply["structuredContent"]["total"] == len(EVERYTHING)
 
 
+@pytest.mark.parametrize("ails", [None, "this node may not be up to date (STALLED)"])
+async def test_answers_say_beside_their_block_whether_the_node_is_well(
+    index: Index, ails: str | None
+) -> None:
+    server = build_server(index, serve=VERIFIED, warning=lambda: ails)
+    async with mcp.Client(server) as client:
+        for tool, arguments in (
+            ("search_capabilities", {"query_string": ""}),
+            ("resolve_capability", {"cap_uri": "did:nuwa:cap:note"}),
+        ):
+            answer: Any = await client.call_tool(tool, arguments)
+            assert answer.structured_content["as_of"].get("warning") == ails
+
+
 async def test_a_package_too_large_to_be_said_twice_is_said_once(
     making: Any, tmp_path: Path
 ) -> None:
