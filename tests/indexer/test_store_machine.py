@@ -7,7 +7,9 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from sqlalchemy import Engine, event
 
+from indexer.database import open_reader
+from indexer.digest import Digests, read_digest
 from indexer.search import Index
 from indexer.store import Store
 
@@ -27,10 +32,11 @@ SCOPES = (None, "sc:shared", "sc:other")
 VERSIONS = ("1.0.0", "1.1.0", "2.0.0-rc.1")
 
 
-def _making() -> Any:
-    full = "indexer_tests_making"
+def _load(name: str) -> Any:
+    """A module of the tests, which are no packages, by its path from their folder."""
+    full = f"tests_{name.replace('/', '_')}"
     if full not in sys.modules:
-        path = Path(__file__).with_name("making.py")
+        path = Path(__file__).resolve().parents[1] / f"{name}.py"
         spec = importlib.util.spec_from_file_location(full, path)
         assert spec is not None
         assert spec.loader is not None
@@ -39,7 +45,32 @@ def _making() -> Any:
     return sys.modules[full]
 
 
-making = _making()
+making, soak = _load("indexer/making"), _load("soak/contents")
+
+
+class Died(BaseException):
+    """The process, in the middle of a transaction."""
+
+
+@contextmanager
+def dying(statements: int) -> Iterator[None]:
+    """Die before the statement after so many, else before the commit, of the one transaction."""
+    left = iter(range(statements))
+
+    def count(*_: object) -> None:
+        if next(left, None) is None:
+            raise Died
+
+    def refuse(*_: object) -> None:
+        raise Died
+
+    event.listen(Engine, "before_cursor_execute", count)
+    event.listen(Engine, "commit", refuse)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+        event.remove(Engine, "commit", refuse)
 
 
 def namespaces(path: Path) -> list[Any]:
@@ -73,7 +104,7 @@ class Indexing(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="capdex-machine-"))
         self.url = f"sqlite:///{self.home / 'index.db'}"
-        self.chain = making.Chain()
+        self.chain, self.digests = making.Chain(), Digests()
         self.canonical = True  # False while the chain has forked below the cursor
 
     @initialize()
@@ -153,6 +184,35 @@ class Indexing(RuleBasedStateMachine):
         assert cursor is not None
         assert cursor.block == self.chain.head
 
+    @rule(
+        what=st.sampled_from(["append", "rollback", "record"]),
+        statements=st.integers(0, 25),
+        depth=st.integers(1, 4),
+    )
+    def die_inside(self, what: str, statements: int, depth: int) -> None:
+        """Whatever a transaction has done until the process dies, nothing of it is there after."""
+        before = soak.contents(self.url)
+        was = list(self.chain.blocks)
+        jobs = self._judged(depth) if what == "record" else []
+        if what == "rollback" and depth < len(self.chain.blocks):
+            work = partial(self.store.rollback, self.chain.fork(depth))
+        elif jobs:
+            work = partial(self.store.record_many, jobs)
+        else:
+            self.chain.mine(self.chain.release("note", "1.0.0"), making.yanked("note", "1.0.0"))
+            work = partial(making.append, self.store, self.chain)
+        with pytest.raises(Died), dying(statements):
+            work()
+        self.chain.blocks = was
+        assert soak.contents(self.url) == before
+        self.crash_and_reopen()
+        assert soak.contents(self.url) == before
+
+    def _judged(self, count: int) -> list[Any]:
+        jobs = self.store.due(1e12, count)
+        known = [job for job in jobs if job.announcement.sha256 in self.chain.packages]
+        return [(job.release_id, making.judge(self.chain, job)) for job in known]
+
     @rule()
     def repeat(self) -> None:
         """The process died after the commit: the reader hands over the same step again."""
@@ -167,6 +227,15 @@ class Indexing(RuleBasedStateMachine):
         assert (cursor.block, cursor.log.count) == (self.chain.head, len(self.chain.logs))
         assert self.store.ring() == [block.ref for block in self.chain.blocks]
 
+    @invariant()
+    def the_tree_that_is_kept_is_the_one_that_is_read_anew(self) -> None:
+        engine = open_reader(self.url)
+        try:
+            with engine.begin() as connection:
+                assert self.digests.read(connection) == read_digest(connection)
+        finally:
+            engine.dispose()
+
     def teardown(self) -> None:
         self.chain.mine()  # what is final is said again with every step
         making.append(self.store, self.chain)
@@ -178,6 +247,8 @@ class Indexing(RuleBasedStateMachine):
         try:
             assert picture(grown) == picture(fresh)
             assert namespaces(self.home / "index.db") == namespaces(self.home / "rebuilt.db")
+            assert soak.digest(self.url) == soak.digest(url)
+            assert not soak.differences(soak.contents(self.url), soak.contents(url))
         finally:
             grown.close()
             fresh.close()
