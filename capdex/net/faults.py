@@ -83,7 +83,7 @@ _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
         (
             Fault.RATE,
             r"rate.?limit|too many requests|request (count|rate)|compute units|throughput|quota"
-            r"|capacity|daily|per second",
+            r"|capacity|daily|per second|/sec(ond)?\b|request limit|requests? limit reached",
         ),
     )
 )
@@ -94,7 +94,9 @@ _CODES = {
     -32001: Fault.UNKNOWN_BLOCK,
     -32004: Fault.FATAL,
     -32005: Fault.RATE,
+    -32007: Fault.RATE,
     -32008: Fault.TOO_LARGE_RANGE,
+    -32012: Fault.RATE,
     -32029: Fault.RATE,
     -32600: Fault.FATAL,
     -32601: Fault.FATAL,

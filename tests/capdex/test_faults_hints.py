@@ -98,6 +98,23 @@ def test_other_complaints_are_not_taken_for_wide_ranges(words):
     assert of_error({"code": -32000, "message": words}) is not Fault.TOO_LARGE_RANGE
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "daily request count exceeded, request rate limited",
+        "credits limited to 6000/sec",
+        "50/second request limit reached - reduce calls per second or upgrade your account",
+        "Your app has exceeded its compute units per second capacity",
+        "rate limit exceeded",
+        "Too Many Requests",
+        "Monthly capacity limit exceeded",
+        "project ID request rate exceeded",
+    ],
+)
+def test_every_way_to_ask_for_patience_is_understood(words):
+    assert of_error({"code": -32000, "message": words}) is Fault.RATE
+
+
 def test_a_range_in_the_errors_data_is_read_too():
     error = {"code": -32005, "message": MORE, "data": {"from": "0x10", "to": "0x1f", "limit": 1}}
     assert refusal("a", error).blocks == 16

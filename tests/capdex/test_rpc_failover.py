@@ -10,10 +10,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from capdex.errors import Code
-from capdex.net import failover, rpc
+from capdex.net import failover, jsonrpc, rpc
 from capdex.net.breaker import FAILURES_TO_OPEN, Circuit
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
+
+HANGS = 0
 
 
 class Server:
@@ -26,6 +28,8 @@ class Server:
     async def serve(self, request):
         body = orjson.loads(await request.read())
         self.seen.append(body["method"])
+        if self.status == HANGS:
+            await asyncio.sleep(60)
         if self.status != 200:
             return web.Response(status=self.status, headers=self.headers)
         result = hex(self.chain) if body["method"] == "eth_chainId" else "0x7"
@@ -152,6 +156,20 @@ async def test_an_endpoint_that_was_down_must_show_its_chain_again(endpoints):
                 await head(chain)
             assert caught.value.code == Code.WRONG_CHAIN
     assert server.seen == ["eth_chainId"]
+
+
+async def test_an_endpoint_that_does_not_answer_in_time_is_asked_twice_and_no_more(
+    endpoints, monkeypatch
+):
+    monkeypatch.setattr(jsonrpc, "READ_S", 0.05)
+    monkeypatch.setattr(jsonrpc, "CONNECT_S", 0.05)
+    ((server, url),) = await endpoints(1)
+    server.status = HANGS
+    async with Rpc([url]) as chain:
+        with pytest.raises(RpcError) as caught:
+            await head(chain)
+    assert caught.value.fault is Fault.TIMEOUT
+    assert len(server.seen) == 2
 
 
 async def test_who_is_blamed_is_asked_only_when_the_others_cannot_be(endpoints):
