@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from capdex.errors import Code
+
 FINALITY = 6
 
 
@@ -121,6 +123,26 @@ class ChainMachine(RuleBasedStateMachine):
         assert sum(progress.undone for progress in self.it.reports) == undone
         liar.blocks = truth
         self.settle()
+
+    @rule(alone=st.booleans(), events=st.integers(0, 3))
+    def rewrite(self, alone: bool, events: int) -> None:
+        """What is final is rewritten: two endpoints are believed, at one's word the walk stalls."""
+        self.extend([1] * (FINALITY + 2))
+        self.settle()
+        stored, truth = self.it.logs, list(self.sim.blocks)
+        if alone:
+            self.other.visible = len(truth) - FINALITY - 4  # it has no such block yet
+        self.sim.reorg(FINALITY + 2, events)
+        if alone:
+            before = len(self.it.troubles)
+            self.runner.run(self.it.until(lambda: self._stalled(before)))
+            assert self.it.logs == stored
+            self.sim.blocks[:] = truth
+        self.settled = 0
+        self.settle()
+
+    def _stalled(self, before: int) -> bool:
+        return any(trouble.code == Code.STALLED for trouble in self.it.troubles[before:])
 
     @rule()
     def settle(self) -> None:
