@@ -124,13 +124,11 @@ def import_command(
     endpoint gives (or --trust-block); every event is compared with that endpoint's logs. A node
     then goes on from there, and judges the packages itself.
     """
-    from cli.node_app import make_room
     from cli.progress import Ticker
 
     network = app.settings.need_network("chain_id", "registry")
     url, where = database_url(app, db), blocks or _default_blocks(network.chain)
     trusted = _hash(trust_block, "--trust-block"), _hash(trust_digest, "--trust-digest")
-    make_room(url, where)
     ticker = Ticker(app.output)
     try:
         checked, kept = app.run(_import(app, network, file, trusted, url, where, ticker))
@@ -156,14 +154,20 @@ async def _import(
 ) -> tuple[Checked, int]:
     """Check the snapshot, then take it in; what was checked, and how many packages are kept."""
     import asyncio
+    import threading
     from contextlib import AsyncExitStack
 
     from capdex.net.blocks import BlockDirectory
     from capdex.net.rpc import Rpc
+    from cli.node_app import make_room
     from indexer.snapshot.checking import Trust, check
     from indexer.snapshot.restore import restore_events, restore_packages
 
+    stopped = threading.Event()
+
     def say(what: str, done: int, total: int) -> None:
+        if stopped.is_set():
+            raise InterruptedError  # out of the transaction, in its thread
         ticker.show(f"{done} of {total} {what}")
 
     async with AsyncExitStack() as stack:
@@ -178,7 +182,12 @@ async def _import(
         )
     ticker.clear()
     app.output.step("ok", "proven", f"all events up to block {checked.manifest.block.number}")
-    await asyncio.to_thread(restore_events, file, checked, db, say=say)
+    make_room(db, blocks)
+    try:
+        await asyncio.to_thread(restore_events, file, checked, db, say=say)
+    except asyncio.CancelledError:
+        stopped.set()
+        raise
     return checked, await restore_packages(file, checked, db, BlockDirectory(blocks), say=say)
 
 

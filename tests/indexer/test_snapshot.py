@@ -348,6 +348,24 @@ async def test_a_database_that_holds_anything_is_left_alone(
     assert caught.value.code is Code.FOREIGN_DATABASE
 
 
+async def test_an_import_that_is_interrupted_has_not_begun(
+    original: Any, making: Any, tmp_path: Path, snapshots: Any, database_url: str
+) -> None:
+    path = original.export(tmp_path / "index.car")
+    found = await checked(path, making, Trust(block_hash=original.world.hash))
+
+    def interrupt(what: str, done: int, total: int) -> None:
+        assert (what, done, total) == ("events", 11, 11)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        restore_events(path, found, database_url, say=interrupt)
+    with pytest.raises(Unavailable, match="holds no index yet"):
+        snapshots.digest_of(database_url)
+    restore_events(path, found, database_url)
+    assert snapshots.digest_of(database_url).log.count == 11
+
+
 async def test_a_file_that_changed_since_it_was_checked_is_not_taken(
     original: Any, making: Any, tmp_path: Path, snapshots: Any
 ) -> None:
