@@ -37,9 +37,10 @@ PAUSE_S: Final = 0.05  # between two looks at least, however often the chain add
 AHEAD: Final = 512  # jobs of a lane read at once; of a publisher no more wait in memory
 MIN_PLACES: Final = 8  # jobs at once while every source rests: what is here already is judged
 MAX_SLOW: Final = 128  # jobs open for over a second; then whoever has most of them loses the oldest
-MAX_UNJUDGED: Final = 64  # packages that wait for a worker; there is no hurry to fetch more
+MAX_UNJUDGED: Final = 128  # packages that wait for a worker; there is no hurry to fetch more
 MAX_UNSTORED: Final = 256  # outcomes that wait for a transaction; each may hold its package
 LINGER_S: Final = 0.02
+RECORDERS: Final = 2  # one waits for the disk while the other writes rows
 FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
 MAX_TRIES: Final = 20
 # A fresh CID often arrives seconds later; one that does not may take its pinning service a day.
@@ -103,14 +104,15 @@ class Fetcher:
         self._outcomes: asyncio.Queue[tuple[Job, _Finding | Delay]] = asyncio.Queue()
         self._stirred = asyncio.Event()  # a job waits, or there is room for one
         # Threads of its own: requests may have taken all others.
-        self._threads = ThreadPoolExecutor(2, "fetch")
+        self._threads = ThreadPoolExecutor(RECORDERS + 1, "fetch")
 
     async def run(self) -> None:
         """Work the queue for ever."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._fill())
-                tasks.create_task(self._record())
+                for _ in range(RECORDERS):
+                    tasks.create_task(self._record())
                 while True:
                     self._stirred.clear()
                     while self._has_room() and (job := self._line.take()) is not None:

@@ -187,6 +187,7 @@ def _choose(
             after = ""  # round to the first publisher
         elif depth < len(known) + len(found):  # everybody had a turn; another one
             depth = len(known) + len(found)
+            part = limit if len(seen) == 1 else part
             seen.clear()
         else:
             return

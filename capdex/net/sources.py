@@ -102,10 +102,9 @@ class Sources:
                     running.add(self._send(place, cid))
                 if not running:
                     raise self._nobody(cid, left, said)
+                patience_s = source_.SLOW_S if left else None
                 done, running = await asyncio.wait(
-                    running,
-                    timeout=source_.SLOW_S if left else None,
-                    return_when=FIRST_COMPLETED,
+                    running, timeout=patience_s, return_when=FIRST_COMPLETED
                 )
                 for task in done:
                     try:
@@ -124,7 +123,9 @@ class Sources:
             now = self._clock()
             ready = [place for place in left if not place.standing.spared_s(cid, now)]
             for place in self._likely(ready, now):
-                if place.standing.free(now) > 0:
+                if (free := place.standing.free(now)) > 0:
+                    if free > 1:
+                        self._wake()  # its limit has grown: there is room for another
                     return place
             if not (ready and wait):
                 if not ready:
