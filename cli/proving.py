@@ -127,10 +127,15 @@ async def _anchor(network: Network, trust: Trust, document: Any) -> tuple[Anchor
 
 def registry_bytes(network: Network) -> bytes:
     """The address of the network's registry; raises UsageError CONFIG where it is none."""
-    digits = network.registry.removeprefix("0x")
+    return address_bytes(network.registry, "registry")
+
+
+def address_bytes(text: str, what: str) -> bytes:
+    """An address out of the configuration; raises UsageError CONFIG where it is none."""
+    digits = text.removeprefix("0x")
     if not _ADDRESS.fullmatch(digits):
         raise UsageError(
-            f"the registry {network.registry[:80]!r} is not an address",
+            f"the {what} {text[:80]!r} is not an address",
             Code.CONFIG,
             fix="write it as 0x and 40 hexadecimal digits",
         )

@@ -14,7 +14,7 @@ from cli.app import App
 from cli.house import Entry, Group, command
 from cli.operating import database_option, database_url
 from cli.places import places
-from cli.proving import registry_bytes
+from cli.proving import address_bytes, registry_bytes
 from cli.text import columns, size
 
 if TYPE_CHECKING:
@@ -139,7 +139,17 @@ def import_command(
             "no endpoint was asked: that these are all events is proven, in which blocks and "
             "transactions they stood is the snapshot's word"
         )
-    value = {"file": str(file), **_told(checked.manifest), "kept": kept, "placed": checked.placed}
+    if len(checked.parts) < len(checked.manifest.parts):
+        app.output.warn(
+            "the votes are left out: they are of another contract than the network's votes"
+        )
+    value = {
+        "file": str(file),
+        **_told(checked.manifest),
+        "events": sum(part.log.count for part in checked.parts.values()),
+        "kept": kept,
+        "placed": checked.placed,
+    }
     _show(app, "snapshot.import", value)
 
 
@@ -160,7 +170,7 @@ async def _import(
     from capdex.net.blocks import BlockDirectory
     from capdex.net.rpc import Rpc
     from cli.node_app import make_room
-    from indexer.snapshot.checking import Trust, check
+    from indexer.snapshot.checking import Subject, Trust, check
     from indexer.snapshot.restore import restore_events, restore_packages
 
     stopped = threading.Event()
@@ -175,9 +185,13 @@ async def _import(
         rpc = await stack.enter_async_context(Rpc([url])) if url else None
         checked = await check(
             file,
-            chain_id=network.chain,
-            registry=registry_bytes(network),
-            trust=Trust(rpc, *trusted),
+            Subject(
+                network.chain,
+                registry_bytes(network),
+                address_bytes(network.votes, "votes") if network.votes else None,
+                network.start_block or None,
+            ),
+            Trust(rpc, *trusted),
             say=say,
         )
     ticker.clear()

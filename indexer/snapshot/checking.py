@@ -34,6 +34,20 @@ Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What a snapshot is wanted of; contracts have 20 bytes.
+
+    Anybody can deploy a contract that counts votes: those of another one than `votes` are left out.
+    `start_block`, where it is known, must be the snapshot's: a node would not go on from another.
+    """
+
+    chain_id: int
+    registry: bytes
+    votes: bytes | None = None
+    start_block: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Trust:
     """Whom to believe: an endpoint, or a 32-byte block hash with an endpoint or without one.
 
@@ -49,37 +63,42 @@ class Trust:
 class Checked:
     """A snapshot that is true: its manifest, and which releases announce a digest (sequences).
 
-    `placed` says whether an endpoint vouches for where the events stood, too.
+    `parts` are the logs to be taken from it, by deployment; `placed` says whether an endpoint
+    vouches for where their events stood, too.
     """
 
     manifest: Manifest
+    parts: dict[int, Part]
     announced: dict[bytes, list[int]]
     placed: bool
 
 
 async def check(
-    path: Path, *, chain_id: int, registry: bytes, trust: Trust, say: Say = lambda *_: None
+    path: Path, subject: Subject, trust: Trust, *, say: Say = lambda *_: None
 ) -> Checked:
-    """Read a snapshot of this registry (20 bytes) to its end, and hold it against the chain.
+    """Read a snapshot to its end, and hold it against the chain.
 
     Raises InvalidInput for a damaged file or another registry's, VerificationFailure BAD_PROOF for
     what is not true, Refused, RpcError or Unavailable when an endpoint is wrong or away.
     """
     with Snapshot.open(path) as snapshot:
         manifest = snapshot.manifest
-        _check_subject(manifest, chain_id, registry)
+        _check_subject(manifest, subject)
         if trust.index_digest not in (None, manifest.registry.index_digest):
             raise untrue("its index digest is not the one that is trusted")
         block_hash = await _trusted_hash(manifest, trust)
         announced: dict[bytes, list[int]] = {}
-        total = sum(part.log.count for part in manifest.parts.values())
-        done = 0
+        parts = _wanted(manifest, subject)
+        total, done = sum(part.log.count for part in parts.values()), 0
         for deployment_id, part in manifest.parts.items():
+            if deployment_id not in parts:
+                snapshot.skip(part)
+                continue
             await _check_slot(manifest, part, trust.rpc, block_hash)
             places = _Places(trust.rpc, part.contract)
             for entries in snapshot.events(part):
                 if deployment_id == REGISTRY:
-                    _note_announced(announced, entries, chain_id)
+                    _note_announced(announced, entries, subject.chain_id)
                 await places.take(entries)
                 done += len(entries)
                 say("events", done, total)
@@ -88,17 +107,31 @@ async def check(
             if cid.codec != RAW or cid.digest not in announced:
                 raise damaged(f"no release announces the package {cid}")
             say("packages", count, manifest.packages)
-    return Checked(manifest, announced, trust.rpc is not None)
+    return Checked(manifest, parts, announced, trust.rpc is not None)
 
 
-def _check_subject(manifest: Manifest, chain_id: int, registry: bytes) -> None:
-    ours = (manifest.chain_id, manifest.registry.contract)
-    if ours != (chain_id, registry):
+def _wanted(manifest: Manifest, subject: Subject) -> dict[int, Part]:
+    """The logs to be taken: of the registry, and of the votes if they are those that are meant."""
+    votes = manifest.votes
+    ours = votes is not None and votes.contract == subject.votes
+    return {x: part for x, part in manifest.parts.items() if x == REGISTRY or ours}
+
+
+def _check_subject(manifest: Manifest, subject: Subject) -> None:
+    theirs = (manifest.chain_id, manifest.registry.contract)
+    if theirs != (subject.chain_id, subject.registry):
         raise InvalidInput(
             "the snapshot is of another registry",
-            why=f"of {checksum_address(ours[1])} on chain {ours[0]}, not of "
-            f"{checksum_address(registry)} on chain {chain_id}",
+            why=f"of {checksum_address(theirs[1])} on chain {theirs[0]}, not of "
+            f"{checksum_address(subject.registry)} on chain {subject.chain_id}",
             fix="choose its network with --network, or find a snapshot of this one",
+        )
+    start_block = manifest.registry.start_block
+    if subject.start_block not in (None, start_block):
+        raise InvalidInput(
+            "the snapshot begins at another block than the network does",
+            why=f"at {start_block}, and start-block is {subject.start_block}",
+            fix="find a snapshot of a node with the same start-block",
         )
     if manifest.decoder_version != DECODER_VERSION:
         raise UsageError(

@@ -73,11 +73,10 @@ class Snapshot:
                 f"its {log.count} events are not the {part.log.count} of the log that it names"
             )
 
-    def skip_events(self) -> None:
-        """Go on to the packages."""
-        for part in self.manifest.parts.values():
-            for expected in part.chunks:
-                self._take(expected)
+    def skip(self, part: Part) -> None:
+        """Go on behind the events of a part."""
+        for expected in part.chunks:
+            self._take(expected)
 
     def packages(self) -> Iterator[tuple[Cid, bytes]]:
         """The packages behind the events; raises InvalidInput where others are there, or fewer."""

@@ -29,7 +29,7 @@ from indexer.listing import listing_rules
 from indexer.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
 from indexer.snapshot.archive import damaged
 from indexer.snapshot.checking import Checked
-from indexer.snapshot.manifest import Manifest
+from indexer.snapshot.manifest import Manifest, Part
 from indexer.snapshot.reading import Entry, Snapshot, untrue
 from indexer.steps import Blocks
 from indexer.verifier import Verifier
@@ -54,7 +54,7 @@ def restore_events(path: Path, checked: Checked, db: str, *, say: Say = lambda *
         with Snapshot.open(path) as snapshot, transaction(engine) as connection:
             if snapshot.manifest != checked.manifest:
                 raise damaged("it is another one than was checked")
-            _fill(connection, snapshot, say)
+            _fill(connection, snapshot, checked.parts, say)
     finally:
         engine.dispose()
         if lock is not None:
@@ -68,7 +68,8 @@ async def restore_packages(
     engine, kept, done = open_reader(db), 0, 0
     try:
         with Snapshot.open(path) as snapshot:
-            await asyncio.to_thread(snapshot.skip_events)
+            for part in snapshot.manifest.parts.values():
+                await asyncio.to_thread(snapshot.skip, part)
             async with Verifier() as verifier:
                 packages = snapshot.packages()
                 while some := list(islice(packages, AT_ONCE)):
@@ -86,7 +87,7 @@ async def restore_packages(
     return kept
 
 
-def _fill(connection: Connection, snapshot: Snapshot, say: Say) -> None:
+def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], say: Say) -> None:
     from indexer.migrations import migrate  # alembic takes a while
 
     manifest = snapshot.manifest
@@ -100,18 +101,21 @@ def _fill(connection: Connection, snapshot: Snapshot, say: Say) -> None:
             why="a snapshot is taken whole or not at all",
             fix="name an empty database with --db",
         )
-    if manifest.votes is not None:
-        deployments.adopt(connection, VOTES, manifest.deployment(manifest.votes))
-    total = sum(part.log.count for part in manifest.parts.values())
+    if (votes := parts.get(VOTES)) is not None:
+        deployments.adopt(connection, VOTES, manifest.deployment(votes))
+    total = sum(part.log.count for part in parts.values())
     done, block = 0, manifest.block
     for deployment_id, part in manifest.parts.items():
+        if deployment_id not in parts:
+            snapshot.skip(part)
+            continue
         for entries in snapshot.events(part):
             _apply(connection, deployment_id, manifest, entries)
             done += len(entries)
             say("events", done, total)
         end = Blocks((), (block,), block, block.number, 0)  # the node will hear what is final
         place.advance(connection, deployment_id, end, part.log)
-    _check_digests(manifest, read_digest(connection), read_votes_digest(connection))
+    _check_digests(parts, read_digest(connection), read_votes_digest(connection))
     connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
 
@@ -129,10 +133,9 @@ def _apply(
     )  # nothing is judged yet, so nothing can be listed, whatever was yanked
 
 
-def _check_digests(manifest: Manifest, registry: Digest, votes: Digest | None) -> None:
-    promised = manifest.votes.index_digest if manifest.votes else None
-    found = votes.index if votes else None
-    if (registry.index, found) != (manifest.registry.index_digest, promised):
+def _check_digests(parts: dict[int, Part], registry: Digest, votes: Digest | None) -> None:
+    found = {REGISTRY: registry.index} | ({VOTES: votes.index} if votes else {})
+    if found != {x: part.index_digest for x, part in parts.items()}:
         raise untrue("its events make another index digest than it names")
 
 

@@ -27,7 +27,7 @@ from capdex.varint import write_varint
 from indexer.operator import Operator
 from indexer.search import Index
 from indexer.snapshot import export, records
-from indexer.snapshot.checking import Checked, Trust, check
+from indexer.snapshot.checking import Checked, Subject, Trust, check
 from indexer.snapshot.restore import restore_events, restore_packages
 from indexer.store import Store
 
@@ -79,7 +79,7 @@ async def endpoint(original: Any, snapshots: Any) -> AsyncIterator[Any]:
 
 
 async def checked(path: Path, making: Any, trust: Trust) -> Checked:
-    return await check(path, chain_id=making.CHAIN_ID, registry=making.REGISTRY, trust=trust)
+    return await check(path, Subject(making.CHAIN_ID, making.REGISTRY), trust)
 
 
 async def take(
@@ -219,11 +219,16 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
     log = store.beside(contract)
     making.append(log, ballots)
     store.close()
-    path = original.export(tmp_path / "index.car")
+    path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
     assert snapshots.Parts.read(path).manifest["votes"]["log_count"] == 1
-    # The votes contract has no proof of its own here, so nobody can take this one in.
+    trust = Trust(block_hash=original.world.hash)
+    # Another contract than ours is left out, whatever it is.
+    found, _ = await take(path, making, trust, url, tmp_path / "new")
+    assert (list(found.parts), len(found.manifest.parts)) == ([1], 2)
+    assert snapshots.soak.contents(url)["vote"] == []
+    # Ours has no proof of its own here, so nobody can take this one in.
     with pytest.raises(InvalidInput, match="holds no proof"):
-        await checked(path, making, Trust(block_hash=original.world.hash))
+        await check(path, Subject(making.CHAIN_ID, making.REGISTRY, b"\x33" * 20), trust)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +334,10 @@ async def test_a_snapshot_of_another_chain_or_registry_is_refused(
     path, trust = original.export(tmp_path / "index.car"), Trust(block_hash=original.world.hash)
     for chain_id, registry in ((1, making.REGISTRY), (making.CHAIN_ID, b"\x01" * 20)):
         with pytest.raises(InvalidInput, match="another registry"):
-            await check(path, chain_id=chain_id, registry=registry, trust=trust)
+            await check(path, Subject(chain_id, registry), trust)
+    subject = Subject(making.CHAIN_ID, making.REGISTRY, start_block=3)
+    with pytest.raises(InvalidInput, match="begins at another block"):
+        await check(path, subject, trust)
 
 
 async def test_a_database_that_holds_anything_is_left_alone(
