@@ -151,7 +151,9 @@ class Store:
             before = place.read_cursor(connection, self._id)
             if before is None or before.block == fork:
                 return
-            place.check_fork(connection, self._id, before, fork)
+            # Below its first block nothing was read: what stands there says where, not what.
+            if fork.number >= self._deployment.start_block:
+                place.check_fork(connection, self._id, before, fork)
             log, names = journal.undo(connection, self._id, above=fork.number)
             listing.refresh(connection, names, self._serve)
             place.retreat(connection, self._id, fork, log)

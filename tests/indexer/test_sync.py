@@ -209,6 +209,18 @@ async def test_a_dev_chain_is_followed_backwards_however_deep(simulate, followin
         assert it.logs == sim.logs
 
 
+async def test_a_dev_chain_that_begins_anew_is_read_anew_each_time(simulate, following):
+    sim = await simulate(chain_id=31337)
+    async with following([sim.url], registry=sim.registry, chain_id=31337, start_block=1) as it:
+        for events in (5, 3, 7):
+            sim.blocks.clear()
+            sim.mine()
+            for _ in range(events):
+                sim.publish()
+            await it.reach(sim.head.hash)
+            assert it.logs == sim.logs
+
+
 async def test_logs_asked_for_by_an_orphaned_hash_are_asked_for_anew(simulate, following):
     sim = await simulate()
     for _ in range(4):
