@@ -79,6 +79,14 @@ def test_the_root_is_that_of_the_recursion_in_rfc_6962(leaves: list[bytes]) -> N
     assert tree(leaves) == naive(leaves)
 
 
+def test_every_tree_of_up_to_70_leaves_has_its_root_on_the_way_to_the_next() -> None:
+    leaves = [bytes([i]) for i in range(70)]
+    grown = Frontier()
+    for size in range(70):
+        assert grown.copy().root() == grown.root() == naive(leaves[:size])
+        grown.append(leaves[size])
+
+
 @given(LISTS, LISTS)
 def test_a_tree_grows_from_any_prefix_and_a_copy_grows_by_itself(
     first: list[bytes], then: list[bytes]
