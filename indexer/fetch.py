@@ -10,12 +10,11 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
@@ -27,8 +26,12 @@ from capdex.net.sources import File, Resting, Sources
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason, Verdict
 from indexer.line import Line
+from indexer.outcome import Finding, Outcome, delay_s, fault, later, said
+from indexer.recorder import Recorder
 from indexer.store import Delay, Job, Lane, Store
 from indexer.verifier import Parked, Verifier
+
+__all__ = ["Fetcher", "delay_s"]
 
 log = structlog.get_logger(part="fetch")
 
@@ -38,34 +41,7 @@ AHEAD: Final = 512  # jobs of a lane read at once; of a publisher no more wait i
 MIN_PLACES: Final = 8  # jobs at once while every source rests: what is here already is judged
 MAX_SLOW: Final = 128  # jobs open for over a second; then whoever has most of them loses the oldest
 MAX_UNJUDGED: Final = 128  # packages that wait for a worker; there is no hurry to fetch more
-MAX_UNSTORED: Final = 256  # outcomes that wait for a transaction; each may hold its package
-LINGER_S: Final = 0.02
-RECORDERS: Final = 2  # one waits for the disk while the other writes rows
 FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
-MAX_TRIES: Final = 20
-# A fresh CID often arrives seconds later; one that does not may take its pinning service a day.
-FIRST_DELAYS_S: Final = (1.0, 5.0, 15.0)
-DELAY_S: Final = 60.0
-MAX_DELAY_S: Final = 24 * 3600.0
-AWAY: Final = (Code.DATABASE_LOCKED, Code.DATABASE_UNAVAILABLE)  # it will be back
-
-Judged = VerifiedPackage | RejectedPackage
-T = TypeVar("T")
-
-
-def delay_s(attempts: int) -> float:
-    """How long to wait after that many failed tries and one more, before jitter."""
-    if attempts < len(FIRST_DELAYS_S):
-        return FIRST_DELAYS_S[attempts]
-    return float(min(DELAY_S * 2 ** (attempts - len(FIRST_DELAYS_S)), MAX_DELAY_S))
-
-
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    """What was found of one release, and the blocks of it that are to be kept."""
-
-    judged: Judged
-    blocks: Mapping[Cid, bytes] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -101,18 +77,22 @@ class Fetcher:
         self._fetches: dict[str, _Shared] = {}
         self._slow: dict[int, tuple[str, asyncio.Timeout]] = {}  # by release, the oldest first
         self._unjudged = 0
-        self._outcomes: asyncio.Queue[tuple[Job, _Finding | Delay]] = asyncio.Queue()
         self._stirred = asyncio.Event()  # a job waits, or there is room for one
-        # Threads of its own: requests may have taken all others.
-        self._threads = ThreadPoolExecutor(RECORDERS + 1, "fetch")
+        self._recorder = Recorder(
+            store,
+            blocks,
+            clock=clock,
+            stored=self._forget,
+            is_busy=lambda: self._line.places + self._unjudged > 0,
+        )
 
     async def run(self) -> None:
         """Work the queue for ever."""
-        try:
+        # A thread of its own: requests may have taken all others.
+        with ThreadPoolExecutor(1, "fetch") as thread:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._fill())
-                for _ in range(RECORDERS):
-                    tasks.create_task(self._record())
+                tasks.create_task(self._fill(thread))
+                tasks.create_task(self._recorder.run())
                 while True:
                     self._stirred.clear()
                     while self._has_room() and (job := self._line.take()) is not None:
@@ -122,24 +102,22 @@ class Fetcher:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LOOK_S):  # a source may have rested enough
                             await self._stirred.wait()
-        finally:
-            self._threads.shutdown()
 
     def _has_room(self) -> bool:
         return (
             self._line.places < max(MIN_PLACES, self.sources.limit())
             and self._unjudged < MAX_UNJUDGED
-            and self._outcomes.qsize() < MAX_UNSTORED
+            and not self._recorder.is_full
         )
 
     # from the store to the line ---------------------------------------------------------------
 
-    async def _fill(self) -> None:
+    async def _fill(self, thread: ThreadPoolExecutor) -> None:
         """Keep the line full of what is due."""
         while True:
             self._committed.clear()
             try:
-                await self._look()
+                await self._look(thread)
             except Unavailable as error:
                 log.warning("queue unreadable", why=error.message)
             if not self._is_hungry():
@@ -148,7 +126,7 @@ class Fetcher:
                 async with asyncio.timeout(LOOK_S):
                     await self._committed.wait()
 
-    async def _look(self) -> None:
+    async def _look(self, thread: ThreadPoolExecutor) -> None:
         """Add to the line what is due, of each lane from the publisher whose turn it is."""
         room = {lane: min(AHEAD, 2 * AHEAD - self._line.waiting(lane)) for lane in Lane}
         known = frozenset(self._line.known)
@@ -161,7 +139,7 @@ class Fetcher:
                 if n > 0
             }
 
-        due = await self._in_thread(read)
+        due = await asyncio.get_running_loop().run_in_executor(thread, read)
         for lane, jobs in due.items():
             self._line.add(jobs)
             if jobs:
@@ -175,25 +153,25 @@ class Fetcher:
     # one job ----------------------------------------------------------------------------------
 
     async def _work(self, job: Job) -> None:
-        outcome: _Finding | Delay
+        outcome: Outcome
         try:
             outcome = await self._settle(job)
         except Resting as error:
             wait_s = error.wait_s * random.uniform(1, 1.25)  # noqa: S311 - jitter
-            outcome = Delay(job.release_id, _said(error), self._clock() + wait_s, tried=False)
+            outcome = Delay(job.release_id, said(error), self._clock() + wait_s, tried=False)
         except CapdexError as error:
-            outcome = self._later(job, _said(error))
+            outcome = later(job, said(error), self._clock())
         except Exception as error:  # noqa: BLE001 - ours: it costs one package a try, not the queue
-            outcome = self._blame_us(job, error)
-        self._outcomes.put_nowait((job, outcome))  # known until it is stored
+            outcome = fault(job, error, self._clock())
+        self._recorder.put(job, outcome)  # known until it is stored
 
-    async def _settle(self, job: Job) -> _Finding | Delay:
+    async def _settle(self, job: Job) -> Outcome:
         """Fetch and judge one release; a Delay says why that could not be done."""
         try:
             file, kept = await self._file(job)
         except InvalidInput as error:  # of the blocks themselves: no source has others
-            verdict, why = Verdict.MISMATCH, _said(error)
-            return _Finding(RejectedPackage(job.announcement, verdict, Reason.NOT_A_FILE, why))
+            verdict, why = Verdict.MISMATCH, said(error)
+            return Finding(RejectedPackage(job.announcement, verdict, Reason.NOT_A_FILE, why))
         finally:
             self._leave(job)
         self._unjudged += 1
@@ -203,9 +181,9 @@ class Fetcher:
             self._unjudged -= 1
             self._stirred.set()
         if isinstance(judged, Parked):
-            return _parked(job, judged.reason, judged.message)
+            return Delay(job.release_id, judged.message, reason=judged.reason)
         new = isinstance(judged, VerifiedPackage) and not kept
-        return _Finding(judged, file.blocks if new else {})
+        return Finding(judged, file.blocks if new else {})
 
     async def _file(self, job: Job) -> tuple[File, bool]:
         """The file of a job's CID, and whether it is kept here; equal ones are fetched once."""
@@ -259,92 +237,6 @@ class Fetcher:
         self._line.leave(job)
         self._stirred.set()
 
-    # from the job to the store ----------------------------------------------------------------
-
-    async def _record(self) -> None:
-        """Store outcomes, as many in one transaction as have come meanwhile."""
-        while True:
-            batch = [await self._outcomes.get()]
-            if len(self._line.known) > len(batch):
-                await asyncio.sleep(LINGER_S)  # in a backlog, fewer and larger transactions
-            while not self._outcomes.empty() and len(batch) < MAX_UNSTORED:
-                batch.append(self._outcomes.get_nowait())
-            await self._write(batch)
-            for job, _ in batch:
-                self._line.forget(job)
-            self._stirred.set()
-
-    async def _write(self, batch: Sequence[tuple[Job, _Finding | Delay]]) -> None:
-        while True:
-            try:
-                stored = await self._in_thread(self._store_all, batch)
-            except Exception as error:  # ours: it costs its package a try
-                if isinstance(error, Unavailable) and error.code in AWAY:
-                    log.warning("queue not written", why=error.message)
-                    await asyncio.sleep(LOOK_S)
-                    continue
-                job, outcome = batch[0]
-                if len(batch) > 1:  # which of them it was shows one by one
-                    for one in batch:
-                        await self._write([one])
-                elif isinstance(outcome, Delay):
-                    log.error("not stored", cap_uri=job.announcement.cap_uri, exc_info=error)
-                elif isinstance(error, CapdexError):
-                    await self._write([(job, self._later(job, _said(error)))])
-                else:
-                    await self._write([(job, self._blame_us(job, error))])
-                return
-            for (job, outcome), kept in zip(batch, stored, strict=True):
-                if kept:  # else its block was undone meanwhile
-                    _tell(job, outcome)
-            return
-
-    def _store_all(self, batch: Sequence[tuple[Job, _Finding | Delay]]) -> list[bool]:
-        """In a thread: keep blocks, then store verdicts, so that no verdict lacks its block."""
-        found = [(job.release_id, one) for job, one in batch if isinstance(one, _Finding)]
-        delays = [one for _, one in batch if isinstance(one, Delay)]
-        self._blocks.keep_many([block for _, one in found for block in one.blocks.items()])
-        alive = set[int]()
-        if found:
-            stored = self._store.record_many([(key, one.judged) for key, one in found])
-            alive = {key for (key, _), kept in zip(found, stored, strict=True) if kept}
-        if delays:
-            self._store.delay_many(delays)
-        return [isinstance(one, Delay) or job.release_id in alive for job, one in batch]
-
-    def _later(self, job: Job, why: str) -> Delay:
-        if job.attempts + 1 >= MAX_TRIES:
-            return _parked(job, Reason.UNAVAILABLE, why)
-        pause_s = delay_s(job.attempts) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
-        return Delay(job.release_id, why, self._clock() + pause_s)
-
-    def _blame_us(self, job: Job, error: Exception) -> Delay:
-        log.error("not judged", cap_uri=job.announcement.cap_uri, exc_info=error)
-        return self._later(job, f"a fault of this node: {type(error).__name__}")
-
-    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(function, *arguments))
-
-
-def _parked(job: Job, reason: Reason, why: str) -> Delay:
-    return Delay(job.release_id, why, reason=reason)
-
-
-def _said(error: CapdexError) -> str:
-    return f"{error.message}: {error.why}".removesuffix(": ")
-
-
-def _tell(job: Job, outcome: _Finding | Delay) -> None:
-    """Log what has become of a release."""
-    uri = job.announcement.cap_uri
-    if isinstance(outcome, _Finding):
-        judged = outcome.judged
-        if isinstance(judged, RejectedPackage):
-            log.warning("rejected", cap_uri=uri, reason=str(judged.reason), why=judged.message)
-        else:
-            log.info("verified", cap_uri=uri)
-    elif outcome.reason is not None:
-        log.warning("parked", cap_uri=uri, reason=str(outcome.reason), why=outcome.error)
-    elif outcome.tried:
-        log.info("not had yet", cap_uri=uri, why=outcome.error)
+    def _forget(self, job: Job) -> None:
+        self._line.forget(job)
+        self._stirred.set()

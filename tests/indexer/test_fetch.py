@@ -15,8 +15,9 @@ from capdex.net import source
 from capdex.net.blocks import BlockDirectory
 from capdex.net.source import Outcome, SourceFault
 from capdex.problems import Reason
-from indexer import fetch
-from indexer.fetch import MAX_TRIES, Fetcher, delay_s
+from indexer import fetch, recorder
+from indexer.fetch import Fetcher
+from indexer.outcome import MAX_TRIES, delay_s
 from indexer.search import Index
 from indexer.store import Lane, Store
 from indexer.verifier import Verifier
@@ -98,6 +99,7 @@ def fetching(
 ) -> Any:
     """Run a fetcher for the length of a block; its event says that rows were committed."""
     monkeypatch.setattr(fetch, "LOOK_S", 0.05)
+    monkeypatch.setattr(recorder, "AWAY_S", 0.05)
 
     @asynccontextmanager
     async def start() -> AsyncIterator[asyncio.Event]:
