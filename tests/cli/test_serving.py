@@ -20,6 +20,7 @@ from capdex.problems import Verdict
 from cli.serving import listen, serve
 from indexer.health import Health
 from indexer.http import Surface
+from indexer.options import Role
 from indexer.search import Index
 from indexer.store import Deployment, Store
 from mcp_service.hosts import LOOPBACK
@@ -69,6 +70,24 @@ async def test_a_node_answers_from_the_start_and_its_loops_end_with_it(surface: 
     assert ended == ["loops"]
     with pytest.raises(aiohttp.ClientConnectionError):
         await health(url)
+
+
+async def test_a_writer_alone_answers_its_operator_and_nobody_else(surface: Surface) -> None:
+    node: Any = SimpleNamespace(surface=surface, run=asyncio.Event().wait)
+    found = {}
+    with listen("127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with (
+            serve(node, listener, verdicts=VERIFIED, allowed=LOOPBACK, role=Role.WRITER),
+            aiohttp.ClientSession() as http,
+        ):
+            for path in ("/health", "/status", "/metrics", "/mcp", "/c/note.json", "/ipfs/x"):
+                async with http.get(url + path) as answer:
+                    found[path] = answer.status
+    assert found == {
+        **dict.fromkeys(("/health", "/status", "/metrics"), 200),
+        **dict.fromkeys(("/mcp", "/c/note.json", "/ipfs/x"), 404),
+    }
 
 
 async def test_a_fault_in_the_loops_is_seen_while_answers_go_on(surface: Surface) -> None:
