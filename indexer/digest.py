@@ -10,12 +10,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, case, exists, func, select
+from sqlalchemy import Connection, select
 
-from capdex.digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
+from capdex.digest import Frontier
 from capdex.errors import InvalidInput, Unavailable
-from capdex.logs import LogHead, LogPosition, RawLog
-from capdex.problems import Availability
+from capdex.logs import LogHead
+from indexer.leaves import (
+    PLACED,
+    event_leaves,
+    first_leaf,
+    last_event,
+    read_events,
+    release_leaves,
+    unjudged,
+)
 from indexer.models import (
     REGISTRY,
     VOTES,
@@ -23,19 +31,14 @@ from indexer.models import (
     CursorRow,
     DeploymentRow,
     EventRow,
-    PackageRow,
-    ReleaseRow,
     base,
     table,
 )
 
-PAGE: Final = 5_000  # rows of one statement: a few megabytes, and far from a reader's time limit
-UNJUDGED: Final = (Availability.PENDING.value, Availability.PARKED.value)
-
 DEPLOYMENT, CURSOR, BLOCK = table(DeploymentRow), table(CursorRow), table(BlockRow)
-EVENT, RELEASE, PACKAGE = table(EventRow), table(ReleaseRow), table(PackageRow)
+EVENT = table(EventRow)
 
-Leaves = Iterator[bytes]
+Leaves = Callable[[Connection, Any, int, int], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class _Place:
         if row is None:
             return None
         number = row.number if block is None else block
-        last = _last_event(connection, deployment_id, number)
+        last = last_event(connection, deployment_id, number)
         below = base(deployment_id)
         if last is None:
             return cls(row, number, below, LogHead())
@@ -129,12 +132,12 @@ class Digests:
         place = _Place.find(connection, REGISTRY, None)
         if place is None:
             return None
-        final = _last_event(connection, REGISTRY, min(place.row.finalized, place.number))
-        self._events, index = _grow(connection, self._events, _event_leaves, place, final)
+        final = last_event(connection, REGISTRY, min(place.row.finalized, place.number))
+        self._events, index = _grow(connection, self._events, event_leaves, place, final)
         content = None
-        if not _unjudged(connection, place.last):
+        if not unjudged(connection, place.last):
             self._releases, content = _grow(
-                connection, self._releases, _release_leaves, place, final
+                connection, self._releases, release_leaves, place, final
             )
         return _digest(connection, place, index, content)
 
@@ -150,8 +153,8 @@ def read_digest(connection: Connection, block: int | None = None) -> Digest:
         raise Unavailable("the index holds no block yet", fix="wait until the node has read some")
     check_indexed(place.number, place.row.start_block, place.row.number)
     content = None
-    if not _unjudged(connection, place.last):
-        content = Frontier(_release_leaves(connection, place, place.below, place.last)).root()
+    if not unjudged(connection, place.last):
+        content = Frontier(release_leaves(connection, place.row, place.below, place.last)).root()
     return _digest(connection, place, _index_root(connection, place), content)
 
 
@@ -183,11 +186,11 @@ def read_leaves(
 ) -> Iterator[tuple[bytes, int]]:
     """The leaf of each event that a digest is of, in order, with the timestamp of its block."""
     below = base(deployment_id)
-    return _events(connection, below, below, below + digest.log.count)
+    return read_events(connection, deployment_id, below, below + digest.log.count)
 
 
 def _index_root(connection: Connection, place: _Place) -> bytes:
-    return Frontier(_event_leaves(connection, place, place.below, place.last)).root()
+    return Frontier(event_leaves(connection, place.row, place.below, place.last)).root()
 
 
 # trees --------------------------------------------------------------------------------------
@@ -196,20 +199,20 @@ def _index_root(connection: Connection, place: _Place) -> bytes:
 def _grow(
     connection: Connection,
     trunk: _Trunk | None,
-    leaves: Callable[[Connection, _Place, int, int], Leaves],
+    leaves: Leaves,
     place: _Place,
     final: Any,
 ) -> tuple[_Trunk, bytes]:
     """The trunk, grown up to the `final` event, and the root of the whole tree."""
-    rules = _first_leaf(place.row) + place.row.rules_version.to_bytes(4, "big")
+    rules = first_leaf(place.row) + place.row.rules_version.to_bytes(4, "big")
     if trunk is None or trunk.rules != rules or not _holds(connection, trunk):
         trunk = _Trunk(rules, Frontier(), place.below, b"")
     if final is not None and final.sequence > trunk.key:
         firm = trunk.frontier.copy()
-        firm.extend(leaves(connection, place, trunk.key, final.sequence))
+        firm.extend(leaves(connection, place.row, trunk.key, final.sequence))
         trunk = _Trunk(rules, firm, final.sequence, _mark(final))
     whole = trunk.frontier.copy()
-    whole.extend(leaves(connection, place, trunk.key, place.last))
+    whole.extend(leaves(connection, place.row, trunk.key, place.last))
     return trunk, whole.root()
 
 
@@ -217,89 +220,12 @@ def _holds(connection: Connection, trunk: _Trunk) -> bool:
     """Whether the last event of a trunk still stands where it stood; then all before it do."""
     if not trunk.mark:
         return True
-    found = connection.execute(_EVENT.where(EVENT.c.sequence == trunk.key)).first()
+    found = connection.execute(PLACED.where(EVENT.c.sequence == trunk.key)).first()
     return found is not None and _mark(found) == trunk.mark
 
 
 def _mark(event: Any) -> bytes:
     return bytes(event.block_hash) + bytes(event.log_head)
-
-
-def _first_leaf(row: Any) -> bytes:
-    contract = bytes.fromhex(row.contract.removeprefix("0x"))
-    return deployment_leaf(row.chain_id, contract, bytes(row.genesis), row.decoder_version)
-
-
-def _event_leaves(connection: Connection, place: _Place, after: int, last: int) -> Leaves:
-    if after == place.below:
-        yield _first_leaf(place.row)
-    for leaf, _ in _events(connection, place.below, after, last):
-        yield leaf
-
-
-def _events(
-    connection: Connection, below: int, after: int, last: int
-) -> Iterator[tuple[bytes, int]]:
-    columns = ("sequence", "block_number", "block_hash", "tx_hash", "log_index", "topics", "data")
-    query = select(
-        *(EVENT.c[x] for x in columns),
-        case(
-            (EVENT.c.error.is_not(None), int(Counts.NOTHING)),
-            (RELEASE.c.stands, int(Counts.RELEASE)),
-            else_=int(Counts.EVENT),
-        ).label("counts"),
-        EVENT.c.timestamp,
-    ).select_from(EVENT.outerjoin(RELEASE, RELEASE.c.sequence == EVENT.c.sequence))
-    for sequence, number, hash_, tx_hash, at, topics, data, counts, timestamp in _pages(
-        connection, query, EVENT.c.sequence, after, last
-    ):
-        position = LogPosition(number, bytes(hash_), bytes(tx_hash), at)
-        split = tuple([topics[i : i + 32] for i in range(0, len(topics), 32)])
-        log = RawLog(b"", split, bytes(data), position)
-        yield event_leaf(sequence - below, log, Counts(counts)), timestamp
-
-
-def _release_leaves(connection: Connection, place: _Place, after: int, last: int) -> Leaves:
-    # What the event alone refused was judged by no rules of packages.
-    rules = case(
-        (RELEASE.c.availability.is_(None), place.row.rules_version),
-        else_=func.coalesce(PACKAGE.c.rules_version, place.row.rules_version),
-    )
-    query = select(RELEASE.c.sequence, RELEASE.c.sha256, rules, RELEASE.c.verdict).select_from(
-        RELEASE.outerjoin(PACKAGE, PACKAGE.c.release_id == RELEASE.c.id)
-    )
-    for sequence, digest, version, verdict in _pages(
-        connection, query, RELEASE.c.sequence, after, last
-    ):
-        yield release_leaf(sequence - place.below, bytes(digest), version, verdict)
-
-
-# rows ---------------------------------------------------------------------------------------
-
-_EVENT: Final = select(EVENT.c.sequence, EVENT.c.block_hash, EVENT.c.log_head)
-
-
-def _pages(connection: Connection, query: Any, key: Any, after: int, last: int) -> Iterator[Any]:
-    """The rows with `after` < key <= `last` in order, the key first in each."""
-    while after < last:
-        page = query.where(key > after, key <= last).order_by(key).limit(PAGE)
-        rows = connection.execute(page).all()
-        yield from rows
-        after = rows[-1][0] if len(rows) == PAGE else last
-
-
-def _last_event(connection: Connection, deployment_id: int, block: int) -> Any:
-    """The last event up to a block; a contract's events stand in the order of their keys."""
-    ours = (EVENT.c.sequence + 0).between(base(deployment_id) + 1, base(deployment_id + 1))
-    query = _EVENT.where(EVENT.c.block_number <= block, ours)  # + 0: by the index of blocks, please
-    order = (EVENT.c.block_number.desc(), EVENT.c.sequence.desc())
-    return connection.execute(query.order_by(*order).limit(1)).first()
-
-
-def _unjudged(connection: Connection, last: int) -> bool:
-    """Whether a release up to this event has no verdict, or waits for another."""
-    waits = RELEASE.c.availability.in_(UNJUDGED) & (RELEASE.c.sequence <= last)
-    return bool(connection.execute(select(exists().where(waits))).scalar())
 
 
 def _digest(connection: Connection, place: _Place, index: bytes, content: bytes | None) -> Digest:

@@ -15,7 +15,7 @@ from capdex.errors import InvalidInput, Unavailable
 from capdex.events import LogHead
 from capdex.package import RULES_VERSION
 from capdex.problems import Reason
-from indexer import digest
+from indexer import digest, leaves
 from indexer.models import DECODER_VERSION
 from indexer.search import Index
 from indexer.store import Store
@@ -84,11 +84,11 @@ def test_the_content_digest_is_of_every_release_once_all_are_judged(
     making.fetch(store, chain)
     digests = [bytes.fromhex(search_index.releases(x)[0].sha256) for x in ("good", "loose")]
     verdicts = ["verified", "signed", "mismatch"]
-    leaves = [
+    expected = [
         release_leaf(i + 1, x, RULES_VERSION, verdicts[i])
         for i, x in enumerate([*digests, b"\x22" * 32])
     ]
-    assert search_index.digest().content == Frontier(leaves).root()
+    assert search_index.digest().content == Frontier(expected).root()
 
 
 def test_a_parked_release_leaves_the_contents_of_its_block_and_later_ones_without_digest(
@@ -170,25 +170,25 @@ def test_votes_have_a_digest_of_their_own(
     ballots.mine((topic, name_id, b"\x44" * 20, body))
     ballots.mine()
     making.append(log, ballots)
-    leaves = [
+    expected = [
         deployment_leaf(contract.chain_id, b"\x33" * 20, contract.genesis, DECODER_VERSION),
         event_leaf(1, ballots.logs[0], Counts.EVENT),
     ]
     found = search_index.votes_digest()
     assert found is not None
-    assert (found.index, found.content) == (Frontier(leaves).root(), None)
+    assert (found.index, found.content) == (Frontier(expected).root(), None)
     assert (found.log.count, found.block_number) == (1, 2)
     assert search_index.votes_digest(99) == found  # its own log ends before
     earlier = search_index.votes_digest(0)
     assert earlier is not None
-    assert earlier.index == Frontier(leaves[:1]).root()
+    assert earlier.index == Frontier(expected[:1]).root()
     assert search_index.digest() == before
 
 
 def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain(
     store: Store, search_index: Index, chain: Any, making: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest, "PAGE", 3)
+    monkeypatch.setattr(leaves, "PAGE", 3)
     dice = random.Random(14)  # noqa: S311 - the same walk in each run
     for turn in range(60):
         if dice.random() < 0.3 and len(chain.blocks) > 4:
@@ -218,14 +218,14 @@ def test_only_what_came_since_the_finalised_block_is_read_again(
         chain.mine(making.published("late", f"1.0.{len(chain.blocks)}"))
     making.append(store, chain)
     read: list[int] = []
-    events = digest._events
+    events = leaves.read_events
 
     def counted(*arguments: Any) -> Iterator[tuple[bytes, int]]:
         for leaf in events(*arguments):
             read.append(int.from_bytes(leaf[0][:8], "big"))
             yield leaf
 
-    monkeypatch.setattr(digest, "_events", counted)
+    monkeypatch.setattr(leaves, "read_events", counted)
     search_index.state()
     assert sorted(read) == list(range(1, 44))
     read.clear()
@@ -247,7 +247,7 @@ def test_the_last_event_up_to_a_block_is_found_by_the_index_of_blocks(
         engine, "before_cursor_execute", lambda *call: asked.append((call[2], call[3])), named=False
     )
     with engine.connect() as connection:
-        digest._last_event(connection, 1, 5)
+        leaves.last_event(connection, 1, 5)
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked[0][0]}", asked[0][1])
         steps = [row[3] for row in plan]
     engine.dispose()
