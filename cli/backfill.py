@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +28,8 @@ class Line:
         """Put `text` in place of what was shown; nothing takes the line away."""
         if text != self._shown:
             self._shown = text
-            said = f"  {self._stream.mark('plan')} {text}" if text else ""
+            room = shutil.get_terminal_size().columns - 5  # a line that wraps cannot be taken away
+            said = f"  {self._stream.mark('plan')} {text[:room]}" if text else ""
             self._stream.file.write(ERASE + said)
             self._stream.file.flush()
 
@@ -66,8 +68,8 @@ class Pace:
         share = (block - self._first) / max(1, head - self._first)
         left = duration((head - block) / speed) if speed > 0 else "…"
         return (
-            f"reading the past: block {spaced(block)} of {spaced(head)}, {share:.0%}, "
-            f"{spaced(round(speed))} blocks/s, {spaced(events)} events, {left} left"
+            f"reading the past: {share:.0%}, {left} left, block {spaced(block)} of {spaced(head)}, "
+            f"{spaced(round(speed))} blocks/s, {spaced(events)} events"
         )
 
 

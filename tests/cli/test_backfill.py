@@ -32,10 +32,9 @@ def test_the_line_says_where_it_is_how_fast_and_how_long_it_will_take() -> None:
     assert "… left" in pace.describe(1_000, 101_000, 0)
     now[0] = 10.0
     said = pace.describe(21_000, 101_000, 1234)
-    assert "block 21 000 of 101 000, 20%" in said
+    assert said.startswith("reading the past: 20%, 40 s left, block 21 000 of 101 000")
     assert "2 000 blocks/s" in said
     assert "1 234 events" in said
-    assert said.endswith("40 s left")
 
 
 def test_the_pace_is_the_recent_one() -> None:
@@ -45,7 +44,7 @@ def test_the_pace_is_the_recent_one() -> None:
         now[0] = float(second)
         said = pace.describe(min(second, 50) * 1000, 10**6, 0)
     assert "0 blocks/s" in said
-    assert said.endswith("… left")
+    assert "… left" in said
 
 
 @pytest.mark.parametrize(
@@ -69,6 +68,14 @@ def test_a_log_line_goes_above_the_line_that_changes(line: Line, terminal: io.St
     assert terminal.getvalue() == f"{ERASE}event=two\n"
 
 
+def test_a_line_is_cut_to_the_width_of_the_terminal(
+    line: Line, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    line.show("x" * 100)
+    assert len(terminal.getvalue().removeprefix(ERASE)) < 30
+
+
 async def test_it_is_shown_while_the_writer_reads_the_past_and_then_taken_away(
     line: Line, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +94,7 @@ async def test_it_is_shown_while_the_writer_reads_the_past_and_then_taken_away(
     health.report(Progress(block, head=50))
     await shown("block 5 of 50")
     health.report(Progress(block, head=50, trouble=Unavailable("down", Code.STALLED)))
-    await shown(f"left{ERASE}")
+    await shown(f"events{ERASE}")
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
