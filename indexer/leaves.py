@@ -28,7 +28,7 @@ def first_leaf(row: Any) -> bytes:
 
 
 def event_leaves(connection: Connection, row: Any, after: int, last: int) -> Iterator[bytes]:
-    """The leaves of the events with `after` < key <= `last`; before the first one the deployment's."""
+    """The leaves of the events with `after` < key <= `last`; before all, the deployment's."""
     if after == base(row.id):
         yield first_leaf(row)
     for leaf, _ in read_events(connection, row.id, after, last):
