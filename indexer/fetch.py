@@ -37,10 +37,13 @@ log = structlog.get_logger(part="fetch")
 
 LOOK_S: Final = 1.0  # how often the queue is looked at for retries that fell due
 PAUSE_S: Final = 0.05  # between two looks at least, however often the chain adds to it
-AHEAD: Final = 512  # jobs of a lane read at once; of a publisher no more wait in memory
+AHEAD: Final = 1024  # jobs of a lane read at once; of a publisher no more wait in memory
 MIN_PLACES: Final = 8  # jobs at once while every source rests: what is here already is judged
 MAX_SLOW: Final = 128  # jobs open for over a second; then whoever has most of them loses the oldest
 MAX_UNJUDGED: Final = 128  # packages that wait for a worker; there is no hurry to fetch more
+LINGER_S: Final = 0.02  # for outcomes of what is being worked on, to store them together
+BACKLOG: Final = 64  # jobs waiting: freshness is no concern, and throughput is
+BACKLOG_LINGER_S: Final = 0.1
 FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
 
 
@@ -83,7 +86,7 @@ class Fetcher:
             blocks,
             clock=clock,
             stored=self._forget,
-            is_busy=lambda: self._line.places + self._unjudged > 0,
+            linger_s=self._linger_s,
         )
 
     async def run(self) -> None:
@@ -102,6 +105,11 @@ class Fetcher:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LOOK_S):  # a source may have rested enough
                             await self._stirred.wait()
+
+    def _linger_s(self) -> float:
+        if sum(map(self._line.waiting, Lane)) >= BACKLOG:
+            return BACKLOG_LINGER_S
+        return LINGER_S if self._line.places + self._unjudged else 0.0
 
     def _has_room(self) -> bool:
         return (

@@ -18,7 +18,6 @@ log = structlog.get_logger(part="fetch")
 
 RECORDERS: Final = 2  # one waits for the disk while the other writes rows
 MAX_UNSTORED: Final = 256  # outcomes in one transaction; each may hold its package
-LINGER_S: Final = 0.02
 AWAY_S: Final = 1.0  # before a database that is away is tried again
 AWAY: Final = (Code.DATABASE_LOCKED, Code.DATABASE_UNAVAILABLE)
 
@@ -26,7 +25,10 @@ Batch = Sequence[tuple[Job, Outcome]]
 
 
 class Recorder:
-    """Stores what becomes of jobs; `stored` is called with each job whose row says so."""
+    """Stores what becomes of jobs; `stored` is called with each job whose row says so.
+
+    `linger_s` tells how long to wait for more outcomes, for fewer and larger transactions.
+    """
 
     def __init__(
         self,
@@ -35,10 +37,10 @@ class Recorder:
         *,
         clock: Callable[[], float],
         stored: Callable[[Job], None],
-        is_busy: Callable[[], bool],
+        linger_s: Callable[[], float],
     ) -> None:
         self._store, self._blocks, self._clock = store, blocks, clock
-        self._stored, self._is_busy = stored, is_busy
+        self._stored, self._linger_s = stored, linger_s
         self._outcomes: asyncio.Queue[tuple[Job, Outcome]] = asyncio.Queue()
 
     @property
@@ -62,8 +64,8 @@ class Recorder:
         """Store outcomes, as many in one transaction as have come meanwhile."""
         while True:
             batch = [await self._outcomes.get()]
-            if self._is_busy():
-                await asyncio.sleep(LINGER_S)  # in a backlog, fewer and larger transactions
+            if (pause_s := self._linger_s()) > 0:
+                await asyncio.sleep(pause_s)
             while not self._outcomes.empty() and len(batch) < MAX_UNSTORED:
                 batch.append(self._outcomes.get_nowait())
             await self._write(batch, threads)
