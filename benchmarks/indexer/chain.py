@@ -7,7 +7,9 @@ copies of 100 000 releases would be tens of gigabytes. Blocks, transactions and 
 from __future__ import annotations
 
 import json
+import os
 import socket
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -62,19 +64,21 @@ def anvil(*options: str) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     command = [str(binary), "--host", "127.0.0.1", "--port", port, "--silent", "--no-cors"]
-    process = Popen([*command, "--gas-limit", "1000000000", *options])
     url = f"http://127.0.0.1:{port}"
-    try:
-        while process.poll() is None:
-            try:
-                call(url, "eth_chainId")
-                break
-            except urllib.error.URLError:
-                time.sleep(0.01)
-        yield url
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryDirectory(prefix="anvil-") as home:
+        env = {**os.environ, "HOME": home}
+        process = Popen([*command, "--gas-limit", "1000000000", *options], env=env)
+        try:
+            while process.poll() is None:
+                try:
+                    call(url, "eth_chainId")
+                    break
+                except urllib.error.URLError:
+                    time.sleep(0.01)
+            yield url
+        finally:
+            process.terminate()
+            process.wait()
 
 
 @contextmanager

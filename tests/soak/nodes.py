@@ -56,12 +56,13 @@ def wait_until(condition: Callable[[], T], what: str, within: float = PATIENCE_S
 
 @contextmanager
 def anvil(*options: str) -> Iterator[str]:
-    """The URL of a chain."""
+    """The URL of a chain; what it keeps of old states in its home, gigabytes, goes with it."""
     binary = next(ROOT.glob("node_modules/@foundry-rs/anvil-*/bin/anvil*"))
     command = [str(binary), "--host", "127.0.0.1", "--port", "0", "--no-cors", *options]
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory(prefix="anvil-") as home:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", TIED, *command],
+            env={**os.environ, "HOME": home},
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
