@@ -209,7 +209,8 @@ def test_the_command_of_the_compose_file_is_one_of_ours() -> None:
     assert context.command.name == "node"
     assert context.params["db"] == "postgresql://capdex@postgres/capdex"
     assert context.params["host"] == "0.0.0.0"  # noqa: S104 - beside the hosts it may be called by
-    assert {"localhost", "127.0.0.1", "node"} == set(context.params["allowed_host"])
+    assert {"localhost", "127.0.0.1", "node", "standby"} == set(context.params["allowed_host"])
+    assert context.params["standby"] is True
 
 
 def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_path: Path) -> None:
