@@ -80,10 +80,12 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
     """Run Anvil on loopback with its state in `state`; stopped, and its state kept, on leaving.
 
     Anvil writes its state every second, in place: a SIGKILL meanwhile leaves half of it. It writes
-    to a draft therefore, and `state` is always the newest draft that was whole.
+    to a draft therefore, and `state` is always the newest draft that was whole. Old states that it
+    puts on the disk for itself go with it.
     """
-    draft = state.with_suffix(".draft")
+    draft, scratch = state.with_suffix(".draft"), state.with_suffix(".scratch")
     _keep(draft, state)  # what a run that was killed wrote last
+    shutil.rmtree(scratch, ignore_errors=True)
     command = [
         str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
         "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors", "--silent",
@@ -96,6 +98,7 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
             stdin=asyncio.subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
+            env={**os.environ, "HOME": str(scratch)},
             start_new_session=True,  # Ctrl-C reaches us alone; we then stop it in order
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
@@ -108,6 +111,7 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
         keeping.cancel()
         await stop(process)
         _keep(draft, state)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
