@@ -16,10 +16,8 @@ SCRIPT = Path(__file__).resolve().with_name("faults.py")
 @pytest.mark.parametrize(
     "kinds",
     [
-        ("sqlite-full", "sqlite-read-only", "clock-ahead"),
-        ("sqlite-locked", "clock-behind"),
-        ("postgres-immediate", "postgres-read-only"),
-        ("standby-stopped", "standby-cut"),
+        ("sqlite-full", "sqlite-read-only", "sqlite-locked", "clock-ahead", "clock-behind"),
+        ("postgres-immediate", "postgres-read-only", "standby-stopped", "standby-cut"),
     ],
     ids="+".join,
 )
