@@ -16,6 +16,7 @@ from capdex.errors import Code, UsageError
 from capdex.net.faults import retry_after
 from capdex.net.source import Outcome, SourceFault
 from capdex.unixfs import MAX_BLOCK_BYTES
+from capdex.yaml import MAX_PACKAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Limits:
 
 
 LIMITS: Final = Limits()
+# No block of a package has more; a gateway that says how long a larger one is may send it.
+MAX_UNDECLARED_BYTES: Final = MAX_PACKAGE_BYTES + 4096
 _CHUNK_BYTES: Final = 64 * 1024
 _STATUSES: Final = {
     404: Outcome.ABSENT,
@@ -150,12 +153,15 @@ class Http(ABC):
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 why = "it answered with an encoding that was not asked for"
                 raise self.fault(why, Outcome.REFUSED)
+            declared = response.content_length
+            most = MAX_BLOCK_BYTES if declared is not None else MAX_UNDECLARED_BYTES
             data, began = bytearray(), clock()
+            if (declared or 0) > most:
+                raise self.fault(f"it would answer with {declared} bytes", Outcome.WRONG)
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 data += chunk
-                if len(data) > MAX_BLOCK_BYTES:
-                    why = f"it answered with more than {MAX_BLOCK_BYTES} bytes"
-                    raise self.fault(why, Outcome.WRONG)
+                if len(data) > most:
+                    raise self.fault(f"it answered with more than {most} bytes", Outcome.WRONG)
                 over_s = clock() - began - self.limits.grace_s
                 if len(data) < over_s * self.limits.floor_bytes_s:
                     why = f"it gives less than {self.limits.floor_bytes_s} bytes/s"

@@ -19,7 +19,7 @@ from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net import source
 from capdex.net.blocks import BlockDirectory
-from capdex.net.gateway import Gateway, Limits
+from capdex.net.gateway import MAX_UNDECLARED_BYTES, Gateway, Limits
 from capdex.net.ipfs import fetch, fetch_file, open_ipfs, open_storage
 from capdex.net.kubo import multiaddr_of, url_of
 from capdex.unixfs import MAX_BLOCK_BYTES
@@ -114,7 +114,7 @@ async def test_a_redirect_is_not_followed_to_another_host(serve: Serve) -> None:
     assert asked == []
 
 
-async def test_an_endless_body_is_cut_at_the_size_of_a_block(serve: Serve) -> None:
+async def test_an_endless_body_is_cut_where_no_block_of_a_package_goes_on(serve: Serve) -> None:
     sent = 0
 
     async def endless(request: web.Request) -> web.StreamResponse:
@@ -126,8 +126,27 @@ async def test_an_endless_body_is_cut_at_the_size_of_a_block(serve: Serve) -> No
             sent += 65536
 
     error = await refused(await serve(endless))
-    assert str(MAX_BLOCK_BYTES) in error.why
-    assert sent < 16 * MAX_BLOCK_BYTES  # what the socket buffers took, and no more
+    assert str(MAX_UNDECLARED_BYTES) in error.why
+    assert sent < 64 * MAX_UNDECLARED_BYTES  # what the socket buffers took, and no more
+
+
+async def test_a_body_that_says_it_is_too_long_is_not_read(serve: Serve) -> None:
+    async def huge(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": str(1 << 30)})
+        await response.prepare(request)
+        return response
+
+    assert str(1 << 30) in (await refused(await serve(huge))).why
+
+
+async def test_a_block_of_the_largest_size_is_read_when_its_length_is_declared(
+    serve: Serve,
+) -> None:
+    block = bytes(MAX_BLOCK_BYTES)
+    async with Gateway(await serve(body(block))) as gateway:
+        assert await gateway.get(Cid.of(block)) == block
+    more = bytes(MAX_BLOCK_BYTES + 1)
+    assert "would answer" in (await refused(await serve(body(more)), Cid.of(more))).why
 
 
 async def test_a_dripping_body_is_dropped_by_the_rate_floor(serve: Serve) -> None:
