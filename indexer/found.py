@@ -83,6 +83,34 @@ class Found:
     warnings: list[str] = field(default_factory=list)
     denied: Denial | None = None
 
+    @property
+    def status(self) -> dict[str, Any]:
+        """What its owner and maintainers say of it, as every answer has it (P11, P15)."""
+        return {
+            "yanked": self.yanked,
+            "yank_reason": self.yank_reason or None,
+            "deprecated": self.deprecated,
+            "deprecation_message": self.deprecation_message or None,
+            "name_deprecated": self.name_deprecated,
+            "name_message": self.name_message or None,
+            "replaced_by": self.replaced_by or None,
+        }
+
+    @property
+    def chain(self) -> dict[str, Any]:
+        """Where it was announced, as every answer has it (P15)."""
+        return {
+            "chain_id": self.chain_id,
+            "contract": self.registry,
+            "publisher": self.publisher,
+            "block_number": self.block_number,
+            "block_hash": self.block_hash,
+            "tx_hash": self.tx_hash,
+            "log_index": self.log_index,
+            "sequence": self.sequence,
+            "timestamp": self.timestamp,
+        }
+
     def warned(self, *warnings: str) -> Found:
         """The same release with more to beware of."""
         return replace(self, warnings=[*self.warnings, *warnings])

@@ -281,7 +281,9 @@ snapshot_command = Group(
     "snapshot",
     entries={
         "export": Entry("Commands", __name__, "Write an index into a file"),
-        "import": Entry("Commands", __name__, "Prove a snapshot, then take it into an empty database"),
+        "import": Entry(
+            "Commands", __name__, "Prove a snapshot, then take it into an empty database"
+        ),
     },
     no_args_is_help=True,
     help="Take an index to another machine in one file.",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from click.testing import CliRunner, Result
 from cli.main import program
 
 ROOT = Path(__file__).parents[2]
+MAKING = ROOT / "tests" / "indexer" / "making.py"
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +30,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CI", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def making() -> Any:
+    """The builders of chains and signed packages beside the indexer's tests."""
+    name = "indexer_tests_making"
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, MAKING)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 class Capdex:

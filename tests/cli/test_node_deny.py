@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +9,6 @@ import pytest
 
 from indexer.search import Index
 from indexer.store import Store
-
-MAKING = Path(__file__).parents[1] / "indexer" / "making.py"
-
-
-@pytest.fixture(scope="session")
-def making() -> Any:
-    """The builders of chains and signed packages beside the indexer's tests."""
-    name = "indexer_tests_making"
-    if name not in sys.modules:
-        spec = spec_from_file_location(name, MAKING)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 @pytest.fixture
