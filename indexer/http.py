@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from capdex import __version__
-from capdex.errors import InvalidInput
+from capdex.errors import CapdexError, InvalidInput
 from capdex.net.ipfs import BlockDirectory
 from indexer import metrics
 from indexer.figures import Figures
@@ -125,7 +125,11 @@ def describe(state: State) -> dict[str, Any]:
 
 
 def _metrics(surface: Surface, _: Request) -> Response:
-    body = metrics.render(surface.index.state(), surface.health, surface.figures())
+    try:
+        state = surface.index.state()
+    except CapdexError:  # an alarm must hear that the node is not ready, then above all
+        state = None
+    body = metrics.render(state, surface.health, surface.figures())
     return Response(body, headers={"Content-Type": metrics.MEDIA_TYPE})
 
 

@@ -26,28 +26,28 @@ FAULTS: Final = (
 )
 
 
-def render(state: State, health: Health, figures: Figures | None = None) -> bytes:
+def render(state: State | None, health: Health, figures: Figures | None = None) -> bytes:
     """One scrape's body; labels are enumerated, never names, CIDs, accounts or hosts.
 
-    Endpoints and sources are numbered in the order they were given.
+    Endpoints and sources are numbered in the order they were given. Without a state, when the
+    database cannot be read, only that is left out which it alone knows.
     """
     registry = CollectorRegistry()
-    registry.register(_Scrape(state, health))
+    registry.register(_Walk(health))
+    if state is not None:
+        registry.register(_Index(state))
     registry.register(_Work(figures or Figures()))
     return generate_latest(registry)
 
 
-class _Scrape(Collector):
-    def __init__(self, state: State, health: Health) -> None:
-        self.state, self.health = state, health
+class _Walk(Collector):
+    def __init__(self, health: Health) -> None:
+        self.health = health
 
     def collect(self) -> Iterable[Metric]:
-        state, health = self.state, self.health
-        yield _gauge("capdex_indexed_block", "Last block in the index.", state.block_number)
+        health = self.health
         yield _gauge("capdex_chain_head_block", "Head the endpoint last reported.", health.at.head)
-        yield _gauge("capdex_finalized_block", "Last block held to be final.", state.finalized)
         yield _gauge("capdex_lag_seconds", "Age of the index behind the head.", health.lag_s())
-        yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
         yield _gauge("capdex_ready", "1 when the node is ready.", int(not health.faults()))
         yield _gauge("capdex_writer", "1 when this node writes the index.", int(health.writes))
         codes = {fault["code"] for fault in health.faults()}
@@ -61,6 +61,26 @@ class _Scrape(Collector):
             "Clock of the machine less the chain's, where they differ.",
             health.skew_s or 0,
         )
+        reorgs = CounterMetricFamily(
+            "capdex_reorgs", "Reorgs undone, by depth.", labels=["depth_bucket"]
+        )
+        for bucket, count in health.reorgs.items():
+            reorgs.add_metric([bucket], count)
+        yield reorgs
+        build = GaugeMetricFamily("capdex_build_info", "This build.", labels=["version"])
+        build.add_metric([__version__], 1)
+        yield build
+
+
+class _Index(Collector):
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def collect(self) -> Iterable[Metric]:
+        state = self.state
+        yield _gauge("capdex_indexed_block", "Last block in the index.", state.block_number)
+        yield _gauge("capdex_finalized_block", "Last block held to be final.", state.finalized)
+        yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
         oldest = GaugeMetricFamily(
             "capdex_fetch_oldest_seconds", "Age of the oldest package not had.", labels=["state"]
         )
@@ -83,15 +103,6 @@ class _Scrape(Collector):
         for reason in Reason:
             rejected.add_metric([reason], state.rejected_by_reason.get(str(reason), 0))
         yield rejected
-        reorgs = CounterMetricFamily(
-            "capdex_reorgs", "Reorgs undone, by depth.", labels=["depth_bucket"]
-        )
-        for bucket, count in health.reorgs.items():
-            reorgs.add_metric([bucket], count)
-        yield reorgs
-        build = GaugeMetricFamily("capdex_build_info", "This build.", labels=["version"])
-        build.add_metric([__version__], 1)
-        yield build
 
 
 class _Work(Collector):

@@ -145,6 +145,15 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
     assert "example" not in str(figures.to_json())
 
 
+def test_without_its_database_a_node_still_says_that_it_is_not_ready() -> None:
+    health = Health(writes=True)
+    health.refused = Unavailable("away", Code.DATABASE_UNAVAILABLE)
+    text = render(None, health).decode("utf-8")
+    assert "capdex_ready 0.0" in text
+    assert 'capdex_fault{code="DATABASE_UNAVAILABLE"} 1.0' in text
+    assert "capdex_indexed_block" not in text
+
+
 def test_every_metric_says_what_it_is() -> None:
     text = render(EMPTY, Health()).decode("utf-8")
     for family in text_string_to_metric_families(text):
