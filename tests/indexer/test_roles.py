@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,20 +120,19 @@ async def test_a_standby_answers_meanwhile_and_takes_the_seat_when_it_is_free(
     options: NodeOptions, registry: Any, hurried: None
 ) -> None:
     waits = replace(options, standby=True)
-    async with running(waits) as (second, until):
-        assert second.surface.health.writes  # nobody else did
-        async with running(waits) as (first, until_first):
-            await until_first(lambda: not codes(first))
-            assert not first.surface.health.writes
-        await until(lambda: not codes(second))
-        third = running(waits)
-        async with third as (next_one, until_next):
-            await until_next(lambda: not codes(next_one))
-            await second._leave()  # as if its process had ended
-            await until_next(lambda: next_one.surface.health.writes)
+    async with AsyncExitStack() as first_process:
+        first, until = await first_process.enter_async_context(running(waits))
+        assert first.surface.health.writes  # nobody else did
+        async with running(waits) as (second, until_second):
+            await until_second(lambda: not codes(second))
+            assert not second.surface.health.writes
+            assert second.surface.index.search("").hits == []
+            await until(lambda: not codes(first))
+            await first_process.aclose()
+            await until_second(lambda: second.surface.health.writes)
             await registry.mine(2)
             head = int(await registry.call("eth_blockNumber"), 16)
-            await until_next(lambda: next_one.surface.index.state().block_number == head)
+            await until_second(lambda: second.surface.index.state().block_number == head)
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

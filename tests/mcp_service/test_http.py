@@ -297,7 +297,7 @@ async def test_what_can_only_be_read_says_so(
     [
         *(
             (page, damage, 503, "DATABASE_UNAVAILABLE")
-            for page in ("/c/note.json", "/status", "/metrics")
+            for page in ("/c/note.json", "/status")
             for damage in ("vanished", "garbage", "ALTER TABLE release RENAME TO secret")
         ),
         (
