@@ -1,7 +1,7 @@
 """Opening the database of the index: SQLite in WAL mode or PostgreSQL, one writer, many readers.
 
-Every fault of a driver leaves here as one of capdex's errors (`faults`), and every transaction of a
-reader sees one state of the index.
+Every fault of a driver leaves here as one of capdex's errors (`indexer.faults`), and every
+transaction of a reader sees one state of the index.
 """
 
 from __future__ import annotations
@@ -17,16 +17,10 @@ from typing import Any, Final
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import (
-    ArgumentError,
-    DataError,
-    DBAPIError,
-    InterfaceError,
-    OperationalError,
-)
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import ArgumentError
 
-from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex.errors import Code, Unavailable, UsageError
+from indexer.faults import faults, locked
 
 BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
 CONNECT_TIMEOUT_S: Final = 5
@@ -150,26 +144,6 @@ def open_operator(text: str) -> Engine:
 
 
 @contextmanager
-def faults(engine: Engine) -> Iterator[None]:
-    """Turn whatever the driver raises inside into Unavailable or UsageError; never a secret."""
-    where = engine.url.render_as_string(hide_password=True)
-    try:
-        yield
-    except PoolTimeout:
-        raise Unavailable(
-            f"every connection to {where} is busy", Code.DATABASE_UNAVAILABLE, fix="try again"
-        ) from None
-    except (OverflowError, DataError):
-        raise Unavailable(
-            "a value of the chain does not fit the index",
-            Code.STALLED,
-            fix="read it again, from another endpoint",
-        ) from None
-    except DBAPIError as error:
-        raise _classify(error, where) from error
-
-
-@contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
     """One transaction: committed at the end, rolled back by any error."""
     with faults(engine), engine.begin() as connection:
@@ -184,7 +158,7 @@ def _lock_file(path: Path) -> FileLock:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
-        raise _locked(str(path)) from None
+        raise locked(str(path)) from None
     except OSError as error:
         raise UsageError(
             f"{path} cannot be opened for writing",
@@ -246,54 +220,4 @@ def _take_advisory_lock(connection: Any, _: Any) -> None:
     connection.commit()  # the lock is the session's; it outlives this transaction
     if not held:
         connection.close()
-        raise _locked("the PostgreSQL database")
-
-
-def _locked(what: str) -> Unavailable:
-    return Unavailable(
-        f"another writer holds {what}",
-        Code.DATABASE_LOCKED,
-        why="an index has one writer; it is most likely another capdex node",
-        fix="stop the other node, or give this one a database of its own",
-    )
-
-
-def _says(error: DBAPIError, *words: str) -> bool:
-    return any(word in str(error.orig).lower() for word in words)
-
-
-def _classify(error: DBAPIError, where: str) -> CapdexError:
-    why = " ".join(str(error.orig).split())[:300]
-    if _says(error, "database is locked", "database table is locked", "lock timeout"):
-        return _locked(where)
-    if _says(error, "already exists"):
-        return UsageError(
-            f"{where} belongs to another program",
-            Code.FOREIGN_DATABASE,
-            why,
-            "give the index a database of its own",
-        )
-    if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
-        error, "database", "role"
-    ):
-        return Unavailable(
-            f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
-        )
-    if _says(error, "not a database", "malformed", "unable to open"):
-        return UsageError(
-            f"{where} cannot be opened",
-            Code.UNREADABLE,
-            why,
-            "name a file this account may read and write, or start the node on it first",
-        )
-    taken_away = _says(error, "readonly", "read-only")  # and may come back
-    if not taken_away and not isinstance(error, OperationalError | InterfaceError):
-        return Unavailable(
-            f"the database refused a statement of ours ({where})", Code.INTERNAL, why
-        )
-    return Unavailable(
-        f"the database {where} is unavailable",
-        Code.DATABASE_UNAVAILABLE,
-        why,
-        "see that it runs, may be written to, is reachable and has room on its disk",
-    )
+        raise locked("the PostgreSQL database")

@@ -1,0 +1,83 @@
+"""What the refusal of a database means: one of capdex's errors, by what an operator can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
+
+
+@contextmanager
+def faults(engine: Engine) -> Iterator[None]:
+    """Turn whatever the driver raises inside into Unavailable or UsageError; never a secret."""
+    where = engine.url.render_as_string(hide_password=True)
+    try:
+        yield
+    except PoolTimeout:
+        raise Unavailable(
+            f"every connection to {where} is busy", Code.DATABASE_UNAVAILABLE, fix="try again"
+        ) from None
+    except (OverflowError, DataError):
+        raise Unavailable(
+            "a value of the chain does not fit the index",
+            Code.STALLED,
+            fix="read it again, from another endpoint",
+        ) from None
+    except DBAPIError as error:
+        raise _classify(error, where) from error
+
+
+def locked(what: str) -> Unavailable:
+    """Somebody else writes this database."""
+    return Unavailable(
+        f"another writer holds {what}",
+        Code.DATABASE_LOCKED,
+        why="an index has one writer; it is most likely another capdex node",
+        fix="stop the other node, or give this one a database of its own",
+    )
+
+
+def _says(error: DBAPIError, *words: str) -> bool:
+    return any(word in str(error.orig).lower() for word in words)
+
+
+def _classify(error: DBAPIError, where: str) -> CapdexError:
+    why = " ".join(str(error.orig).split())[:300]
+    if _says(error, "database is locked", "database table is locked", "lock timeout"):
+        return locked(where)
+    if _says(error, "already exists"):
+        return UsageError(
+            f"{where} belongs to another program",
+            Code.FOREIGN_DATABASE,
+            why,
+            "give the index a database of its own",
+        )
+    if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
+        error, "database", "role"
+    ):
+        return Unavailable(
+            f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
+        )
+    if _says(error, "not a database", "malformed", "unable to open"):
+        return UsageError(
+            f"{where} cannot be opened",
+            Code.UNREADABLE,
+            why,
+            "name a file this account may read and write, or start the node on it first",
+        )
+    taken_away = _says(error, "readonly", "read-only")  # and may come back
+    if not taken_away and not isinstance(error, OperationalError | InterfaceError):
+        return Unavailable(
+            f"the database refused a statement of ours ({where})", Code.INTERNAL, why
+        )
+    return Unavailable(
+        f"the database {where} is unavailable",
+        Code.DATABASE_UNAVAILABLE,
+        why,
+        "see that it runs, may be written to, is reachable and has room on its disk",
+    )
