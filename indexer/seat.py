@@ -20,6 +20,7 @@ from capdex.errors import Unavailable
 from capdex.net.blocks import BlockDirectory
 from capdex.net.ipfs import Source
 from capdex.net.rpc import Rpc
+from capdex.net.together import cause
 from indexer.chain import ChainReader
 from indexer.database import SessionLost
 from indexer.fetch import Fetcher, delay_s
@@ -109,7 +110,7 @@ class Seat:
                 if self.ballots is not None:
                     loops.create_task(self._count(*self.ballots))
         except BaseExceptionGroup as group:
-            raise group.exceptions[0] from group
+            raise cause(group) from group
 
     async def _count(self, ballots: Store, reader: ChainReader) -> None:
         """Follow the votes; no answer waits for them, so their troubles are told and no more."""

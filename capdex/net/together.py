@@ -34,3 +34,9 @@ async def end(tasks: Collection[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first fault of a task group, and of the groups in it: what a caller knows to handle."""
+    first = group.exceptions[0]
+    return cause(first) if isinstance(first, BaseExceptionGroup) else first
