@@ -37,7 +37,7 @@ FINALITY = 16
 FIRST_RELEASES = 150
 HEALED_S = 60.0
 FELT = 2  # replies spoilt, at least
-LATE = ("foreign", "timeout")  # with these a node may rightly refuse to start
+LATE = ("foreign", "timeout", "mixed")  # with these a node may rightly refuse to start
 
 
 @dataclass
