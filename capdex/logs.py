@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from capdex.keccak import keccak
@@ -28,17 +27,25 @@ class RawLog(NamedTuple):
     position: LogPosition
 
 
-@dataclass(frozen=True, slots=True)
-class LogHead:
+def entry(log: RawLog) -> bytes:
+    """What a log adds to the log head: keccak(topics ‖ keccak(data))."""
+    return keccak(b"".join((*log.topics, keccak(log.data))))
+
+
+class LogHead(NamedTuple):
     """The contract's log slot: a 24-byte running hash and the number of events folded into it."""
 
     head: bytes = bytes(24)
-    count: int = 0
+    count: int = 0  # type: ignore[assignment] # a tuple has a method of that name
 
     def fold(self, log: RawLog) -> LogHead:
-        """The head after one more log: keccak(slot ‖ keccak(topics ‖ keccak(data)))."""
-        entry = keccak(b"".join((*log.topics, keccak(log.data))))
-        return LogHead(keccak(self.word + entry)[:24], self.count + 1)
+        """The head after one more log."""
+        return self.after(entry(log))
+
+    def after(self, entry: bytes) -> LogHead:
+        """The head after one more log, whose `entry` is known: keccak(slot ‖ entry)."""
+        head, count = self
+        return LogHead(keccak(head + count.to_bytes(8, "big") + entry)[:24], count + 1)
 
     @property
     def word(self) -> bytes:

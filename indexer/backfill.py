@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
-from capdex.events import LogHead, RawLog
+from capdex.events import LogHead
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
 from capdex.net.together import both, end
 from capdex.net.wire import Header
+from indexer.drafts import Draft, read_drafts
 from indexer.span import Span
 from indexer.steps import BlockRef, Blocks, Moved
 
 MAX_SKIPPED = 64  # ranges; the head of the chain is compared with the contract's in any case
-RANGES_AHEAD = 2  # one on the wire and one at hand while the consumer writes
+RANGES_AHEAD = 3  # on the wire, being read, and at hand while the consumer writes
 
 LogSlot = Callable[[bytes], Coroutine[Any, Any, LogHead | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The logs from block `first` to block `last`, and the headers of all blocks with logs."""
+    """The logs from block `first` to block `last`, their blocks' times, the headers read."""
 
     first: Header
     last: Header
-    logs: list[RawLog]
+    logs: list[Draft]
+    times: Mapping[int, int]
     headers: list[Header]
     slot: LogHead | None
 
     def step(self, head: int, finalized: int) -> Blocks:
         """It, as the step it is."""
         refs = tuple(map(BlockRef.of, self.headers))
-        return Blocks(tuple(self.logs), refs, refs[-1], head, finalized, self.slot)
+        return Blocks(tuple(self.logs), self.times, refs, refs[-1], head, finalized, self.slot)
 
 
 class Backfill:
@@ -44,9 +48,9 @@ class Backfill:
     `span` learns from every reply.
     """
 
-    def __init__(self, rpc: Rpc, registry: bytes, slot: LogSlot) -> None:
+    def __init__(self, rpc: Rpc, registry: bytes, chain_id: int, slot: LogSlot) -> None:
         self.span = Span()
-        self._rpc, self._registry, self._slot = rpc, registry, slot
+        self._rpc, self._registry, self._chain_id, self._slot = rpc, registry, chain_id, slot
         self._skip, self._skipped = 0, 1  # ranges without asking for the slot: now, and next time
 
     async def ranges(self, first: int, last: int) -> AsyncGenerator[Range, None]:
@@ -74,12 +78,24 @@ class Backfill:
         finally:
             await end([task for _, task in running])
 
-    async def logs(self, first: int, last: int) -> tuple[list[RawLog], int]:
-        """The logs from block `first` on, and up to which block, `last` or an earlier one."""
+    async def logs(self, first: int, last: int) -> tuple[list[Draft], dict[int, int], int]:
+        """The logs from block `first` on, what they say of their blocks' times, and up to where.
+
+        That is block `last`, or an earlier one.
+        """
         while True:
             blocks = last - first + 1
+            read = partial(
+                read_drafts,
+                address=self._registry,
+                first=first,
+                last=last,
+                chain_id=self._chain_id,
+            )
             try:
-                logs, size = await self._rpc.weighed_logs(self._registry, first, last)
+                (found, times), size = await self._rpc.weighed_logs(
+                    self._registry, first, last, read
+                )
             except RpcError as error:
                 if error.fault in (Fault.BEYOND_HEAD, Fault.UNKNOWN_BLOCK):
                     raise Moved("it does not know blocks below its own head") from None
@@ -89,26 +105,31 @@ class Backfill:
                     raise
                 last = first + self.span.shrink(blocks, error.blocks) - 1
             else:
-                self.span.learn(blocks, len(logs), size)
-                return logs, last
+                self.span.learn(blocks, len(found), size)
+                return list(map(Draft._make, found)), times, last
 
     async def _range(self, first: int, last: int) -> Range:
-        (logs, reached), ends = await both(
+        (logs, times, reached), ends = await both(
             self.logs(first, last), read_headers(self._rpc, sorted({first, last}))
         )
         if reached < last:
             ends = await read_headers(self._rpc, sorted({first, reached}))
-        with_logs = {log.position.block_number for log in logs}
+        hashes = {log.block_number: log.block_hash for log in logs}
+        if not _are_times(times, ends):
+            times = {}
         inner, slot = await both(
-            read_headers(self._rpc, sorted(with_logs - {first, reached})),
+            read_headers(self._rpc, sorted(hashes.keys() - times.keys() - {first, reached})),
             self._old_slot(ends[-1].hash),
         )
-        by_number = {header.number: header for header in (*ends, *inner)}
+        headers = {header.number: header for header in (*ends, *inner)}
+        hashes |= {number: header.hash for number, header in headers.items()}
         for log in logs:
-            if by_number[log.position.block_number].hash != log.position.block_hash:
-                raise Moved(f"its logs and its block {log.position.block_number} disagree")
-        kept = [by_number[number] for number in sorted(with_logs | {reached})]
-        return Range(ends[0], ends[-1], logs, kept, slot)
+            if hashes[log.block_number] != log.block_hash:
+                raise Moved(f"its logs and its block {log.block_number} disagree")
+        times |= {number: header.timestamp for number, header in headers.items()}
+        with_logs = {log.block_number for log in logs}
+        kept = [headers[number] for number in sorted(headers.keys() & (with_logs | {reached}))]
+        return Range(ends[0], ends[-1], logs, times, kept, slot)
 
     async def _old_slot(self, block_hash: bytes) -> LogHead | None:
         """The slot, asked for ever less often where an endpoint keeps no old state."""
@@ -128,3 +149,10 @@ async def read_headers(rpc: Rpc, numbers: Sequence[int]) -> list[Header]:
     if [header.number for header in headers] != list(numbers):
         raise Moved("it has no block, or another, at a height below its own head")
     return headers
+
+
+def _are_times(times: Mapping[int, int], ends: Sequence[Header]) -> bool:
+    """Whether blocks can have been made then, between two whose headers are known."""
+    first, last = ends[0], ends[-1]
+    known = sorted({*times.items(), (first.number, first.timestamp), (last.number, last.timestamp)})
+    return all(a < b and s <= t for (a, s), (b, t) in pairwise(known))

@@ -5,33 +5,42 @@ A backfill spends most of its time here, and SQLAlchemy's own way takes twice as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
+from indexer.rows import Row
+
 # Rows of one statement on SQLite: a quarter faster than one each, and the interpreter's lock is let
 # go for all of them at once, so that the chain is read meanwhile. A statement takes 32 766 values.
-TOGETHER: Final = 1000
-
-Row = tuple[Any, ...]
+TOGETHER: Final = (1000, 100, 10, 1)
 
 
-def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows of all columns of a table, or of all but the first, which the database gives.
+def insert_rows(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Row],
+    columns: Sequence[str] = (),
+    same: Mapping[str, Any] | None = None,
+) -> None:
+    """Insert rows of these columns, or of all, or of all but the first, which the database gives.
 
-    Part of the connection's transaction. Raises DBAPIError as SQLAlchemy would.
+    `same` are columns in which all rows have one value. Part of the connection's transaction.
+    Raises DBAPIError as SQLAlchemy would.
     """
     if not rows:
         return
-    names = [column.name for column in table.columns][-len(rows[0]) :]
-    columns = ", ".join(f'"{name}"' for name in names)
+    same = same or {}
+    names = columns or [column.name for column in table.columns][-len(rows[0]) :]
+    quoted = ", ".join(f'"{name}"' for name in (*same, *names))
     dialect, driver = connection.dialect, connection.connection.cursor()
     anything: Any = dialect.dbapi
     try:
-        _insert(dialect.name, driver, table.name, columns, rows)
+        _insert(dialect.name, driver, f'"{table.name}" ({quoted})', rows, tuple(same.values()))
     except anything.Error as error:
         what = f"insert into {table.name}"
         raise DBAPIError.instance(what, None, error, anything.Error) from error
@@ -39,14 +48,22 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
         driver.close()
 
 
-def _insert(dialect: str, driver: Any, name: str, columns: str, rows: Sequence[Row]) -> None:
+def _insert(dialect: str, driver: Any, into: str, rows: Sequence[Row], same: Row) -> None:
     if dialect != "sqlite":
-        with driver.copy(f'COPY "{name}" ({columns}) FROM STDIN') as copy:
+        with driver.copy(f"COPY {into} FROM STDIN") as copy:
             for row in rows:
-                copy.write_row(row)
+                copy.write_row(same + row)
         return
-    places = "(" + ", ".join("?" * len(rows[0])) + ")"
-    insert = f'INSERT INTO "{name}" ({columns}) VALUES '  # noqa: S608
-    for start in range(0, len(rows), TOGETHER):
-        some = rows[start : start + TOGETHER]
-        driver.execute(insert + ", ".join([places] * len(some)), [*chain.from_iterable(some)])
+    done = 0
+    for together in TOGETHER:
+        insert = f"INSERT INTO {into} VALUES {_values(together, len(same), len(rows[0]))}"  # noqa: S608
+        while len(rows) - done >= together:
+            some = rows[done : done + together]
+            driver.execute(insert, [*same, *chain.from_iterable(some)])
+            done += together
+
+
+@lru_cache(maxsize=64)
+def _values(rows: int, same: int, width: int) -> str:
+    shared = "".join(f"?{number}, " for number in range(1, same + 1))
+    return ", ".join([f"({shared}{', '.join('?' * width)})"] * rows)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 
-from capdex.events import LogHead, RawLog
+from capdex.events import LogHead
 from capdex.keccak import keccak
 from capdex.net.faults import Fault, RpcError
 from capdex.net.heads import ring_on_heads
@@ -73,8 +73,8 @@ class ChainReader:
             is_dev=self._is_dev,
             accepted=accepted,
         )
-        self._backfill = Backfill(rpc, registry, self.log_at)
-        self._tail = Tail(rpc, registry, self.log_at)
+        self._backfill = Backfill(rpc, registry, chain_id, self.log_at)
+        self._tail = Tail(rpc, registry, chain_id, self.log_at)
         self._finalized = 0  # by the newest head
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
@@ -144,8 +144,8 @@ class ChainReader:
         first, highest = oldest.number if oldest else self._start_block, 0
         while first < self._next:
             last = min(first + self.span.blocks, self._next) - 1
-            logs, last = await self._backfill.logs(first, last)
-            highest, first = max([highest, *map(sequence_of, logs)]), last + 1
+            logs, _, last = await self._backfill.logs(first, last)
+            highest, first = max([highest, *(log.sequence for log in logs)]), last + 1
         return highest
 
     async def rewind(self) -> BlockRef:
@@ -214,8 +214,3 @@ class ChainReader:
             heads = await self.rpc.survey("eth_blockNumber", (), quantity)
             if any(isinstance(one.said, int) and one.said > head.number + 1 for one in heads):
                 self.rpc.blame(f"it stands still at block {head.number}, others go on", label)
-
-
-def sequence_of(log: RawLog) -> int:
-    """The sequence number of a log of a registry: the first word of its data (P13)."""
-    return int.from_bytes(log.data[:32], "big")

@@ -7,7 +7,7 @@ vote) follows in the same transaction; the caller lists the names that `apply`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,9 +25,11 @@ from capdex.events import (
     RawLog,
     Voted,
     YankChanged,
+    decode,
 )
 from indexer import listing, rows
-from indexer.bulk import Row, insert_rows
+from indexer.bulk import insert_rows
+from indexer.drafts import Draft, draft, read_event
 from indexer.judgements import CHUNK, chunks, write_packages
 from indexer.models import (
     REGISTRY,
@@ -45,7 +47,7 @@ from indexer.models import (
     base,
     table,
 )
-from indexer.rows import Claim, Decoded
+from indexer.rows import Claim, Row
 
 EVENT, RELEASE = table(EventRow), table(ReleaseRow)
 YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
@@ -75,18 +77,23 @@ class _Consequences:
     """What events of a deployment change beside their own rows."""
 
     deployment_id: int
-    claims: list[tuple[int, Claim]] = field(default_factory=list)
+    chain_id: int
+    published: list[tuple[int, Draft]] = field(default_factory=list)
     yanks: list[Row] = field(default_factory=list)
     deprecations: list[Row] = field(default_factory=list)
     ownerships: list[Row] = field(default_factory=list)
     votes: list[Row] = field(default_factory=list)
     yanked: set[str] = field(default_factory=set)  # the names
 
-    def take(self, one: Decoded) -> str | None:
-        """Add those of one event; returns why it counts for nothing, if it does."""
-        event, sequence = one.event, base(self.deployment_id) + one.head.count
-        if isinstance(event, Published) and self.deployment_id == REGISTRY:  # nearly always
-            self.claims.append((sequence, rows.claim(event)))
+    def take(self, one: Draft, count: int) -> str | None:
+        """Add those of the `count`th event; returns why it counts for nothing, if it does."""
+        sequence = base(self.deployment_id) + count
+        if one.release is not None and self.deployment_id == REGISTRY:  # nearly always
+            self.published.append((sequence, one))
+            return None
+        event = read_event(one.log, self.chain_id)
+        if isinstance(event, Published) and self.deployment_id == REGISTRY:
+            self.published.append((sequence, one))
             return None
         if isinstance(event, InvalidInput):
             return event.message
@@ -105,10 +112,10 @@ class _Consequences:
         found.append(row)
         return None
 
-    def write(self, connection: Connection, chain_id: int, now: float) -> None:
+    def write(self, connection: Connection, now: float) -> None:
         """Insert them; their events are there already."""
-        if self.claims:
-            _write_releases(connection, self.claims, chain_id, now)
+        if self.published:
+            _write_releases(connection, self.published, self.chain_id, now)
         if self.yanks:
             insert_rows(connection, YANK, self.yanks)
             names = ("new_sequence", "new_cap_uri", "new_yanked", "new_reason")
@@ -134,22 +141,29 @@ class _Consequences:
 def apply(
     connection: Connection,
     deployment_id: int,
-    decoded: Iterable[Decoded],
+    drafts: Sequence[Draft],
+    heads: Sequence[LogHead],
     *,
-    timestamps: dict[int, int],
+    times: Mapping[int, int],
     chain_id: int,
     now: float,
 ) -> set[str]:
-    """Write the events that follow; the names yanked."""
+    """Write the events that follow, each with the log slot after it; the names yanked.
+
+    `times` are those of their blocks, in seconds, by number.
+    """
     events: list[Row] = []
-    consequences, first = _Consequences(deployment_id), base(deployment_id)
-    for one in decoded:
-        error = consequences.take(one)
-        at = timestamps[one.log.position.block_number]
-        events.append(rows.event_row(one, first, at, error))
+    consequences, first = _Consequences(deployment_id, chain_id), base(deployment_id)
+    take = consequences.take
+    for one, (head, count) in zip(drafts, heads, strict=True):
+        error = rows.shown(take(one, count))
+        _, number, block, tx, index, topics, data, _, _ = one
+        events.append(
+            (first + count, number, block, times[number], tx, index, topics, data, head, error)
+        )
     if events:
         insert_rows(connection, EVENT, events)
-        consequences.write(connection, chain_id, now)
+        consequences.write(connection, now)
     return consequences.yanked
 
 
@@ -186,12 +200,12 @@ def decode_again(connection: Connection, deployment: Deployment, now: float) -> 
     while after is not None:
         some = connection.execute(unread.where(EVENT.c.sequence > after).limit(CHUNK)).all()
         after = some[-1].sequence if some else None
-        consequences = _Consequences(REGISTRY)
+        consequences = _Consequences(REGISTRY, chain_id)
         for row in some:
-            error = consequences.take(rows.decoded(_log(row, registry), _head(row), chain_id))
+            error = consequences.take(draft(_log(row, registry), chain_id), _head(row).count)
             one = update(EVENT).where(EVENT.c.sequence == row.sequence)
             connection.execute(one.values(error=rows.shown(error)))
-        consequences.write(connection, chain_id, now)
+        consequences.write(connection, now)
         yanked |= _flag_again(connection, {cap_uri for _, cap_uri, *_ in consequences.yanks})
     return yanked
 
@@ -201,21 +215,33 @@ def _of(deployment_id: int) -> Any:
 
 
 def _write_releases(
-    connection: Connection, claims: Sequence[tuple[int, Claim]], chain_id: int, now: float
+    connection: Connection, published: Sequence[tuple[int, Draft]], chain_id: int, now: float
 ) -> None:
     """Write what was announced: queued, or rejected at once; of two for one version one stands."""
-    try:
-        # Our contract announces no version twice, so it pays to ask only when the index says so.
-        with connection.begin_nested():
-            insert_rows(connection, RELEASE, [rows.release_row(x, n, now) for n, x in claims])
-    except IntegrityError:
-        claims = _one_stands(connection, claims)
-        insert_rows(connection, RELEASE, [rows.release_row(x, n, now) for n, x in claims])
+    sound = [(n, *one.release) for n, one in published if one.release is not None]
+    if len(sound) == len(published):
+        try:
+            # Our contract announces no version twice: it pays to ask only when the index says so.
+            with connection.begin_nested():
+                insert_rows(connection, RELEASE, sound, rows.ANNOUNCED, rows.queued(now))
+        except IntegrityError:
+            pass
+        else:
+            return
+    claims = _one_stands(connection, [(n, _claim(one, chain_id)) for n, one in published])
+    found = [rows.release_row(claim, n, now) for n, claim in claims]
+    insert_rows(connection, RELEASE, found, (*rows.ANNOUNCED, *rows.queued(now)))
     rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
     for sequences in chunks(list(rejected)):
         ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
-        found = {row.id: rejected[row.sequence] for row in connection.execute(ids)}
-        write_packages(connection, chain_id, found)
+        at = {row.id: rejected[row.sequence] for row in connection.execute(ids)}
+        write_packages(connection, chain_id, at)
+
+
+def _claim(one: Draft, chain_id: int) -> Claim:
+    event = decode(one.log, chain_id)
+    assert isinstance(event, Published)  # noqa: S101 - as it was when it was taken
+    return rows.claim(event)
 
 
 def _one_stands(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select
@@ -16,7 +15,6 @@ from sqlalchemy import Connection, delete, insert, select
 from capdex.manifest import Manifest
 from capdex.problems import Verdict
 from capdex.triggers import Trigger
-from capdex.version import Version
 from indexer import denial, fulltext
 from indexer.denial import Denials
 from indexer.models import NOT_YANKED, STANDS, FacetRow, ListingRow, PackageRow, ReleaseRow, table
@@ -32,17 +30,6 @@ _ESCAPE = re.compile(r"\\.")  # of a regex: what follows the backslash is no wor
 
 RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
 LISTING, FACET = table(ListingRow), table(FacetRow)
-
-
-@lru_cache(maxsize=16_384)  # few versions of many names are alike
-def precedence(version: Version) -> str:
-    """A text that sorts by code point as SemVer §11 orders versions."""
-    core = f"{version.major:015d}.{version.minor:015d}.{version.patch:015d}"
-    if version.stable:
-        return core + "~"
-    # "!" sorts below every character of an identifier, so a prefix sorts below what it begins
-    parts = (f"0{x:015d}" if isinstance(x, int) else f"1{x}" for x in version.prerelease)
-    return core + "!" + "!".join(parts)
 
 
 def listing_rules(serve: Collection[Verdict]) -> str:

@@ -189,7 +189,8 @@ class Node:
 async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
     """Check the chain and open whatever a writer works with."""
     registry = _address(options.registry)
-    rpc = await stack.enter_async_context(Rpc(options.rpc_urls))
+    verifier = Verifier()
+    rpc = await stack.enter_async_context(Rpc(options.rpc_urls, aside=verifier.aside))
     place = await locate(
         rpc, chain_id=options.chain_id, registry=registry, start_block=options.start_block
     )
@@ -199,7 +200,7 @@ async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
     sources = [open_ipfs(spec) for spec in options.ipfs]
     for source in sources:
         stack.push_async_callback(source.close)
-    verifier = await stack.enter_async_context(Verifier())
+    await stack.enter_async_context(verifier)
     blocks = BlockDirectory(options.blocks)
     votes = await _votes(options, rpc, place) if options.votes else None
     return Means(rpc, deployment, votes, tuple(sources), verifier, blocks)

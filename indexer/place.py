@@ -10,9 +10,9 @@ from sqlalchemy import Connection, case, delete, insert, select, update
 
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
-from indexer.bulk import Row, insert_rows
+from indexer.bulk import insert_rows
 from indexer.models import BlockRow, CursorRow, table
-from indexer.rows import Decoded
+from indexer.rows import Row
 from indexer.steps import BlockRef, Blocks
 
 RING_BLOCKS: Final = 1024  # deeper than any reorg a node follows by itself
@@ -67,24 +67,24 @@ def read_ring(connection: Connection, deployment_id: int) -> list[BlockRef]:
     return [BlockRef(x.number, x.hash, x.parent, x.timestamp) for x in connection.execute(ring)]
 
 
-def check_step(before: Cursor | None, step: Blocks, decoded: Sequence[Decoded]) -> None:
+def check_step(before: Cursor | None, step: Blocks, heads: Sequence[LogHead]) -> None:
     """Refuse a step that would leave a hole or apply something twice (Unavailable STALLED)."""
-    blocks = {block.number: block for block in (*step.blocks, step.upto)}
-    after = before.block.number if before else -1
-    first = blocks[min(blocks)]
-    if tuple(one.log for one in decoded) != step.logs:
-        raise _astray("its logs are not the decoded ones")
-    log = before.log if before else LogHead()
-    if [one.head.count - log.count for one in decoded] != list(range(1, len(decoded) + 1)):
+    after, log = (before.block.number, before.log) if before else (-1, LogHead())
+    first = min((*step.blocks, step.upto), key=lambda block: block.number)
+    begins = min([first.number, *step.times])
+    if [head.count - log.count for head in heads] != list(range(1, len(step.logs) + 1)):
         raise _astray(f"its events do not continue the {log.count} that are stored")
-    if first.number <= after:
-        raise _astray(f"it begins at block {first.number}, the cursor stands at {after}")
+    if begins <= after:
+        raise _astray(f"it begins at block {begins}, the cursor stands at {after}")
     if before and first.number == after + 1 and first.parent != before.block.hash:
         raise _astray(f"block {first.number} is not a child of the block at the cursor")
-    for place in (log.position for log in step.logs):
-        block = blocks.get(place.block_number)
-        if block is None or block.hash != place.block_hash:
-            raise _astray(f"a log stands in another block {place.block_number} than the step's")
+    if step.times and max(step.times) > step.upto.number:
+        raise _astray(f"it goes beyond its last block {step.upto.number}")
+    hashes = {block.number: block.hash for block in (*step.blocks, step.upto)}
+    for one in step.logs:
+        number = one.block_number
+        if number not in step.times or hashes.setdefault(number, one.block_hash) != one.block_hash:
+            raise _astray(f"a log stands in another block {number} than the step's")
 
 
 def check_fork(connection: Connection, deployment_id: int, before: Cursor, fork: BlockRef) -> None:
@@ -94,11 +94,6 @@ def check_fork(connection: Connection, deployment_id: int, before: Cursor, fork:
     kept = connection.execute(block).scalar()
     if fork.number >= before.block.number or (kept is not None and kept != fork.hash):
         raise _astray(f"block {fork.number} was not applied with this hash")
-
-
-def timestamps(step: Blocks) -> dict[int, int]:
-    """The timestamps of a step's blocks by number."""
-    return {block.number: block.timestamp for block in (*step.blocks, step.upto)}
 
 
 def _set_cursor(

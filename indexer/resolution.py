@@ -14,8 +14,8 @@ from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from indexer.denial import Denial, Denials
 from indexer.found import Found, read_ids
-from indexer.listing import precedence
 from indexer.models import ListingRow, ReleaseRow, table
+from indexer.rows import precedence
 
 NEAR_NAMES: Final = 50  # candidates that a mistyped name is compared with
 KNOWN_VERSIONS: Final = 10  # versions named to somebody who asked for another

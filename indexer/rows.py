@@ -1,11 +1,13 @@
 """What one log of the registry becomes: rows to insert, judged by the event alone.
 
 Nothing of a hostile event stops the index: what cannot be decoded is kept with its error, what
-cannot be a release is kept as rejected, and texts are made fit for every database.
+cannot be a release is kept as rejected, and texts are made fit for every database. None is loaded
+here: other processes read logs, too.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from capdex.errors import InvalidInput
@@ -14,12 +16,9 @@ from capdex.events import (
     Claimed,
     Committed,
     DeprecationChanged,
-    Event,
-    LogHead,
     MaintainerChanged,
     NameDeprecationChanged,
     Published,
-    RawLog,
     Renounced,
     Sponsored,
     TransferCancelled,
@@ -27,17 +26,24 @@ from capdex.events import (
     Transferred,
     Voted,
     YankChanged,
-    decode,
 )
 from capdex.package import RejectedPackage, claimed
 from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import PREFIX, CapabilityURI, check_name, name_id
-from indexer.bulk import Row
-from indexer.listing import precedence
+from capdex.version import Version
 
 MAX_TEXT_CHARS: Final = 256  # twice the longest cap_uri, semver or CID that follows the protocol
 MAX_REASON_CHARS: Final = 1024
+Row = tuple[Any, ...]
+
 PENDING: Final = Availability.PENDING.value
+
+# The columns of a release in which one differs from the next.
+ANNOUNCED: Final = (
+    *("sequence", "name", "cap_uri", "semver", "stable", "precedence", "cid", "sha256"),
+    "publisher",
+)
+Announced = tuple[str, str, str, bool, str, str, bytes, str]  # all of them but the sequence
 
 Owning = (
     Claimed
@@ -49,14 +55,6 @@ Owning = (
     | Sponsored
     | Committed
 )
-
-
-class Decoded(NamedTuple):
-    """A log, what it says (an event, or why it is none), and the registry's log slot after it."""
-
-    log: RawLog
-    event: Event | InvalidInput
-    head: LogHead
 
 
 class Claim(NamedTuple):
@@ -76,14 +74,6 @@ class Claim(NamedTuple):
         if self.uri is None or self.repeats:
             return False
         return self.rejected is None or str(self.uri.version) == self.event.announcement.semver
-
-
-def decoded(log: RawLog, head: LogHead, chain_id: int) -> Decoded:
-    """Decode a log after which the slot is `head`; what is no event is kept with the reason."""
-    try:
-        return Decoded(log, decode(log, chain_id), head)
-    except InvalidInput as error:
-        return Decoded(log, error, head)
 
 
 def claim(event: Published) -> Claim:
@@ -107,46 +97,50 @@ def refusal(announcement: Announcement, message: str) -> RejectedPackage:
     return RejectedPackage(announcement, Verdict.MISMATCH, Reason.BAD_EVENT, message)
 
 
-def event_row(one: Decoded, base: int, timestamp: int, error: str | None) -> Row:
-    """The row of one log, raw parts included; `base` is what its deployment adds to sequences."""
-    log, head = one.log, one.head
-    at = log.position
-    return (
-        base + head.count,
-        at.block_number,
-        at.block_hash,
-        timestamp,
-        at.tx_hash,
-        at.log_index,
-        b"".join(log.topics),
-        log.data,
-        head.head,
-        shown(error),
-    )
-
-
 def shown(error: str | None) -> str | None:
     """Why an event counts for nothing, fit for its row."""
     return None if error is None else visible(error, MAX_REASON_CHARS)
 
 
-def release_row(claim: Claim, sequence: int, now: float) -> Row:
-    """The row of one publication but for its id, queued unless the event alone refuses it."""
+def announced(claim: Claim) -> Announced:
+    """What a publication that nothing is held against says of its release."""
     (_, publisher, cap_uri, semver, cid, sha256), uri = claim.event.announcement, claim.uri
-    if uri is not None and claim.rejected is None:
-        version = uri.version
-        sound = (sequence, uri.name, True, cap_uri, semver, version.stable, precedence(version))
-        return (*sound, cid, sha256, publisher, False, "", PENDING, None, None, "", 0, now, 0.0)
-    return _rejected_row(claim, sequence, now)
+    assert uri is not None  # noqa: S101 - a claim without a URI is always rejected
+    version = uri.version
+    return (uri.name, cap_uri, semver, version.stable, precedence(version), cid, sha256, publisher)
 
 
-def _rejected_row(claim: Claim, sequence: int, now: float) -> Row:
+def queued(now: float) -> dict[str, Any]:
+    """The columns of a release beside ANNOUNCED, while it waits for its first fetch."""
+    return {
+        "stands": True,
+        "yanked": False,
+        "yank_reason": "",
+        "availability": PENDING,
+        "verdict": None,
+        "reason": None,
+        "message": "",
+        "attempts": 0,
+        "queued_at": now,
+        "due_at": 0.0,
+    }
+
+
+def release_row(claim: Claim, sequence: int, now: float) -> Row:
+    """The values of ANNOUNCED and of `queued` for any publication; refused ones are not queued."""
     announcement, uri, rejected = claim.event.announcement, claim.uri, claim.rejected
-    assert rejected is not None  # noqa: S101 - a claim without a URI is always rejected
+    if rejected is None:
+        return (sequence, *announced(claim), *queued(now).values())
+    refused = {
+        "stands": claim.stands,
+        "availability": None,
+        "verdict": rejected.verdict.value,
+        "reason": rejected.reason.value,
+        "message": visible(rejected.message, MAX_REASON_CHARS),
+    }
     return (
         sequence,
         uri.name if uri else None,
-        claim.stands,
         visible(announcement.cap_uri),
         visible(announcement.semver),
         uri.version.stable if uri else False,
@@ -154,15 +148,7 @@ def _rejected_row(claim: Claim, sequence: int, now: float) -> Row:
         visible(announcement.cid),
         announcement.sha256,
         announcement.publisher,
-        False,  # yanked
-        "",  # yank_reason
-        None,  # availability
-        rejected.verdict.value,
-        rejected.reason.value,
-        visible(rejected.message, MAX_REASON_CHARS),
-        0,  # attempts
-        now,  # queued_at
-        0.0,  # due_at
+        *(queued(now) | refused).values(),
     )
 
 
@@ -232,6 +218,17 @@ def _is_of(event: Any) -> bool:
         return bool(name_id(check_name(event.name)) == event.name_id)
     except InvalidInput:
         return False
+
+
+@lru_cache(maxsize=16_384)  # few versions of many names are alike
+def precedence(version: Version) -> str:
+    """A text that sorts by code point as SemVer §11 orders versions."""
+    core = f"{version.major:015d}.{version.minor:015d}.{version.patch:015d}"
+    if version.stable:
+        return core + "~"
+    # "!" sorts below every character of an identifier, so a prefix sorts below what it begins
+    parts = (f"0{x:015d}" if isinstance(x, int) else f"1{x}" for x in version.prerelease)
+    return core + "!" + "!".join(parts)
 
 
 def visible(text: str, most: int = MAX_TEXT_CHARS) -> str:

@@ -98,7 +98,6 @@ class Seat:
         walk = index(
             self.reader,
             self.store,
-            chain_id=self.options.chain_id,
             committed=self.committed,
             report=report,
         )
@@ -126,7 +125,6 @@ class Seat:
         await index(
             reader,
             ballots,
-            chain_id=self.options.chain_id,
             committed=asyncio.Event(),
             report=report,
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TARGET_BYTES = 4 * 1024 * 1024  # larger replies are slower per log, on every client
-TARGET_LOGS = 3_000  # as many of ours, about
+TARGET_BYTES = 2 * 1024 * 1024  # larger replies are slower per log, on every client
+TARGET_LOGS = 1_500  # as many of ours, about
 FIRST_BLOCKS = 16  # a first range that is too dense holds up all others
 MAX_BLOCKS = 100_000
 MAX_GROWTH = 4  # one thin range must not make the next one enormous

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from capdex.events import LogHead, RawLog
+from capdex.events import LogHead
 from capdex.net.wire import Header
+from indexer.drafts import Draft
 
 
 class Moved(Exception):
@@ -31,16 +33,24 @@ class BlockRef:
 class Blocks:
     """A contiguous piece of canonical chain after the cursor, up to and including `upto`.
 
-    `logs` are in canonical order (block, log index); `blocks` holds at least every block that has a
-    log, and `upto`. `head` and `finalized` are the block numbers the endpoint reported.
+    `logs` are in canonical order (block, log index); `times` are those of their blocks, in seconds,
+    by number. `blocks` are the ones whose headers were read, `upto` among them. `head` and
+    `finalized` are the block numbers the endpoint reported.
     """
 
-    logs: tuple[RawLog, ...]
+    logs: tuple[Draft, ...]
+    times: Mapping[int, int]
     blocks: tuple[BlockRef, ...]
     upto: BlockRef
     head: int
     finalized: int
     log: LogHead | None = None  # the contract's own log slot after `upto`, where that is served
+
+    def then(self, more: Blocks) -> Blocks:
+        """This piece and the one that follows it, as one."""
+        logs, times = self.logs + more.logs, {**self.times, **more.times}
+        blocks = self.blocks + more.blocks
+        return Blocks(logs, times, blocks, more.upto, more.head, more.finalized, more.log)
 
 
 @dataclass(frozen=True, slots=True)

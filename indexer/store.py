@@ -33,10 +33,9 @@ from indexer.models import (
 )
 from indexer.operator import read_accepted
 from indexer.place import RING_BLOCKS, Cursor
-from indexer.rows import Decoded
 from indexer.steps import BlockRef, Blocks
 
-__all__ = ["RING_BLOCKS", "Cursor", "Decoded", "Delay", "Deployment", "Job", "Lane", "Store"]
+__all__ = ["RING_BLOCKS", "Cursor", "Delay", "Deployment", "Job", "Lane", "Store"]
 
 DEPLOYMENT = table(DeploymentRow)
 
@@ -119,28 +118,29 @@ class Store:
         with self._read() as connection:
             return place.read_ring(connection, self._id)
 
-    def append(self, step: Blocks, decoded: Sequence[Decoded]) -> None:
+    def append(self, step: Blocks, heads: Sequence[LogHead]) -> None:
         """Apply one step: its events, releases, flags and blocks, and the cursor.
 
-        `decoded` has one entry for each log of the step, in order. A step already applied is left
-        alone; raises Unavailable STALLED when the step does not follow the cursor.
+        `heads` has the log slot after each log of the step, in order. A step already applied is
+        left alone; raises Unavailable STALLED when the step does not follow the cursor.
         """
         with self._write() as connection:
             before = place.read_cursor(connection, self._id)
             if before is not None and before.block == step.upto:
                 return
-            place.check_step(before, step, decoded)
+            place.check_step(before, step, heads)
             names = journal.apply(
                 connection,
                 self._id,
-                decoded,
-                timestamps=place.timestamps(step),
+                step.logs,
+                heads,
+                times=step.times,
                 chain_id=self._deployment.chain_id,
                 now=self._clock(),
             )
             listing.refresh(connection, names, self._serve)
             log = before.log if before else LogHead()
-            place.advance(connection, self._id, step, decoded[-1].head if decoded else log)
+            place.advance(connection, self._id, step, heads[-1] if heads else log)
 
     def rollback(self, fork: BlockRef) -> None:
         """Forget everything above `fork`: what is left is as if it had never been applied.

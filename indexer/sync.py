@@ -15,18 +15,19 @@ from dataclasses import dataclass, field, replace
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
 from capdex.net.together import end
-from indexer.chain import ChainReader, sequence_of
-from indexer.rows import Decoded, decoded
+from indexer.chain import ChainReader
 from indexer.steps import BlockRef, Blocks, Reorg
 from indexer.store import Store
 from indexer.threads import whole
 
 PAUSE_BASE_S = 0.25
 PAUSE_CAP_S = 30.0
+AHEAD = 4  # steps
+MAX_TOGETHER = 2_000  # logs, from which on no more are joined
 MAX_REREADS = 4  # then the rows already stored are compared with the contract, too
 
 
-Checked = tuple[Blocks | Reorg, list[Decoded]]
+Checked = tuple[Blocks | Reorg, list[LogHead]]  # a step, and the log slot after each log
 
 
 class Gap(Unavailable):
@@ -53,7 +54,6 @@ async def index(
     reader: ChainReader,
     store: Store,
     *,
-    chain_id: int,
     committed: asyncio.Event,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> None:
@@ -71,9 +71,9 @@ async def index(
         try:
             at, ring = await asyncio.to_thread(_resume, store, at)
             reader.resume(ring)
-            async with aclosing(_ahead(reader, store, at.log, chain_id)) as checked:
-                async for step, entries in checked:
-                    at = await whole(_apply, store, step, entries, at)
+            async with aclosing(_ahead(reader, store, at.log)) as checked:
+                async for step, heads in checked:
+                    at = await whole(_apply, store, step, heads, at)
                     failures = 0
                     committed.set()
                     report(at)
@@ -88,22 +88,31 @@ async def index(
             await asyncio.sleep(random.uniform(0, ceiling_s))  # noqa: S311 - jitter
 
 
-async def _ahead(
-    reader: ChainReader, store: Store, log: LogHead, chain_id: int
-) -> AsyncGenerator[Checked, None]:
-    """The steps after `log` with their events, read and checked while the one before is stored.
+async def _ahead(reader: ChainReader, store: Store, log: LogHead) -> AsyncGenerator[Checked, None]:
+    """The steps after `log`, read and checked while the one before is stored.
 
-    Two at most are ahead; whatever ends the reading is raised once they have been given.
+    A few are ahead, and become one where they follow each other: a transaction costs as much as
+    hundreds of events. Whatever ends the reading is raised once they have been given.
     """
-    ready: asyncio.Queue[Checked | Exception] = asyncio.Queue(1)
-    reading = asyncio.create_task(_read(reader, store, log, chain_id, ready))
+    ready: asyncio.Queue[Checked | Exception] = asyncio.Queue(AHEAD)
+    reading = asyncio.create_task(_read(reader, store, log, ready))
+    held: Checked | Exception | None = None
     try:
         while True:
-            found = await ready.get()
+            found, held = held or await ready.get(), None
             if isinstance(found, Exception):
                 raise found
-            yield found
-            ready.task_done()
+            step, heads = found
+            taken = 1
+            while isinstance(step, Blocks) and len(heads) < MAX_TOGETHER and not ready.empty():
+                held = ready.get_nowait()
+                if isinstance(held, Exception) or isinstance(held[0], Reorg):
+                    break
+                step, heads = step.then(held[0]), heads + held[1]
+                taken, held = taken + 1, None
+            yield step, heads
+            for _ in range(taken):
+                ready.task_done()
     finally:
         await end([reading])
 
@@ -112,17 +121,16 @@ async def _read(
     reader: ChainReader,
     store: Store,
     log: LogHead,
-    chain_id: int,
     ready: asyncio.Queue[Checked | Exception],
 ) -> None:
     try:
         async with aclosing(reader.steps()) as steps:
             async for step in steps:
-                entries: list[Decoded] = []
+                heads: list[LogHead] = []
                 if isinstance(step, Blocks):
-                    entries = await whole(follow, step, log, chain_id)
-                    log = entries[-1].head if entries else log
-                await ready.put((step, entries))
+                    heads = await whole(follow, step, log)
+                    log = heads[-1] if heads else log
+                await ready.put((step, heads))
                 if isinstance(step, Reorg):  # what the log was there, the store knows afterwards
                     await ready.join()
                     log = (await asyncio.to_thread(_resume, store, Progress()))[0].log
@@ -136,31 +144,28 @@ def _resume(store: Store, at: Progress) -> tuple[Progress, list[BlockRef]]:
     return Progress(block, at.head, at.finalized, log), ring
 
 
-def _apply(
-    store: Store, step: Blocks | Reorg, entries: Sequence[Decoded], at: Progress
-) -> Progress:
+def _apply(store: Store, step: Blocks | Reorg, heads: Sequence[LogHead], at: Progress) -> Progress:
     """Store one step that was checked, in a worker thread."""
     if isinstance(step, Reorg):
         store.rollback(step.fork)
         undone = at.block.number - step.fork.number if at.block else 0
         return replace(_resume(store, at)[0], undone=undone)
-    store.append(step, entries)
-    log = entries[-1].head if entries else at.log
+    store.append(step, heads)
+    log = heads[-1] if heads else at.log
     return Progress(step.upto, step.head, step.finalized, log)
 
 
-def follow(step: Blocks, log: LogHead, chain_id: int) -> list[Decoded]:
-    """The logs of a step that continues `log`, decoded; raises Gap when it does not."""
-    found = []
-    for raw in step.logs:
-        sequence = sequence_of(raw)
-        if sequence != log.count + 1:
-            raise _gap(step, f"event {log.count + 1} is missing: {sequence} came in its place")
-        log = log.fold(raw)
-        found.append(decoded(raw, log, chain_id))
+def follow(step: Blocks, log: LogHead) -> list[LogHead]:
+    """The log slot after each log of a step that continues `log`; raises Gap when it does not."""
+    heads = []
+    for one in step.logs:
+        sequence, log = one.sequence, log.after(one.entry)
+        if sequence != log.count:
+            raise _gap(step, f"event {log.count} is missing: {sequence} came in its place")
+        heads.append(log)
     if step.log is not None and step.log != log:
         raise _gap(step, f"the contract counts {step.log.count} events, the logs give {log.count}")
-    return found
+    return heads
 
 
 def _gap(step: Blocks, why: str) -> Gap:

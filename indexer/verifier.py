@@ -1,4 +1,7 @@
-"""Judging in worker processes: a package that kills or hangs its worker costs only itself."""
+"""Judging in worker processes: a package that kills or hangs its worker costs only itself.
+
+Workers that have nothing to judge do other work aside, such as reading long replies.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,17 @@ import pickle
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from functools import partial
+from typing import Any, Final, Self, TypeVar, cast
 
 from capdex.errors import Unavailable
 from capdex.events import Announcement
-from capdex.package import RejectedPackage, VerifiedPackage
+from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason
-from indexer.worker import LENGTH
+from indexer.worker import LENGTH, attempt
 
 JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 # -P: never a module of the directory that the node was started in
@@ -27,6 +31,10 @@ START_S: Final = 60.0  # about 0.5 s on an idle machine
 MAX_BATCH: Final = 8  # packages handed over at once: enough that neither side waits for the other
 MAX_BATCH_BYTES: Final = 256 * 1024
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024  # a judged package is its bytes a few times over
+MAX_ASIDE_BYTES: Final = 8 * 1024 * 1024  # what is made of it is smaller
+PIPE_BYTES: Final = 1024 * 1024
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,9 @@ class Verifier:
         self._waiting: deque[_Question] = deque()
         self._some = asyncio.Event()  # set while there may be questions waiting
         self._serving: list[asyncio.Task[None]] = []
+        self._idle = 0  # workers
+        # a processor is left to whoever uses what is read aside
+        self._asides = asyncio.Semaphore(max(1, self._count - 1))
 
     async def __aenter__(self) -> Self:
         workers = await asyncio.gather(*(_Worker.start(self._command) for _ in range(self._count)))
@@ -97,7 +108,7 @@ class Verifier:
 
         A worker may end for want of the machine's memory, too: the package has a second try.
         """
-        frame = pickle.dumps((announcement, data))
+        frame = pickle.dumps(partial(judge, announcement, data))
         for _ in range(TRIES):
             try:
                 answer = await self._ask(frame)
@@ -105,11 +116,27 @@ class Verifier:
                 continue
             if isinstance(answer, VerifiedPackage | RejectedPackage):
                 return answer
-            return Parked(Reason.WORKER_LIMIT, str(answer))
+            return Parked(Reason.WORKER_LIMIT, f"it could not be judged: {answer}")
         why = "judging it took more time or memory than it may; the worker ended"
         return Parked(Reason.WORKER_LIMIT, why)
 
-    async def _ask(self, frame: bytes) -> object:
+    async def aside(self, work: Callable[[], T]) -> T:
+        """What the work gives, or raises: done by a worker that is idle now, or else in a thread.
+
+        Packages hardly wait for it, nor it for them. What fails in a worker is done again in a
+        thread, where it raises what it raises.
+        """
+        async with self._asides:
+            if len(self._waiting) < self._idle:
+                frame = pickle.dumps(partial(attempt, work))
+                if len(frame) <= MAX_ASIDE_BYTES:
+                    with suppress(EOFError, OSError):
+                        found: Any = await self._ask(frame, abandon=False)
+                        if isinstance(found, list) and found:
+                            return cast(T, found[0])
+            return await asyncio.to_thread(work)
+
+    async def _ask(self, frame: bytes, *, abandon: bool = True) -> object:
         """What a worker answers: a judgement, or a text that says which bound was met."""
         question = _Question(frame, asyncio.get_running_loop().create_future())
         self._waiting.append(question)
@@ -117,7 +144,7 @@ class Verifier:
         try:
             return await question.answer
         except asyncio.CancelledError:
-            if question.worker is not None:  # nobody waits for what it does
+            if abandon and question.worker is not None:  # nobody waits for what it does
                 question.worker.kill()
             raise
 
@@ -125,7 +152,11 @@ class Verifier:
         """Hand out what waits to one worker after another, until it is cancelled."""
         try:
             while True:
-                await self._some.wait()
+                self._idle += 1
+                try:
+                    await self._some.wait()
+                finally:
+                    self._idle -= 1
                 questions = self._take()
                 try:
                     if not worker.alive:
@@ -169,11 +200,11 @@ class Verifier:
                 async with asyncio.timeout(self._judge_s):
                     answer = await worker.answer()
             except TimeoutError:
-                answer = f"judging it took more than {self._judge_s:g} s"
+                answer = f"it took more than {self._judge_s:g} s"
             except (EOFError, OSError) as error:
                 worker.alive, answer = False, error
                 if await worker.end() == -signal.SIGXCPU:  # it would meet that bound again
-                    answer = "judging it took more processor time than it may"
+                    answer = "it took more processor time than it may"
             if isinstance(answer, str):
                 worker.kill()  # what is left of its memory is not the next package's affair
             questions.popleft().settle(answer)
@@ -193,6 +224,7 @@ class _Worker:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for the node, which ends its workers in order
+                limit=PIPE_BYTES,
             )
             worker = cls(process)
             try:
@@ -214,7 +246,9 @@ class _Worker:
         """Hand over questions, without waiting until they are read."""
         pipe = self._process.stdin
         if pipe is not None:
-            pipe.write(b"".join(LENGTH.pack(len(frame)) + frame for frame in frames))
+            for frame in frames:
+                pipe.write(LENGTH.pack(len(frame)))
+                pipe.write(frame)
 
     async def answer(self) -> Any:
         """The next answer; raises EOFError or OSError where the worker has ended."""

@@ -1,7 +1,7 @@
-"""The process that judges packages, bounded by the kernel: frames in on stdin, out on stdout.
+"""The process that works aside, bounded by the kernel: frames in on stdin, out on stdout.
 
-A frame is a 4-byte big-endian length and a pickle. The parent trusts it as it trusts itself: it is
-a bound on time and memory, not a sandbox.
+A frame is a 4-byte big-endian length and a pickle: of a call to be made, or of what it gave. The
+parent trusts it as it trusts itself: it is a bound on time and memory, not a sandbox.
 """
 
 from __future__ import annotations
@@ -13,33 +13,48 @@ import pickle
 import resource
 import struct
 import sys
-from typing import BinaryIO, Final
-
-from capdex.package import judge
+from collections.abc import Callable
+from importlib import import_module
+from typing import BinaryIO, Final, TypeVar
 
 CPU_S: Final = 1.0  # a package of full size takes 50 ms
 MEMORY_BYTES: Final = 256 * 1024 * 1024  # on top of what the warm process holds
 GARBAGE: Final = 100_000  # objects before cycles are looked for: a package leaves next to none
 LENGTH: Final = struct.Struct(">I")
+WARM: Final = ("capdex.package", "capdex.net.replies", "indexer.drafts")  # what work is made of
+
+T = TypeVar("T")
 
 
 def main() -> None:
-    """Judge what comes until stdin closes."""
+    """Do what comes until stdin closes."""
     frames, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not break a frame
+    for module in WARM:
+        import_module(module)
     _bound_memory()
     gc.freeze()
     gc.set_threshold(GARBAGE)
     _send(answers, None)  # warm: everything is imported
     while (frame := _receive(frames)) is not None:
-        announcement, data = pickle.loads(frame)  # noqa: S301 - from our own parent
+        work = pickle.loads(frame)  # noqa: S301 - from our own parent
         _bound_cpu()
         try:
-            answer = judge(announcement, data)
+            answer = work()
         except MemoryError:
-            _send(answers, "judging it took more memory than it may")
-            return  # what is left of the memory is not the next package's affair
+            _send(answers, "it took more memory than it may")
+            return  # what is left of the memory is not the next one's affair
         _send(answers, answer)
+
+
+def attempt(work: Callable[[], T]) -> list[T]:
+    """What the work gives, alone in a list; an empty one where it raises."""
+    try:
+        return [work()]
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - whoever asked does it again, and meets the fault there
+        return []
 
 
 def _bound_memory() -> None:

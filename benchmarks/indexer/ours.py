@@ -49,9 +49,7 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
         )
         started = time.perf_counter()
         committed = asyncio.Event()
-        walk = asyncio.create_task(
-            index(reader, store, chain_id=CHAIN_ID, committed=committed, report=report)
-        )
+        walk = asyncio.create_task(index(reader, store, committed=committed, report=report))
         waiter = asyncio.create_task(done.wait())
         await asyncio.wait({walk, waiter}, return_when=asyncio.FIRST_COMPLETED)
         seconds = time.perf_counter() - started

@@ -14,7 +14,7 @@ import aiohttp
 from capdex.errors import Code
 from capdex.net.endpoint import Endpoint
 from capdex.net.faults import Fault, RpcError, rpc_error
-from capdex.net.jsonrpc import Address, Call, ask_many, ask_one, open_session
+from capdex.net.jsonrpc import Address, Aside, Call, ask_many, ask_one, open_session
 from capdex.net.pool import Pool
 from capdex.net.wire import quantity
 
@@ -33,16 +33,20 @@ class Failover:
     """`counts` says how often each method was asked of which endpoint, and with what outcome.
 
     `chain_id`, once set, is what an endpoint must say before its first use, and again after it was
-    down.
+    down. Large replies are read `aside`.
     """
 
     def __init__(
-        self, endpoints: Sequence[Endpoint], session: aiohttp.ClientSession | None
+        self,
+        endpoints: Sequence[Endpoint],
+        session: aiohttp.ClientSession | None,
+        aside: Aside,
     ) -> None:
         self.pool = Pool(endpoints)
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.chain_id: int | None = None
         self._session, self._owns_session = session, session is None
+        self._aside = aside
         self._ids = itertools.count(1)
 
     @property
@@ -138,8 +142,8 @@ class Failover:
         to = Address(endpoint.url, endpoint.label, MAX_REPLY_BYTES)
         ids = [next(self._ids) for _ in calls]
         if len(calls) > 1:
-            return await ask_many(self.session, to, ids, calls, read)
-        result, size = await ask_one(self.session, to, ids[0], calls[0], read)
+            return await ask_many(self.session, to, ids, calls, read, self._aside)
+        result, size = await ask_one(self.session, to, ids[0], calls[0], read, self._aside)
         return [result], size
 
     async def _watched(

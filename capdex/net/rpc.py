@@ -6,9 +6,11 @@ does not cost the range it came in, and a too large range is not asked for five 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 import aiohttp
@@ -19,7 +21,7 @@ from capdex.net.breaker import Breaker
 from capdex.net.endpoint import MAX_BATCH, Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.failover import Failover, clock
 from capdex.net.faults import Fault, RpcError, rpc_error
-from capdex.net.jsonrpc import Call
+from capdex.net.jsonrpc import Aside, Call
 from capdex.net.together import together
 from capdex.net.wire import Header, hex_, quantity, read_header, read_logs, unhex
 
@@ -51,11 +53,16 @@ class Rpc:
     """Calls to one chain through one or more endpoints, the healthiest one preferred.
 
     A websocket URL is also asked over HTTP at the same place, as Anvil and the vendors serve both;
-    `websockets` are the URLs at which new heads may be heard (see `capdex.net.heads`).
+    `websockets` are the URLs at which new heads may be heard (see `capdex.net.heads`). Replies that
+    would hold up the loop are read `aside`: in a thread, unless somebody knows a better place.
     """
 
     def __init__(
-        self, urls: Sequence[str], *, session: aiohttp.ClientSession | None = None
+        self,
+        urls: Sequence[str],
+        *,
+        session: aiohttp.ClientSession | None = None,
+        aside: Aside = asyncio.to_thread,
     ) -> None:
         if not urls:
             raise UsageError("no RPC endpoint is given", Code.CONFIG, fix="pass --rpc-url URL")
@@ -66,7 +73,7 @@ class Rpc:
             for url, label in zip(http, labels(http), strict=True)
         ]
         self.websockets = tuple(dict.fromkeys(websocket for _, websocket in spoken))
-        self._failover = Failover(endpoints, session)
+        self._failover = Failover(endpoints, session, aside)
 
     async def __aenter__(self) -> Self:
         return self
@@ -185,27 +192,28 @@ class Rpc:
 
     async def logs(self, address: bytes, first: int, last: int) -> list[RawLog]:
         """A contract's logs in blocks `first` to `last`, both included, in canonical order."""
-        return (await self.weighed_logs(address, first, last))[0]
+        read = partial(read_logs, address=address, first=first, last=last)
+        return (await self.weighed_logs(address, first, last, read))[0]
 
-    async def weighed_logs(self, address: bytes, first: int, last: int) -> tuple[list[RawLog], int]:
-        """As `logs`, with the bytes that the reply had."""
+    async def weighed_logs(
+        self, address: bytes, first: int, last: int, read: Callable[[Any], T]
+    ) -> tuple[T, int]:
+        """What `read` makes of a contract's logs, as in `call`, and the bytes of the reply."""
         query = {"address": hex_(address), "fromBlock": hex(first), "toBlock": hex(last)}
-        (logs,), size = await self._failover.ask(
-            [("eth_getLogs", [query])],
-            lambda found: read_logs(found, address, first, last),
-        )
+        (logs,), size = await self._failover.ask([("eth_getLogs", [query])], read)
         return logs, size
 
     async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[list[RawLog]]:
         """A contract's logs in each of these blocks, asked by block hash."""
 
-        def read(found: Any) -> list[RawLog]:
-            logs = read_logs(found, address, blocks[0].number, blocks[-1].number)
-            if any(log.position.block_hash not in hashes for log in logs):
-                raise ValueError("a log is of another block")
-            return logs
-
-        hashes = {block.hash for block in blocks}
+        hashes = frozenset(block.hash for block in blocks)
+        read = partial(
+            _read_logs_at,
+            address=address,
+            first=blocks[0].number,
+            last=blocks[-1].number,
+            hashes=hashes,
+        )
         calls = [
             ("eth_getLogs", [{"address": hex_(address), "blockHash": hex_(block.hash)}])
             for block in blocks
@@ -220,3 +228,12 @@ class Rpc:
     async def code(self, address: bytes, block: str = "latest") -> bytes:
         """The code at an address; empty where there is none."""
         return await self.call("eth_getCode", [hex_(address), block], unhex)
+
+
+def _read_logs_at(
+    found: Any, address: bytes, first: int, last: int, hashes: frozenset[bytes]
+) -> list[RawLog]:
+    logs = read_logs(found, address, first, last)
+    if any(log.position.block_hash not in hashes for log in logs):
+        raise ValueError("a log is of another block")
+    return logs

@@ -95,6 +95,19 @@ def read_logs(value: Any, address: bytes, first: int, last: int) -> list[RawLog]
     return logs if ascend else _ordered(logs)
 
 
+def read_times(value: list[dict[str, Any]]) -> dict[int, int]:
+    """When blocks were made (seconds), by number, so far as their logs say it and agree.
+
+    `blockTimestamp` of a log is younger than most vendors: no log has to have it.
+    """
+    try:
+        said = {(log["blockNumber"], log.get("blockTimestamp")) for log in value}
+        times = {quantity(number): quantity(time) for number, time in said}
+    except (ValueError, TypeError):  # none, or a list or an object
+        return {}
+    return times if len(times) == len(said) else {}
+
+
 def _ordered(found: list[RawLog]) -> list[RawLog]:
     logs: dict[tuple[int, int], RawLog] = {}
     for log in found:

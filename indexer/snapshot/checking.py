@@ -20,9 +20,9 @@ from capdex.net.logprover import prove_log
 from capdex.net.rpc import Rpc
 from capdex.net.trust import trusted_block
 from capdex.proven import Anchor
+from indexer.drafts import read_event
 from indexer.locate import locate
 from indexer.models import DECODER_VERSION, REGISTRY
-from indexer.rows import decoded
 from indexer.snapshot.archive import damaged
 from indexer.snapshot.manifest import Manifest, Part
 from indexer.snapshot.reading import Entry, Snapshot, untrue
@@ -201,7 +201,7 @@ def _note_announced(
     announced: dict[bytes, list[int]], entries: Sequence[Entry], chain_id: int
 ) -> None:
     for entry in entries:
-        event = decoded(entry.log, entry.head, chain_id).event
+        event = read_event(entry.log, chain_id)
         if isinstance(event, Published):
             releases = announced.setdefault(event.announcement.sha256, [])
             if len(releases) < MAX_ANNOUNCED:

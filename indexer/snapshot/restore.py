@@ -22,9 +22,10 @@ from capdex.events import Announcement
 from capdex.net.blocks import BlockDirectory
 from capdex.package import VerifiedPackage
 from capdex.problems import Verdict
-from indexer import deployments, journal, place, rows
+from indexer import deployments, journal, place
 from indexer.database import open_reader, open_writer, transaction
 from indexer.digest import Digest, read_digest, read_votes_digest
+from indexer.drafts import draft
 from indexer.listing import listing_rules
 from indexer.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
 from indexer.snapshot.archive import damaged
@@ -113,7 +114,7 @@ def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], sa
             _apply(connection, deployment_id, manifest, entries)
             done += len(entries)
             say("events", done, total)
-        end = Blocks((), (block,), block, block.number, 0)  # the node will hear what is final
+        end = Blocks((), {}, (block,), block, block.number, 0)  # the node will hear what is final
         place.advance(connection, deployment_id, end, part.log)
     _check_digests(parts, read_digest(connection), read_votes_digest(connection))
     connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
@@ -126,8 +127,9 @@ def _apply(
     journal.apply(
         connection,
         deployment_id,
-        [rows.decoded(x.log, x.head, chain_id) for x in entries],
-        timestamps={x.log.position.block_number: x.timestamp for x in entries},
+        [draft(x.log, chain_id) for x in entries],
+        [x.head for x in entries],
+        times={x.log.position.block_number: x.timestamp for x in entries},
         chain_id=chain_id,
         now=time.time(),
     )  # nothing is judged yet, so nothing can be listed, whatever was yanked

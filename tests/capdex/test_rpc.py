@@ -332,6 +332,23 @@ def test_logs_come_in_canonical_order_without_doubles():
 
 
 @pytest.mark.parametrize(
+    ("said", "times"),
+    [
+        ([("0x5", "0x10"), ("0x5", "0x10"), ("0x6", "0x20")], {5: 16, 6: 32}),
+        ([("0x5", "0x10"), ("0x6", None)], {}),  # a vendor that has begun to say it
+        ([("0x5", "0x10"), ("0x5", "0x11")], {}),
+        ([("0x5", "0x10"), ("0x05", "0x10")], {}),
+        ([("0x5", 16)], {}),
+        ([("0x5", ["0x10"])], {}),
+        ([], {}),
+    ],
+)
+def test_the_times_that_logs_say_of_their_blocks_are_taken_where_all_agree(said, times):
+    logs = [{**LOG, "blockNumber": number, "blockTimestamp": time} for number, time in said]
+    assert wire.read_times(logs) == times
+
+
+@pytest.mark.parametrize(
     ("url", "shown"),
     [
         ("http://127.0.0.1:8545", "http://127.0.0.1:8545"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from capdex.events import LogPosition, RawLog, checksum_address
+from capdex.net.jsonrpc import Aside
 from capdex.net.rpc import Rpc
 from indexer.chain import ChainReader
 from indexer.store import Deployment, Store
@@ -31,12 +32,13 @@ class Following:
         start_block: int = 0,
         finality_depth: int = 8,
         poll_interval_s: float = 0.01,
+        aside: Aside = asyncio.to_thread,
         **more: Any,
     ) -> None:
         self.path, self._registry = path, registry
         deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
         self.store = Store.open(f"sqlite:///{path}", deployment)
-        self.rpc = Rpc(urls)
+        self.rpc = Rpc(urls, aside=aside)
         self.reports: list[Progress] = []
         self.reader = ChainReader(
             self.rpc,
@@ -48,14 +50,13 @@ class Following:
             ring=self.store.ring(),
             **more,
         )
-        self._chain_id, self._news = chain_id, asyncio.Event()
+        self._news = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(
             index(
                 self.reader,
                 self.store,
-                chain_id=self._chain_id,
                 committed=asyncio.Event(),
                 report=self._report,
             )

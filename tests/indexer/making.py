@@ -19,8 +19,7 @@ from capdex.cid import Cid
 from capdex.events import LogHead, LogPosition, RawLog
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.uri import PREFIX
-from indexer import rows
-from indexer.rows import Decoded
+from indexer.drafts import draft
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Job, Store
 
@@ -157,9 +156,10 @@ class Chain:
         first = after.number + 1 if after else 0
         last = upto.number if upto else self.head.number
         some = self.blocks[first : last + 1]
-        logs = tuple(log for block in some for log in block.logs)
+        logs = tuple(draft(log, CHAIN_ID) for block in some for log in block.logs)
+        times = {block.ref.number: block.ref.timestamp for block in some}
         refs = tuple(block.ref for block in some)
-        return Blocks(logs, refs, some[-1].ref, self.head.number, max(0, last - 2))
+        return Blocks(logs, times, refs, some[-1].ref, self.head.number, max(0, last - 2))
 
 
 def published(
@@ -224,20 +224,20 @@ def committed(commitment: bytes = b"\x77" * 32) -> tuple[bytes, bytes, bytes, An
     return events.TOPICS["Committed"], commitment, PUBLISHER, (("uint64", "uint64"), (1,))
 
 
-def decoded(step: Blocks, log: LogHead = BEGINNING) -> list[Decoded]:
-    """The logs of a step that follows the slot `log`, as the walk decodes them."""
-    entries = []
-    for raw in step.logs:
-        log = log.fold(raw)
-        entries.append(rows.decoded(raw, log, CHAIN_ID))
-    return entries
+def heads(step: Blocks, log: LogHead = BEGINNING) -> list[LogHead]:
+    """The log slot after each log of a step that follows the slot `log`, whatever it claims."""
+    found = []
+    for one in step.logs:
+        log = log.fold(one.log)
+        found.append(log)
+    return found
 
 
 def append(store: Store, chain: Chain, upto: BlockRef | None = None) -> None:
     """Apply what the chain has beyond the store's cursor."""
     cursor = store.cursor()
     step = chain.step(cursor.block if cursor else None, upto)
-    store.append(step, decoded(step, cursor.log if cursor else BEGINNING))
+    store.append(step, heads(step, cursor.log if cursor else BEGINNING))
 
 
 def judge(chain: Chain, job: Job) -> VerifiedPackage | RejectedPackage:

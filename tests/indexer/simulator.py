@@ -24,6 +24,11 @@ REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
 PUBLISHER = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 
 
+def made_at(number: int) -> int:
+    """When a block was made."""
+    return 1_700_000_000 + number
+
+
 class Refusal(Exception):
     def __init__(self, code: int, message: str) -> None:
         self.error = {"code": code, "message": message}
@@ -51,7 +56,7 @@ class SimBlock:
             "number": hex(self.number),
             "hash": "0x" + self.hash.hex(),
             "parentHash": "0x" + self.parent.hex(),
-            "timestamp": hex(1_700_000_000 + self.number),
+            "timestamp": hex(made_at(self.number)),
             "logsBloom": "0x" + self.bloom.hex(),
         }
 
@@ -68,6 +73,7 @@ class SimulatedChain:
     serves_state: bool = True
     max_logs: int | None = None
     max_blocks: int | None = None
+    log_time: Callable[[int], Any] | None = None  # what logs say of when their block was made
     blocks: list[SimBlock] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -210,13 +216,17 @@ class SimulatedChain:
         logs = [log for block in blocks for log in block.logs]
         if self.max_logs is not None and len(logs) > self.max_logs:
             raise Refusal(-32005, f"query returned more than {self.max_logs} results")
-        return [_log_json(log) for log in logs]
+        return [self._log_json(log) for log in logs]
 
     def _eth_call(self, call: dict[str, str], at: Any) -> str:
         if not self.serves_state:
             raise Refusal(-32000, "missing trie node")
         slot = self._block(at["blockHash"]).slot
         return "0x" + (slot.head + bytes(8) + bytes(24) + slot.count.to_bytes(8, "big")).hex()
+
+    def _log_json(self, log: RawLog) -> dict[str, Any]:
+        time = self.log_time and self.log_time(log.position.block_number)
+        return _log_json(log) | ({} if time is None else {"blockTimestamp": time})
 
 
 def _log_json(log: RawLog) -> dict[str, Any]:

@@ -39,12 +39,12 @@ async def test_the_tail_comes_block_by_block_and_the_rest_in_ranges(simulate):
     assert all(
         child.parent == b.hash for b, child in zip(tail.blocks, tail.blocks[1:], strict=False)
     )
-    assert [log for step in steps for log in step.logs] == sim.logs
+    assert [one.log for step in steps for one in step.logs] == sim.logs
     assert tail.log == sim.head.slot
     assert (tail.head, tail.finalized) == (30, 22)
 
 
-async def test_every_block_with_a_log_and_the_last_one_come_with_a_range(simulate):
+async def test_the_time_of_every_block_with_a_log_and_its_last_block_come_with_a_range(simulate):
     sim = await simulate()
     for n in range(40):
         sim.publish(n % 3)
@@ -54,8 +54,52 @@ async def test_every_block_with_a_log_and_the_last_one_come_with_a_range(simulat
     for step in steps:
         numbers = [block.number for block in step.blocks]
         assert numbers == sorted(set(numbers))
-        assert {log.position.block_number for log in step.logs} <= set(numbers)
+        assert {one.block_number for one in step.logs} <= step.times.keys()
         assert step.blocks[-1] == step.upto
+
+
+def told(number):
+    return hex(1_700_000_000 + number)
+
+
+async def test_blocks_whose_logs_tell_their_times_are_not_asked_for(simulate):
+    sim = await simulate(log_time=told)
+    for _ in range(200):
+        sim.publish(1)
+    sim.mine(8)
+    async with Rpc([sim.url]) as rpc:
+        steps = await steps_up_to(read(rpc, sim), sim)
+    assert [one.log for step in steps for one in step.logs] == sim.logs
+    times = {number: time for step in steps for number, time in step.times.items()}
+    assert {one.position.block_number for one in sim.logs} <= times.keys()
+    assert all(time == 1_700_000_000 + number for number, time in times.items())
+    assert sim.calls.count("eth_getBlockByNumber") < 60
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        lambda number: told(number) if number % 7 else None,  # some do not say
+        lambda number: told(number + 2 * (number == 9)),  # no block is older than the one below
+        lambda number: told(number - 60),
+        lambda number: told(number + 60),
+        lambda number: told(number) if number > 5 else 1_700_000_000,
+        lambda number: [told(number)],
+        lambda number: "yesterday",
+        lambda number: "0x0",
+    ],
+)
+async def test_times_of_logs_that_cannot_be_true_are_looked_up(simulate, said):
+    sim = await simulate(log_time=said)
+    for _ in range(40):
+        sim.publish(1)
+    sim.mine(8)
+    async with Rpc([sim.url]) as rpc:
+        steps = await steps_up_to(read(rpc, sim), sim)
+    times = {number: time for step in steps for number, time in step.times.items()}
+    assert times.keys() >= set(range(1, 41))
+    wrong = {n: time - n for n, time in times.items() if time != 1_700_000_000 + n}
+    assert not wrong
 
 
 async def test_a_step_that_was_not_taken_is_given_again(simulate):
@@ -67,7 +111,7 @@ async def test_a_step_that_was_not_taken_is_given_again(simulate):
             async with aclosing(reader.steps()) as steps:
                 step = await anext(steps)
                 assert step.upto.number == 0
-        assert [log for x in await steps_up_to(reader, sim) for log in x.logs] == sim.logs
+        assert [one.log for x in await steps_up_to(reader, sim) for one in x.logs] == sim.logs
 
 
 async def test_a_fork_in_the_ring_is_found_and_told(simulate):
@@ -93,7 +137,7 @@ async def test_empty_logs_of_a_block_whose_bloom_promises_some_are_asked_for_aga
     sim.once("eth_getLogs", lambda logs: [], times=given_again)
     async with Rpc([sim.url]) as rpc:
         steps = await steps_up_to(read(rpc, sim, start_block=1), sim)
-    assert [log for step in steps for log in step.logs] == sim.logs
+    assert [one.log for step in steps for one in step.logs] == sim.logs
 
 
 async def test_a_bloom_that_errs_holds_nothing_up_for_good(simulate):

@@ -15,7 +15,7 @@ from capdex.errors import InvalidInput, Unavailable
 from capdex.events import LogHead
 from capdex.package import RULES_VERSION
 from capdex.problems import Reason
-from indexer import digest, leaves
+from indexer import digest, leaves, rows
 from indexer.models import DECODER_VERSION
 from indexer.search import Index
 from indexer.store import Store
@@ -149,7 +149,7 @@ def test_the_hash_of_an_old_block_without_events_is_not_kept_and_so_not_told(
         chain.mine()
     step = chain.step()
     kept = tuple(block for block in step.blocks if block.number in (1, 3, chain.head.number))
-    store.append(making.replace(step, blocks=kept), making.decoded(step))
+    store.append(making.replace(step, blocks=kept), making.heads(step))
     hashes = [search_index.digest(number).block_hash for number in range(1, 6)]
     assert [x is not None for x in hashes] == [True, False, True, False, True]
     assert hashes[2] == chain.blocks[3].ref.hash
@@ -202,7 +202,7 @@ def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain
         making.append(store, chain)
         if dice.random() < 0.4:
             for job in store.due(1e12, 1000):
-                store.record(job.release_id, making.rows.refusal(job.announcement, "by the dice"))
+                store.record(job.release_id, rows.refusal(job.announcement, "by the dice"))
         if dice.random() < 0.6:
             state, anew = search_index.state(), search_index.digest()
             assert state.index_digest == f"0x{anew.index.hex()}"

@@ -13,7 +13,7 @@ from capdex.errors import Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.problems import Reason, Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version, latest
-from indexer.listing import precedence
+from indexer.rows import precedence
 from indexer.search import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
 from indexer.store import Store
 

@@ -67,7 +67,7 @@ def test_a_step_that_was_applied_is_applied_once(
     chain.publish("note")
     step = chain.step()
     for _ in range(2):
-        store.append(step, making.decoded(step))
+        store.append(step, making.heads(step))
     assert search_index.state().releases == 1
 
 
@@ -81,16 +81,18 @@ def test_a_step_that_does_not_follow_the_cursor_is_refused(
     for wrong in (
         chain.step(),  # from the beginning again
         replace(step, blocks=(stranger,), upto=stranger),
-        replace(step, blocks=(), upto=BlockRef(9, b"\x09" * 32, bytes(32), 0)),  # logs, no block
+        replace(step, times={}),  # logs, no block
+        replace(step, blocks=(), upto=replace(step.upto, hash=b"\x09" * 32)),  # logs of another one
+        replace(step, times={**step.times, step.upto.number + 1: 0}),  # more than it reaches
     ):
         with pytest.raises(Unavailable) as refusal:
-            store.append(wrong, making.decoded(wrong))
+            store.append(wrong, making.heads(wrong))
         assert refusal.value.code is Code.STALLED
     with pytest.raises(Unavailable):
         store.append(step, [])
     with pytest.raises(Unavailable):  # as if an event had come before
-        store.append(step, making.decoded(step, replace(making.BEGINNING, count=1)))
-    store.append(step, making.decoded(step))
+        store.append(step, making.heads(step, making.BEGINNING._replace(count=1)))
+    store.append(step, making.heads(step))
 
 
 def test_a_failed_transaction_leaves_nothing(
@@ -101,7 +103,7 @@ def test_a_failed_transaction_leaves_nothing(
     chain.mine(making.yanked("note"), making.published("later", "1.0.0"))
     step = chain.step(store.cursor().block)  # type: ignore[union-attr]
     broken = replace(step, upto=replace(step.upto, timestamp=1 << 70))  # no column holds it
-    decoded = making.decoded(step, store.cursor().log)  # type: ignore[union-attr]
+    decoded = making.heads(step, store.cursor().log)  # type: ignore[union-attr]
     with pytest.raises(Unavailable):
         store.append(replace(broken, blocks=(broken.upto,)), decoded)
     assert store.cursor().block == chain.blocks[1].ref  # type: ignore[union-attr]
@@ -285,8 +287,8 @@ def test_the_ring_keeps_the_newest_blocks(store: Store) -> None:
         BlockRef(i, i.to_bytes(32, "big"), max(i - 1, 0).to_bytes(32, "big"), i)
         for i in range(RING_BLOCKS + 20)
     ]
-    store.append(Blocks((), tuple(refs[:-1]), refs[-2], len(refs), 0), [])
-    store.append(Blocks((), refs[-1:], refs[-1], len(refs), 0), [])  # type: ignore[arg-type]
+    store.append(Blocks((), {}, tuple(refs[:-1]), refs[-2], len(refs), 0), [])
+    store.append(Blocks((), {}, refs[-1:], refs[-1], len(refs), 0), [])  # type: ignore[arg-type]
     assert store.ring() == refs[-RING_BLOCKS:]
 
 

@@ -218,7 +218,7 @@ class Indexing(RuleBasedStateMachine):
         """The process died after the commit: the reader hands over the same step again."""
         step = self.chain.step(self.chain.blocks[-2].ref) if len(self.chain.blocks) > 1 else None
         if step is not None:
-            self.store.append(step, making.decoded(step))
+            self.store.append(step, making.heads(step))
 
     @invariant()
     def the_log_slot_is_that_of_the_chain(self) -> None:

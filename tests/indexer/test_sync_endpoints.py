@@ -11,6 +11,7 @@ from capdex.net import jsonrpc
 from indexer import chain, forks
 from indexer.operator import Operator
 from indexer.threads import whole
+from indexer.verifier import Verifier
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -269,5 +270,19 @@ async def test_replies_of_megabytes_are_read_beside_the_loop(twins, following, m
     monkeypatch.setattr(jsonrpc, "OFF_LOOP_BYTES", 1)
     (sim,) = await twins(1, blocks=60)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
+async def test_replies_are_read_by_workers_that_have_nothing_to_judge(
+    twins, following, monkeypatch
+):
+    monkeypatch.setattr(jsonrpc, "OFF_LOOP_BYTES", 1)
+    (sim,) = await twins(1, blocks=60)
+    sim.once("eth_getLogs", lambda logs: [{**logs[0], "data": "0xno hex"}], times=2)
+    async with (
+        Verifier(2) as verifier,
+        following([sim.url], registry=sim.registry, start_block=1, aside=verifier.aside) as it,
+    ):
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs

@@ -6,7 +6,9 @@ import asyncio
 import os
 import pickle
 import sys
+import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from capdex.problems import Reason, Verdict
 from indexer.fetch import Fetcher
 from indexer.search import Index
 from indexer.store import Store
-from indexer.verifier import COMMAND, Parked, Verifier
+from indexer.verifier import COMMAND, MAX_ASIDE_BYTES, Parked, Verifier
 
 PACKAGES = Path(__file__).parents[1] / "vectors" / "packages" / "hostile"
 
@@ -29,11 +31,12 @@ PACKAGES = Path(__file__).parents[1] / "vectors" / "packages" / "hostile"
 HOSTILE = """
 import os, signal, sys, time
 from pathlib import Path
+from capdex import package
 from indexer import worker
 
 once = Path(sys.argv[1])
 steps = open(sys.argv[2], "a", buffering=1)
-honest = worker.judge
+honest = package.judge
 print("start", os.getpid(), file=steps)
 
 def judge(announcement, data):
@@ -56,7 +59,7 @@ def judge(announcement, data):
         raise RuntimeError("a fault of ours")
     return honest(announcement, data)
 
-worker.judge = judge
+package.judge = judge
 worker.main()
 """
 
@@ -287,6 +290,67 @@ async def test_whoever_waits_when_the_verifier_closes_is_cancelled(
             await asyncio.sleep(0.01)
     results = await asyncio.gather(*asking, return_exceptions=True)
     assert [type(one) for one in results] == [asyncio.CancelledError] * 2
+
+
+PID = "__import__('os').getpid()"
+
+
+async def idle(verifier: Verifier) -> int:
+    """The process of a worker, once one is idle."""
+    while (pid := await verifier.aside(os.getpid)) == os.getpid():  # noqa: ASYNC110 - it has no news
+        await asyncio.sleep(0.01)
+    return pid
+
+
+async def test_other_work_is_done_by_a_worker_that_is_idle() -> None:
+    async with Verifier(2) as verifier:
+        await idle(verifier)
+        assert await verifier.aside(partial(sum, [1, 2])) == 3
+        where = await asyncio.gather(*(verifier.aside(os.getpid) for _ in range(20)))
+        assert os.getpid() not in where
+        with pytest.raises(ValueError, match="invalid literal"):
+            await verifier.aside(partial(int, "three"))
+        assert await verifier.aside(os.getpid) in where  # that cost no worker
+
+
+async def test_other_work_is_done_in_a_thread_where_no_worker_is_idle(
+    announce: Any, hostile: tuple[str, ...], tmp_path: Path
+) -> None:
+    async with Verifier(1, command=hostile) as verifier:
+        judging = asyncio.create_task(verifier.judge(announce(b"hang"), b"hang"))
+        while "judge" not in (tmp_path / "steps").read_text():  # noqa: ASYNC110 - a file
+            await asyncio.sleep(0.01)
+        assert await verifier.aside(os.getpid) == os.getpid()
+        judging.cancel()
+    assert await Verifier(1).aside(os.getpid) == os.getpid()  # before any has started
+
+
+async def test_work_too_large_for_a_pipe_is_done_in_a_thread() -> None:
+    large = {"padding": bytes(MAX_ASIDE_BYTES)}
+    async with Verifier(1) as verifier:
+        await idle(verifier)
+        assert await verifier.aside(partial(eval, PID, large)) == os.getpid()
+        assert await verifier.aside(partial(eval, PID, {})) != os.getpid()
+
+
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "bytearray(1 << 30)"])
+async def test_work_that_a_worker_does_not_survive_is_done_here(how: str) -> None:
+    code = f"import os\nif os.getppid() == {os.getpid()}:\n    {how}\ndone.append(1)"
+    done: list[int] = []
+    async with Verifier(1) as verifier:
+        before = await idle(verifier)
+        await verifier.aside(partial(exec, code, {"done": done}))
+        assert done == [1]
+        assert await idle(verifier) != before
+
+
+async def test_work_that_nobody_waits_for_any_more_costs_no_worker() -> None:
+    async with Verifier(1) as verifier:
+        worker = await idle(verifier)
+        sleeping = asyncio.create_task(verifier.aside(partial(time.sleep, 0.05)))
+        await asyncio.sleep(0.01)
+        sleeping.cancel()
+        assert await idle(verifier) == worker
 
 
 async def test_modules_of_the_current_directory_are_not_run(

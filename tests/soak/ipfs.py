@@ -172,7 +172,7 @@ class Soak:
         return found
 
     def announce(self, store: Store) -> None:
-        store.append(self.step, follow(self.step, making.BEGINNING, making.CHAIN_ID))
+        store.append(self.step, follow(self.step, making.BEGINNING))
 
     async def healthy(self) -> dict[str, float]:
         """When each release is verified where nothing is wrong."""
@@ -252,9 +252,7 @@ class Soak:
                     ring=[],
                 )
                 started = time.perf_counter()
-                walk = asyncio.create_task(
-                    index(reader, store, chain_id=making.CHAIN_ID, committed=committed)
-                )
+                walk = asyncio.create_task(index(reader, store, committed=committed))
                 while (cursor := store.cursor()) is None or cursor.block.hash != head:
                     await asyncio.sleep(0.002)
                     if walk.done():
@@ -281,7 +279,7 @@ def simulate(step: Blocks) -> Any:
     sim = simulator.SimulatedChain(
         chain_id=making.CHAIN_ID, registry=making.REGISTRY, max_blocks=BLOCKS
     )
-    for raw in step.logs:
+    for raw in (one.log for one in step.logs):
         number, parent = len(sim.blocks), sim.head
         hash_ = hashlib.sha256(parent.hash + number.to_bytes(8, "big")).digest()
         position = LogPosition(number, hash_, raw.position.tx_hash, 0)
