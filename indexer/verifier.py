@@ -11,28 +11,25 @@ import pickle
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self, TypeVar, cast
 
-from capdex.errors import Unavailable
 from capdex.events import Announcement
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason
-from indexer.worker import LENGTH, attempt
+from indexer.child import Child
+from indexer.worker import attempt
 
 JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 # -P: never a module of the directory that the node was started in
 COMMAND: Final = (sys.executable, "-P", "-m", "indexer.worker")
 TRIES: Final = 2
-START_S: Final = 60.0  # about 0.5 s on an idle machine
 MAX_BATCH: Final = 8  # packages handed over at once: enough that neither side waits for the other
 MAX_BATCH_BYTES: Final = 256 * 1024
-MAX_FRAME_BYTES: Final = 16 * 1024 * 1024  # a judged package is its bytes a few times over
 MAX_ASIDE_BYTES: Final = 8 * 1024 * 1024  # what is made of it is smaller
-PIPE_BYTES: Final = 1024 * 1024
 
 T = TypeVar("T")
 
@@ -54,7 +51,7 @@ class _Question:
 
     frame: bytes
     answer: asyncio.Future[object]
-    worker: _Worker | None = None
+    worker: Child | None = None
 
     def settle(self, answer: object) -> None:
         """Give the answer, an exception or not, to whoever still waits for it."""
@@ -92,7 +89,7 @@ class Verifier:
         self._asides = asyncio.Semaphore(max(1, self._count - 1))
 
     async def __aenter__(self) -> Self:
-        workers = await asyncio.gather(*(_Worker.start(self._command) for _ in range(self._count)))
+        workers = await asyncio.gather(*(Child.start(self._command) for _ in range(self._count)))
         self._serving = [asyncio.create_task(self._serve(worker)) for worker in workers]
         return self
 
@@ -148,7 +145,7 @@ class Verifier:
                 question.worker.kill()
             raise
 
-    async def _serve(self, worker: _Worker) -> None:
+    async def _serve(self, worker: Child) -> None:
         """Hand out what waits to one worker after another, until it is cancelled."""
         try:
             while True:
@@ -161,7 +158,7 @@ class Verifier:
                 try:
                     if not worker.alive:
                         await worker.end()
-                        worker = await _Worker.start(self._command)
+                        worker = await Child.start(self._command)
                     await self._work(worker, questions)
                 except Exception as error:  # noqa: BLE001 - whoever asked is told, and may ask again
                     worker.kill()
@@ -191,7 +188,7 @@ class Verifier:
             self._some.clear()
         return taken
 
-    async def _work(self, worker: _Worker, questions: deque[_Question]) -> None:
+    async def _work(self, worker: Child, questions: deque[_Question]) -> None:
         """Have one worker answer in turn, as far as it gets: what it did not come to is left."""
         worker.ask(question.frame for question in questions)
         while questions and worker.alive:
@@ -208,70 +205,3 @@ class Verifier:
             if isinstance(answer, str):
                 worker.kill()  # what is left of its memory is not the next package's affair
             questions.popleft().settle(answer)
-
-
-class _Worker:
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self.alive = True
-
-    @classmethod
-    async def start(cls, command: Sequence[str]) -> _Worker:
-        """A worker that has imported everything; raises Unavailable when none starts."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the node, which ends its workers in order
-                limit=PIPE_BYTES,
-            )
-            worker = cls(process)
-            try:
-                async with asyncio.timeout(START_S):
-                    await worker.answer()
-            except BaseException:
-                worker.kill()
-                await worker.end()
-                raise
-        except (TimeoutError, EOFError, OSError) as error:
-            raise Unavailable(
-                "no process to judge packages in could be started",
-                why=str(error) or type(error).__name__,
-                fix="check the machine's memory and its limit of processes",
-            ) from None
-        return worker
-
-    def ask(self, frames: Iterable[bytes]) -> None:
-        """Hand over questions, without waiting until they are read."""
-        pipe = self._process.stdin
-        if pipe is not None:
-            for frame in frames:
-                pipe.write(LENGTH.pack(len(frame)))
-                pipe.write(frame)
-
-    async def answer(self) -> Any:
-        """The next answer; raises EOFError or OSError where the worker has ended."""
-        pipe = self._process.stdout
-        if pipe is None:
-            raise EOFError
-        (length,) = LENGTH.unpack(await pipe.readexactly(LENGTH.size))
-        if length > MAX_FRAME_BYTES:
-            raise EOFError
-        return pickle.loads(await pipe.readexactly(length))  # noqa: S301 - our own worker
-
-    def kill(self) -> None:
-        self.alive = False
-        with suppress(ProcessLookupError):
-            self._process.kill()
-
-    async def end(self) -> int:
-        """Close its stdin, so that it ends by itself, and wait for that; its exit status."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            async with asyncio.timeout(2):
-                return await self._process.wait()
-        except TimeoutError:
-            self.kill()
-            return await self._process.wait()

@@ -1,7 +1,7 @@
 """The node's own walk along a chain, timed: `ours.py URL REGISTRY FIRST EVENTS DATABASE`.
 
-A process of its own: uvloop, Rpc, ChainReader, the Store and the walk between them are those of a
-node; no HTTP face, and nobody fetches packages meanwhile. Prints the seconds from an open database
+A process of its own: uvloop, Rpc, ChainReader, the Store, the walk between them and the workers that
+read long replies are those of a node; no HTTP face, and nobody fetches packages meanwhile. Prints the seconds from an open database
 to the transaction that holds the last event, and the most memory the process ever had, in MiB.
 """
 
@@ -21,6 +21,7 @@ from indexer.chain import ChainReader
 from indexer.interpreter import settle
 from indexer.store import Deployment, Store
 from indexer.sync import Progress, index
+from indexer.verifier import Verifier
 
 CHAIN_ID = 31337
 FINALITY = 64
@@ -37,7 +38,7 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
         if progress.log.count == events:
             done.set()
 
-    async with Rpc([url]) as rpc:
+    async with Verifier() as verifier, Rpc([url], aside=verifier.aside) as rpc:
         reader = ChainReader(
             rpc,
             registry=registry,
