@@ -1,8 +1,9 @@
 """The node's own walk along a chain, timed: `ours.py URL REGISTRY FIRST EVENTS DATABASE`.
 
-A process of its own: uvloop, Rpc, ChainReader, the Store, the walk between them and the workers that
-read long replies are those of a node; no HTTP face, and nobody fetches packages meanwhile. Prints the seconds from an open database
-to the transaction that holds the last event, and the most memory the process ever had, in MiB.
+A process of its own: uvloop, Rpc, ChainReader, the Store, the walk between them and the workers
+that read long replies are those of a node; no HTTP face, and nobody fetches packages meanwhile.
+Prints the seconds from an open database to the transaction that holds the last event, and the most
+memory the process ever had, in MiB.
 """
 
 from __future__ import annotations
