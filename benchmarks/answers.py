@@ -99,7 +99,7 @@ def fill(url: str, made: list[tuple[str, str, bytes]]) -> None:
     step = announce(made)
     store = Store.open(url, Deployment(CHAIN_ID, checksum_address(bytes(20)), 1, bytes(32)))
     try:
-        store.append(step, follow(step, LogHead(), CHAIN_ID))
+        store.append(step, follow(step, LogHead()))
         data = {name: body for name, _, body in made}
         for job in store.due(time.time() + 1, len(made)):
             name = CapabilityURI.exact(job.announcement.cap_uri).name

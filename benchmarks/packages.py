@@ -53,6 +53,7 @@ from capdex.schema import check_package_schema, check_schema, parse_json
 from capdex.triggers import compile_pattern
 from capdex.uri import name_id
 from capdex.yaml import read_yaml
+from indexer.drafts import draft
 from indexer.fetch import Fetcher
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
@@ -216,7 +217,7 @@ async def ours(url: str, step: Blocks, verifier: Verifier, folder: Path) -> floa
     registry = checksum_address(bytes(20))
     deployment, db = Deployment(CHAIN_ID, registry, 1, bytes(32)), f"sqlite:///{folder}/index.db"
     store, gateway = Store.open(db, deployment), Gateway(url)
-    store.append(step, follow(step, LogHead(), CHAIN_ID))
+    store.append(step, follow(step, LogHead()))
     fetcher = Fetcher(
         store,
         [gateway],
@@ -249,8 +250,8 @@ def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
         body = encode(types, [number + 1, uri, version, cid.text, cid.digest])
         position = LogPosition(1, block.hash, number.to_bytes(32, "big"), number)
         topics = (PUBLISHED, name_id(name), bytes(12) + ACCOUNT)
-        logs.append(RawLog(bytes(20), topics, body, position))
-    return Blocks(tuple(logs), (block,), block, 1, 1)
+        logs.append(draft(RawLog(bytes(20), topics, body, position), CHAIN_ID))
+    return Blocks(tuple(logs), {1: block.timestamp}, (block,), block, 1, 1)
 
 
 async def main(count: int, rounds: int) -> None:

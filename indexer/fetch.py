@@ -10,11 +10,11 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import structlog
 
@@ -47,12 +47,26 @@ BACKLOG_LINGER_S: Final = 0.1
 FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
 
 
-@dataclass(slots=True, eq=False)
-class _Shared:
-    """A file that is being fetched, for all who wait for it."""
+# The file, and whether it was kept here already.
+Fetching = Coroutine[Any, Any, tuple[File, bool]]
 
-    task: asyncio.Task[tuple[File, bool]]
-    waiters: int = 0
+
+class _Shared:
+    """A file that is being fetched, for all who wait for it.
+
+    Nobody who waits is slow before a source was asked: those without a turn yet cost nobody any.
+    """
+
+    def __init__(self, fetch: Callable[[Callable[[], None]], Fetching]) -> None:
+        self.asked, self.waiters = False, list[Callable[[], None]]()
+        self.task = asyncio.create_task(fetch(self.ask))
+
+    def ask(self) -> None:
+        """Tell those who wait that a source is asked from now on."""
+        if not self.asked:
+            self.asked = True
+            for begin in self.waiters:
+                begin()
 
 
 class Fetcher:
@@ -198,33 +212,38 @@ class Fetcher:
         cid = Cid.parse(job.announcement.cid)
         shared = self._fetches.get(cid.text)
         if shared is None:
-            shared = _Shared(asyncio.create_task(self._fetch(cid)))
-            self._fetches[cid.text] = shared
-        shared.waiters += 1
-        loop = asyncio.get_running_loop()
+            shared = self._fetches[cid.text] = _Shared(partial(self._fetch, cid))
+        loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
         try:
             async with asyncio.timeout(None) as patience:
-                slow = loop.call_later(SLOW_S, self._is_slow, job, patience)
+
+                def begin() -> None:
+                    timers.append(loop.call_later(SLOW_S, self._is_slow, job, patience))
+
+                shared.waiters.append(begin)
+                if shared.asked:
+                    begin()
                 try:
                     return await asyncio.shield(shared.task)
                 finally:
-                    slow.cancel()
+                    shared.waiters.remove(begin)
+                    for timer in timers:
+                        timer.cancel()
         except TimeoutError:
             why = f"too many others of {job.announcement.publisher} are slow, too"
             raise Unavailable(f"{cid} did not come at once", Code.TIMEOUT, why) from None
         finally:
-            shared.waiters -= 1
             if not shared.waiters:
                 shared.task.cancel()
                 self._fetches.pop(cid.text, None)
 
-    async def _fetch(self, cid: Cid) -> tuple[File, bool]:
+    async def _fetch(self, cid: Cid, asked: Callable[[], None]) -> tuple[File, bool]:
         if self._blocks.holds(cid):
             with suppress(Unavailable):  # it may be spoilt, or a part of it be missing
                 return await self._kept.file(cid), True
         try:
             async with asyncio.timeout(FILE_S):
-                return await self.sources.file(cid), False
+                return await self.sources.file(cid, asked), False
         except TimeoutError:
             raise Unavailable(
                 f"the blocks of {cid} did not come within {FILE_S:.0f} s", Code.TIMEOUT

@@ -73,24 +73,25 @@ class Sources:
             for number, place in enumerate(self._places, 1)
         ]
 
-    async def file(self, cid: Cid) -> File:
+    async def file(self, cid: Cid, asked: Callable[[], None] | None = None) -> File:
         """The file that a CID names: its one raw block, or a UnixFS file block by block (P3).
 
-        Raises as `get` does, and InvalidInput for what is no file within the limits.
+        `asked` is called whenever a source is asked. Raises as `get` does, and InvalidInput for
+        what is no file within the limits.
         """
         if cid.codec == RAW:
-            data = await self.get(cid)
+            data = await self.get(cid, asked)
             return File(data, {cid: data})
         assembly = Assembly(cid)
         while (wanted := assembly.wanted) is not None:
-            assembly.give(await self.get(wanted))
+            assembly.give(await self.get(wanted, asked))
         return File(assembly.data, assembly.blocks)
 
-    async def get(self, cid: Cid) -> bytes:
+    async def get(self, cid: Cid, asked: Callable[[], None] | None = None) -> bytes:
         """The block from whoever gives it first; raises Unavailable naming what each source said.
 
         The next source is asked when one fails, or when it is slow as well. Raises Resting when
-        none may be asked.
+        none may be asked. `asked` is called whenever one is.
         """
         left, said = list(self._places), list[str]()
         running: set[asyncio.Task[bytes]] = set()
@@ -100,6 +101,8 @@ class Sources:
                 if place is not None:
                     left.remove(place)
                     running.add(self._send(place, cid))
+                    if asked:
+                        asked()
                 if not running:
                     raise self._nobody(cid, left, said)
                 patience_s = source_.SLOW_S if left else None

@@ -25,7 +25,7 @@ def make_index(folder: Path) -> Callable[..., str]:
         place.parent.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{place}"
         store = Store.open(url, Deployment(31337, CONTRACT, 1, bytes(32)))
-        store.append(Blocks((), (BLOCK,), BLOCK, 3, 1), ())
+        store.append(Blocks((), {}, (BLOCK,), BLOCK, 3, 1), ())
         store.close()
         return url
 

@@ -31,6 +31,7 @@ from capdex.net.rpc import Rpc
 from capdex.net.wire import quantity, unhex
 from capdex.uri import PREFIX, check_name, is_reserved, skeleton
 from capdex.votes import Votes
+from indexer.drafts import draft
 from indexer.search import Index
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
@@ -215,7 +216,9 @@ def expected(
 def in_one_step(logs: list[RawLog], head: LogHead) -> Blocks:
     places = {log.position.block_number: log.position.block_hash for log in logs}
     blocks = tuple(BlockRef(n, hash_, bytes(32), 0) for n, hash_ in places.items())
-    return Blocks(tuple(logs), blocks, blocks[-1], blocks[-1].number, blocks[-1].number, head)
+    drafts, times = tuple(draft(log, CHAIN_ID) for log in logs), dict.fromkeys(places, 0)
+    upto = blocks[-1]
+    return Blocks(drafts, times, blocks, upto, upto.number, upto.number, head)
 
 
 def index_says_the_same(
@@ -233,11 +236,11 @@ def index_says_the_same(
     index = Index(url)
     try:
         step = in_one_step(logs, head)
-        store.append(step, follow(step, LogHead(), CHAIN_ID))
+        store.append(step, follow(step, LogHead()))
         votes, polled = count_votes(cast)
         step = in_one_step(cast, polled)
         ballots = store.beside(deployment(contracts.votes))
-        ballots.append(step, follow(step, LogHead(), CHAIN_ID))
+        ballots.append(step, follow(step, LogHead()))
         assert index.state().undecodable == 0
         ledger, told = rebuild(logs)[0], 0
         for name, state in ledger.names.items():
