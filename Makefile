@@ -95,6 +95,7 @@ lint: .venv/.dev ## ruff
 
 types: .venv/.dev ## mypy --strict
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini tests benchmarks
 
 imports: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports

@@ -256,5 +256,5 @@ def main(count: int, rounds: int, postgres: bool) -> None:
 
 if __name__ == "__main__":
     words = [text for text in sys.argv[1:] if text != "postgres"]
-    numbers = [int(text) for text in words] + [2000, 5][len(words) :]
-    main(*numbers, "postgres" in sys.argv)
+    count, rounds = [int(text) for text in words] + [2000, 5][len(words) :]
+    main(count, rounds, "postgres" in sys.argv)

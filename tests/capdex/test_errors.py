@@ -1,6 +1,7 @@
 """One table of errors and one of reasons, complete and the same on every face (P16)."""
 
 import pickle
+from collections.abc import Callable
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_every_reason_has_a_meaning_and_a_hint() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_error_crosses_a_process_border_whole(family: type[CapdexError]) -> None:
+def test_an_error_crosses_a_process_border_whole(family: Callable[..., CapdexError]) -> None:
     error = family("what", why="why", fix="fix", details={"reason": "BAD_CID"})
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert type(copy) is family

@@ -123,7 +123,7 @@ async def serve(proving: Any) -> AsyncIterator[Any]:
 async def refused(prover: Prover, version: str | None = None, block: Any = 7) -> CapdexError:
     """The error of a proof that cannot be had; it names no endpoint."""
     with pytest.raises((InvalidInput, Unavailable)) as caught:
-        await prover.prove("weather", version and Version.parse(version), block)
+        await prover.prove("weather", Version.parse(version) if version else None, block)
     error: CapdexError = caught.value
     assert "127.0.0.1" not in str(error.to_json())
     assert "secret" not in str(error.to_json())
@@ -140,7 +140,7 @@ async def test_a_document_is_made_of_what_the_endpoint_says(
 ) -> None:
     _, _, prover = await serve(world)
     for block in (world.number, world.hash):
-        made = await prover.prove("weather", version and Version.parse(version), block)
+        made = await prover.prove("weather", Version.parse(version) if version else None, block)
         assert made == world.document("weather", version)
 
 

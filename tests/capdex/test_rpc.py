@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 import pytest
@@ -16,7 +17,7 @@ from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc, redact
 
 HASH = "0x" + "ab" * 32
-LOG = {
+LOG: dict[str, Any] = {
     "address": "0x" + "11" * 20,
     "topics": [HASH],
     "data": "0x",

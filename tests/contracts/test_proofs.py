@@ -35,7 +35,8 @@ class Chain:
     """The newest block of py-evm's chain, with its tries."""
 
     def __init__(self, registry: Contract) -> None:
-        backend: Any = registry.w3.provider.ethereum_tester.backend
+        provider: Any = registry.w3.provider
+        backend = provider.ethereum_tester.backend
         self.header = backend.chain.get_canonical_head()
         database = backend.chain.chaindb.db
         self.contract = bytes.fromhex(registry.address[2:])

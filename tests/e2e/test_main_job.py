@@ -102,7 +102,7 @@ async def test_a_published_package_is_found_verified_and_fetched_by_every_client
         assert not failed
         assert [x["cap_uri"] for x in results["list_of_results"]] == [cap_uri]
         assert_is_the_release(results["list_of_results"][0], author, done)
-    failed, found = await over_mcp(*clients[2][:1], "resolve_capability", cap_uri=f"{cap_uri}")
+    failed, found = await over_mcp(clients[2][0], "resolve_capability", cap_uri=cap_uri)
     assert not failed
     assert_is_the_release(found, author, done)
 

@@ -69,7 +69,7 @@ class Books:
         """Yank or deprecate a release; the call that does it."""
         release = self.names[name][index]
         flag = {"yank": "yanked", "deprecate": "deprecated"}[function]
-        self.names[name][index] = replace(release, **{flag: True})
+        self.names[name][index] = replace(release, **{flag: True})  # type: ignore[arg-type]
         types = (STRING, STRING, INDEX, STRING)
         call: str = self.chains.call_data(function, types, (name, release.semver, index, "why"))
         return call
@@ -301,7 +301,7 @@ async def test_the_recorded_documents_are_those_of_a_chain(
             "uri": str(wanted),
             "answer": old_answer
             if name == "older"
-            else books.answer(wanted.name, version and str(version)),
+            else books.answer(wanted.name, str(version) if version else None),
             "document": await by.prove(wanted.name, version, block),
         }
     made = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def walked(number: int | None, head: int, **more: object) -> Progress:
     return Progress(block, head, **more)  # type: ignore[arg-type]
 
 
-def trouble(code: Code = Code.RPC_UNAVAILABLE, **more: str) -> Unavailable:
+def trouble(code: Code = Code.RPC_UNAVAILABLE, **more: Any) -> Unavailable:
     return Unavailable("no endpoint answers", code, **more)
 
 

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -194,6 +194,7 @@ class Indexing(RuleBasedStateMachine):
         before = soak.contents(self.url)
         was = list(self.chain.blocks)
         jobs = self._judged(depth) if what == "record" else []
+        work: Callable[[], Any]
         if what == "rollback" and depth < len(self.chain.blocks):
             work = partial(self.store.rollback, self.chain.fork(depth))
         elif jobs:

@@ -35,7 +35,7 @@ class SimulatedProver:
         self.size = 0
 
     async def prove(self, name: str, version: Version | None, block: int | bytes) -> Any:
-        self.asked.append((name, version and str(version), block))
+        self.asked.append((name, str(version) if version else None, block))
         if self.error is not None:
             raise self.error
         return {"proves": [name, version and str(version)], "weight": "x" * self.size}

@@ -63,7 +63,7 @@ def patience(pass_time):
             pass_time(AGE_S)
         steps.append(step)
 
-    on_step.steps = steps
+    on_step.steps = steps  # type: ignore[attr-defined]
     return on_step
 
 
@@ -77,16 +77,17 @@ async def plan(files, registry, signer, **options):
         return signer
 
     found = await examine_all(files, registry=registry, publisher=signer.address)
-    for error in found:
-        if not isinstance(error, Candidate):
-            raise error
-    new = [one.name for one in found if one.claims_name and one.to_send]
+    candidates = []
+    for one in found:
+        if not isinstance(one, Candidate):
+            raise one
+        candidates.append(one)
+    new = [one.name for one in candidates if one.claims_name and one.to_send]
     reservations = await reservation.look(
         list(dict.fromkeys(new)), registry=registry, open_signer=opened
     )
-    return await make_plan(
-        found, registry=registry, publisher=signer.address, reservations=reservations, **options
-    )
+    known = {"registry": registry, "publisher": signer.address, "reservations": reservations}
+    return await make_plan(candidates, **known, **options)
 
 
 async def publish(files, registry, signer, blocks, **options):

@@ -51,7 +51,8 @@ class Author:
         """Deploy a registry; from then on blocks are mined when the author says so."""
         registry = chain.Registry.deploy(url)
         registry.call("evm_setAutomine", False)
-        making.CHAIN_ID = int(registry.call("eth_chainId"), 16)  # what packages are bound to
+        chain_id = int(registry.call("eth_chainId"), 16)
+        making.CHAIN_ID = chain_id  # type: ignore[attr-defined]  # what packages are bound to
         return cls(registry, BlockDirectory(blocks), random)
 
     def at(self, url: str) -> Author:

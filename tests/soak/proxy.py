@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-TOO_MANY = {"code": -32005, "message": "query returned more than 10000 results"}
+TOO_MANY = -32005, "query returned more than 10000 results"
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Proxy:
         if isinstance(asked, list) and not self.batches:
             return web.json_response(_refusal(None, -32600, "batches are not supported"))
         if isinstance(asked, dict) and self._is_too_long(asked):
-            return web.json_response(_refusal(asked["id"], **TOO_MANY))
+            return web.json_response(_refusal(asked["id"], *TOO_MANY))
         headers = {"Content-Type": "application/json"}
         try:
             async with self.session.post(self.target, data=body, headers=headers) as reply:
