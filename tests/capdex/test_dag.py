@@ -54,6 +54,13 @@ def chunked(data: bytes, chunk: int, fan: int = 3) -> tuple[Cid, Blocks]:
     return level[0][0], blocks
 
 
+def test_the_size_of_a_file_is_told_by_its_root_alone() -> None:
+    data = bytes(range(100))
+    root, blocks = chunked(data, 8)
+    assert size_of(root, blocks[root]) == 100
+    assert size_of(Cid.of(data), data) == 100
+
+
 @given(number=st.integers(0, 2**64 - 1))
 def test_a_varint_is_read_as_it_was_written(number: int) -> None:
     text = write_varint(number)

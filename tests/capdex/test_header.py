@@ -114,6 +114,8 @@ def test_a_block_without_a_header_is_refused(change: dict[str, Any]) -> None:
         rlp.encode([b""] * 14),
         rlp.encode([b""] * 16),
         rlp.encode([b"", b"", b"", bytes(32), *[b""] * 4, b"\0\1", *[b""] * 7]),
+        rlp.encode([bytes(32), b"", b"", bytes(32), *[b""] * 4, b"\0\1", *[b""] * 7]),
+        rlp.encode([bytes(32), b"", b"", bytes(32), *[b""] * 4, b"\1" * 9, *[b""] * 7]),
         rlp.encode([b"", b"", b"", [b"x"] * 32, *[b""] * 12]),
         b"\xc1" * 5000,
         b"\xf9\xff\xff",
