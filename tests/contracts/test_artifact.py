@@ -1,9 +1,8 @@
-"""The checked-in artifacts are what the sources, and the inputs beside them, compile to."""
+"""The inputs beside the artifacts compile to them; `make artifacts` compares the sources."""
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,6 @@ def compiler() -> None:
     if os.environ.get("CI"):
         pytest.fail(missing)
     pytest.skip(missing)
-
-
-@pytest.mark.real
-def test_checked_in_artifacts_are_what_the_sources_compile_to() -> None:
-    check = [sys.executable, str(REPOSITORY / "contracts" / "build.py"), "--check"]
-    done = subprocess.run(check, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.real
