@@ -15,8 +15,9 @@ export NODE_NO_WARNINGS := 1
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
 NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
 SOURCES := capdex indexer publisher mcp_service cli contracts/build.py tests benchmarks
-# Two workers by default, since each drives servers of its own; WORKERS=0 runs in one process.
-WORKERS ?= 2
+# Three workers by default: each drives servers of its own, and waits for them half of the time.
+# WORKERS=0 runs in one process.
+WORKERS ?= 3
 PYTEST_ARGS ?=
 COUNT ?= 10
 SEEDS ?= 10
