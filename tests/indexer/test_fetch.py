@@ -13,7 +13,7 @@ from capdex.cid import Cid
 from capdex.errors import Code, Unavailable
 from capdex.net import source
 from capdex.net.blocks import BlockDirectory
-from capdex.net.source import Outcome, SourceFault
+from capdex.net.source import FIRST_LIMIT, Outcome, SourceFault
 from capdex.problems import Reason
 from indexer import fetch, recorder
 from indexer.fetch import Fetcher
@@ -372,6 +372,29 @@ async def test_slow_cids_of_one_publisher_hold_nobody_else_up(
         await until(lambda: counts(search_index).get("available") == 1)
         await until(lambda: shelf.waiting <= 6)
         assert "did not come at once" in search_index.releases("flood")[-1].message
+
+
+async def test_whoever_waits_for_a_turn_at_a_source_is_not_given_up(
+    making: Any,
+    store: Store,
+    chain: Any,
+    search_index: Index,
+    shelf: Shelf,
+    fetching: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetch, "SLOW_S", 0.01)
+    monkeypatch.setattr(fetch, "MAX_SLOW", FIRST_LIMIT)  # as many as the shelf is asked for at once
+    chain.mine(*(chain.release("flood", f"1.0.{n}") for n in range(2 * FIRST_LIMIT)))
+    for data in chain.packages.values():
+        shelf.put(data)
+    shelf.gate.clear()
+    making.append(store, chain)
+    async with fetching():
+        await until(lambda: shelf.waiting == FIRST_LIMIT)
+        await asyncio.sleep(0.2)  # a try given up now would wait for a clock that stands still
+        shelf.gate.set()
+        await until(lambda: counts(search_index) == {"available": 2 * FIRST_LIMIT})
 
 
 async def test_a_backlog_of_retries_delays_no_new_release(
