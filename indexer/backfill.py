@@ -114,20 +114,19 @@ class Backfill:
         )
         if reached < last:
             ends = await read_headers(self._rpc, sorted({first, reached}))
-        hashes = {log.block_number: log.block_hash for log in logs}
+        with_logs = {log.block_number for log in logs}
         if not _are_times(times, ends):
             times = {}
         inner, slot = await both(
-            read_headers(self._rpc, sorted(hashes.keys() - times.keys() - {first, reached})),
+            read_headers(self._rpc, sorted(with_logs - times.keys() - {first, reached})),
             self._old_slot(ends[-1].hash),
         )
         headers = {header.number: header for header in (*ends, *inner)}
-        hashes |= {number: header.hash for number, header in headers.items()}
-        for log in logs:
-            if hashes[log.block_number] != log.block_hash:
+        hashes = {number: header.hash for number, header in headers.items()}
+        for log in logs:  # where no header was read, those of a block must agree with each other
+            if hashes.setdefault(log.block_number, log.block_hash) != log.block_hash:
                 raise Moved(f"its logs and its block {log.block_number} disagree")
         times |= {number: header.timestamp for number, header in headers.items()}
-        with_logs = {log.block_number for log in logs}
         kept = [headers[number] for number in sorted(headers.keys() & (with_logs | {reached}))]
         return Range(ends[0], ends[-1], logs, times, kept, slot)
 
