@@ -1,13 +1,14 @@
 """decode.py [COUNT] [ROUNDS]: what an event of a backfill costs before it is stored, by stage.
 
 Makes the reply of `eth_getLogs` that Anvil would give to COUNT publications, 100 in a block, and
-takes it through the stages of a backfill: JSON, raw logs, the log head, decoded events, claims.
-Prints microseconds of processor time an event, on one core.
+takes it through the stages of a backfill: JSON, logs by column, drafts of rows, their way to
+another process, the log head. Prints microseconds of processor time an event, on one core.
 """
 
 from __future__ import annotations
 
 import gc
+import pickle
 import platform
 import statistics
 import sys
@@ -20,14 +21,13 @@ import orjson
 from eth_abi import encode
 
 from capdex.cid import Cid
-from capdex.events import PUBLISHED, LogHead, Published, RawLog, decode
+from capdex.events import PUBLISHED, LogHead
 from capdex.keccak import keccak
 from capdex.net.wire import read_logs
-from capdex.package import claimed
 from capdex.uri import name_id
+from indexer.drafts import Drafts
 
 T = TypeVar("T")
-CHAIN_ID = 31337
 ACCOUNT = bytes(12) + keccak(b"account")[:20]
 REGISTRY = keccak(b"registry")[:20]
 VERSIONS = 10  # releases a name
@@ -60,13 +60,6 @@ def reply(count: int, prefix: str) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": logs})
 
 
-def fold(logs: list[RawLog]) -> LogHead:
-    head = LogHead()
-    for log in logs:
-        head = head.fold(log)
-    return head
-
-
 def main(count: int, rounds: int) -> None:
     """Take turns, and print the medians."""
     times: dict[str, list[float]] = {}
@@ -82,12 +75,12 @@ def main(count: int, rounds: int) -> None:
         gc.collect()
         asked = timed("JSON", partial(orjson.loads, body))["result"]
         logs = timed("raw logs", partial(read_logs, asked, REGISTRY, 7, 7 + count // PER_BLOCK))
-        assert timed("log head", partial(fold, logs)).count == count
-        events = timed("decode", lambda logs=logs: [decode(log, CHAIN_ID) for log in logs])
-        published = [event for event in events if isinstance(event, Published)]
-        claims = timed("claim", lambda ps=published: [claimed(one.announcement) for one in ps])
-        assert all(uri is not None and rejected is None for uri, rejected in claims)
-        del asked, logs, events, published, claims
+        drafts = timed("drafts", partial(Drafts.of, logs))
+        assert None not in drafts.releases
+        sent = timed("pickled", partial(pickle.dumps, drafts))
+        drafts = timed("unpickled", partial(pickle.loads, sent))
+        assert timed("log head", partial(LogHead().through, drafts.entries))[-1].count == count
+        del asked, logs, drafts, sent
 
     print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}")
     print(f"{count} events of {len(body) // count} bytes, {rounds} rounds, medians")

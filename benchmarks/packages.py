@@ -53,7 +53,7 @@ from capdex.schema import check_package_schema, check_schema, parse_json
 from capdex.triggers import compile_pattern
 from capdex.uri import name_id
 from capdex.yaml import read_yaml
-from indexer.drafts import draft
+from indexer.drafts import Drafts
 from indexer.fetch import Fetcher
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
@@ -236,7 +236,7 @@ async def ours(url: str, step: Blocks, verifier: Verifier, folder: Path) -> floa
     await asyncio.gather(running, return_exceptions=True)
     await gateway.close()
     store.close()
-    return len(step.logs) / seconds
+    return len(step.drafts) / seconds
 
 
 def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
@@ -250,8 +250,8 @@ def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
         body = encode(types, [number + 1, uri, version, cid.text, cid.digest])
         position = LogPosition(1, block.hash, number.to_bytes(32, "big"), number)
         topics = (PUBLISHED, name_id(name), bytes(12) + ACCOUNT)
-        logs.append(draft(RawLog(bytes(20), topics, body, position), CHAIN_ID))
-    return Blocks(tuple(logs), {1: block.timestamp}, (block,), block, 1, 1)
+        logs.append(RawLog(bytes(20), topics, body, position))
+    return Blocks(Drafts.of(logs), {1: block.timestamp}, (block,), block, 1, 1)
 
 
 async def main(count: int, rounds: int) -> None:

@@ -18,7 +18,8 @@ from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.events import Announcement
 from capdex.manifest import Manifest
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
-from capdex.uri import CapabilityURI
+from capdex.uri import PREFIX, CapabilityURI, check_name
+from capdex.version import Version
 from capdex.yaml import YamlReading, read_yaml
 
 RULES_VERSION: Final = 2  # raised whenever the same bytes could get another verdict
@@ -122,18 +123,30 @@ class _Judgement:
         return _Rejection(verdict, reason, message)
 
 
-def claimed(announcement: Announcement) -> tuple[CapabilityURI | None, RejectedPackage | None]:
-    """The URI that an announcement names, if it names one, and what `precheck` says.
+def sound(cap_uri: str, semver: str, cid: str, sha256: bytes) -> str | None:
+    """The name in an announcement that `precheck` holds nothing against.
 
-    Nearly every announcement is sound and names a raw CID; nothing is written down about those.
+    None says nothing: nearly every announcement names a raw CID, and only those are looked at.
     """
+    name, _, version = cap_uri[len(PREFIX) :].partition("@")
+    if version != semver or not cap_uri.startswith(PREFIX) or not spells(cid, sha256):
+        return None
     try:
-        uri = CapabilityURI.exact(announcement.cap_uri)
+        Version.parse(version)
+        return check_name(name)
+    except InvalidInput:
+        return None
+
+
+def claimed(announcement: Announcement) -> tuple[CapabilityURI | None, RejectedPackage | None]:
+    """The URI that an announcement names, if it names one, and what `precheck` says."""
+    _, _, cap_uri, semver, cid, sha256 = announcement
+    if name := sound(cap_uri, semver, cid, sha256):
+        return CapabilityURI(name, Version.parse(semver)), None
+    try:
+        uri = CapabilityURI.exact(cap_uri)
     except InvalidInput:
         return None, precheck(announcement)
-    same = announcement.cap_uri.endswith(f"@{announcement.semver}")  # an exact URI has one `@`
-    if same and spells(announcement.cid, announcement.sha256):
-        return uri, None
     return uri, precheck(announcement)
 
 

@@ -15,7 +15,7 @@ from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
 from capdex.net.together import both, end
 from capdex.net.wire import Header
-from indexer.drafts import Draft, read_drafts
+from indexer.drafts import Drafts, read_drafts
 from indexer.span import Span
 from indexer.steps import BlockRef, Blocks, Moved
 
@@ -31,7 +31,7 @@ class Range:
 
     first: Header
     last: Header
-    logs: list[Draft]
+    drafts: Drafts
     times: Mapping[int, int]
     headers: list[Header]
     slot: LogHead | None
@@ -39,7 +39,7 @@ class Range:
     def step(self, head: int, finalized: int) -> Blocks:
         """It, as the step it is."""
         refs = tuple(map(BlockRef.of, self.headers))
-        return Blocks(tuple(self.logs), self.times, refs, refs[-1], head, finalized, self.slot)
+        return Blocks(self.drafts, self.times, refs, refs[-1], head, finalized, self.slot)
 
 
 class Backfill:
@@ -48,9 +48,9 @@ class Backfill:
     `span` learns from every reply.
     """
 
-    def __init__(self, rpc: Rpc, registry: bytes, chain_id: int, slot: LogSlot) -> None:
+    def __init__(self, rpc: Rpc, registry: bytes, slot: LogSlot) -> None:
         self.span = Span()
-        self._rpc, self._registry, self._chain_id, self._slot = rpc, registry, chain_id, slot
+        self._rpc, self._registry, self._slot = rpc, registry, slot
         self._skip, self._skipped = 0, 1  # ranges without asking for the slot: now, and next time
 
     async def ranges(self, first: int, last: int) -> AsyncGenerator[Range, None]:
@@ -78,22 +78,16 @@ class Backfill:
         finally:
             await end([task for _, task in running])
 
-    async def logs(self, first: int, last: int) -> tuple[list[Draft], dict[int, int], int]:
+    async def logs(self, first: int, last: int) -> tuple[Drafts, dict[int, int], int]:
         """The logs from block `first` on, what they say of their blocks' times, and up to where.
 
         That is block `last`, or an earlier one.
         """
         while True:
             blocks = last - first + 1
-            read = partial(
-                read_drafts,
-                address=self._registry,
-                first=first,
-                last=last,
-                chain_id=self._chain_id,
-            )
+            read = partial(read_drafts, address=self._registry, first=first, last=last)
             try:
-                (found, times), size = await self._rpc.weighed_logs(
+                (drafts, times), size = await self._rpc.weighed_logs(
                     self._registry, first, last, read
                 )
             except RpcError as error:
@@ -105,16 +99,17 @@ class Backfill:
                     raise
                 last = first + self.span.shrink(blocks, error.blocks) - 1
             else:
-                self.span.learn(blocks, len(found), size)
-                return list(map(Draft._make, found)), times, last
+                self.span.learn(blocks, len(drafts), size)
+                return drafts, times, last
 
     async def _range(self, first: int, last: int) -> Range:
-        (logs, times, reached), ends = await both(
+        (drafts, times, reached), ends = await both(
             self.logs(first, last), read_headers(self._rpc, sorted({first, last}))
         )
         if reached < last:
             ends = await read_headers(self._rpc, sorted({first, reached}))
-        with_logs = {log.block_number for log in logs}
+        said = drafts.logs.blocks()
+        with_logs = {number for number, _ in said}
         if not _are_times(times, ends):
             times = {}
         inner, slot = await both(
@@ -123,12 +118,12 @@ class Backfill:
         )
         headers = {header.number: header for header in (*ends, *inner)}
         hashes = {number: header.hash for number, header in headers.items()}
-        for log in logs:  # where no header was read, those of a block must agree with each other
-            if hashes.setdefault(log.block_number, log.block_hash) != log.block_hash:
-                raise Moved(f"its logs and its block {log.block_number} disagree")
+        for number, hash_ in said:  # where no header was read, the logs must agree with each other
+            if hashes.setdefault(number, hash_) != hash_:
+                raise Moved(f"its logs and its block {number} disagree")
         times |= {number: header.timestamp for number, header in headers.items()}
         kept = [headers[number] for number in sorted(headers.keys() & (with_logs | {reached}))]
-        return Range(ends[0], ends[-1], logs, times, kept, slot)
+        return Range(ends[0], ends[-1], drafts, times, kept, slot)
 
     async def _old_slot(self, block_hash: bytes) -> LogHead | None:
         """The slot, asked for ever less often where an endpoint keeps no old state."""

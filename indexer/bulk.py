@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table
@@ -27,20 +26,31 @@ def insert_rows(
     columns: Sequence[str] = (),
     same: Mapping[str, Any] | None = None,
 ) -> None:
-    """Insert rows of these columns, or of all, or of all but the first, which the database gives.
+    """As `insert_columns`, for rows."""
+    insert_columns(connection, table, list(zip(*rows, strict=True)), columns, same)
+
+
+def insert_columns(
+    connection: Connection,
+    table: Table,
+    columns: Sequence[Sequence[Any]],
+    names: Sequence[str] = (),
+    same: Mapping[str, Any] | None = None,
+) -> None:
+    """Insert rows by column: those named, or all, or all but the first, which the database gives.
 
     `same` are columns in which all rows have one value. Part of the connection's transaction.
     Raises DBAPIError as SQLAlchemy would.
     """
-    if not rows:
+    if not columns or not columns[0]:
         return
     same = same or {}
-    names = columns or [column.name for column in table.columns][-len(rows[0]) :]
+    names = names or [column.name for column in table.columns][-len(columns) :]
     quoted = ", ".join(f'"{name}"' for name in (*same, *names))
     dialect, driver = connection.dialect, connection.connection.cursor()
     anything: Any = dialect.dbapi
     try:
-        _insert(dialect.name, driver, f'"{table.name}" ({quoted})', rows, tuple(same.values()))
+        _insert(dialect.name, driver, f'"{table.name}" ({quoted})', columns, tuple(same.values()))
     except anything.Error as error:
         what = f"insert into {table.name}"
         raise DBAPIError.instance(what, None, error, anything.Error) from error
@@ -48,18 +58,23 @@ def insert_rows(
         driver.close()
 
 
-def _insert(dialect: str, driver: Any, into: str, rows: Sequence[Row], same: Row) -> None:
+def _insert(
+    dialect: str, driver: Any, into: str, columns: Sequence[Sequence[Any]], same: Row
+) -> None:
     if dialect != "sqlite":
         with driver.copy(f"COPY {into} FROM STDIN") as copy:
-            for row in rows:
+            for row in zip(*columns, strict=True):
                 copy.write_row(same + row)
         return
-    done = 0
+    width, count, done = len(columns), len(columns[0]), 0
+    values: list[Any] = [None] * (width * count)  # row by row
+    for at, column in enumerate(columns):
+        values[at::width] = column
     for together in TOGETHER:
-        insert = f"INSERT INTO {into} VALUES {_values(together, len(same), len(rows[0]))}"  # noqa: S608
-        while len(rows) - done >= together:
-            some = rows[done : done + together]
-            driver.execute(insert, [*same, *chain.from_iterable(some)])
+        insert = f"INSERT INTO {into} VALUES {_values(together, len(same), width)}"  # noqa: S608
+        while count - done >= together:
+            some = values[done * width : (done + together) * width]
+            driver.execute(insert, [*same, *some])
             done += together
 
 

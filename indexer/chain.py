@@ -73,8 +73,8 @@ class ChainReader:
             is_dev=self._is_dev,
             accepted=accepted,
         )
-        self._backfill = Backfill(rpc, registry, chain_id, self.log_at)
-        self._tail = Tail(rpc, registry, chain_id, self.log_at)
+        self._backfill = Backfill(rpc, registry, self.log_at)
+        self._tail = Tail(rpc, registry, self.log_at)
         self._finalized = 0  # by the newest head
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
@@ -144,8 +144,9 @@ class ChainReader:
         first, highest = oldest.number if oldest else self._start_block, 0
         while first < self._next:
             last = min(first + self.span.blocks, self._next) - 1
-            logs, _, last = await self._backfill.logs(first, last)
-            highest, first = max([highest, *(log.sequence for log in logs)]), last + 1
+            drafts, _, last = await self._backfill.logs(first, last)
+            claimed = (int.from_bytes(data[:32], "big") for data in drafts.logs.data)
+            highest, first = max([highest, *claimed]), last + 1
         return highest
 
     async def rewind(self) -> BlockRef:

@@ -18,6 +18,7 @@ from capdex.errors import InvalidInput
 from capdex.events import (
     TOPICS,
     DeprecationChanged,
+    Event,
     LogHead,
     LogPosition,
     NameDeprecationChanged,
@@ -25,11 +26,11 @@ from capdex.events import (
     RawLog,
     Voted,
     YankChanged,
-    decode,
 )
+from capdex.logs import split
 from indexer import listing, rows
-from indexer.bulk import insert_rows
-from indexer.drafts import Draft, draft, read_event
+from indexer.bulk import insert_columns, insert_rows
+from indexer.drafts import Drafts
 from indexer.judgements import CHUNK, chunks, write_packages
 from indexer.models import (
     REGISTRY,
@@ -74,29 +75,47 @@ _FLAGGED: Final = (
 
 @dataclass(slots=True)
 class _Consequences:
-    """What events of a deployment change beside their own rows."""
+    """What events of a deployment change beside their own rows; `sequences` are their keys."""
 
     deployment_id: int
     chain_id: int
-    published: list[tuple[int, Draft]] = field(default_factory=list)
+    drafts: Drafts
+    sequences: Sequence[int]
+    published: list[int] = field(default_factory=list)  # their places among the drafts
     yanks: list[Row] = field(default_factory=list)
     deprecations: list[Row] = field(default_factory=list)
     ownerships: list[Row] = field(default_factory=list)
     votes: list[Row] = field(default_factory=list)
     yanked: set[str] = field(default_factory=set)  # the names
 
-    def take(self, one: Draft, count: int) -> str | None:
-        """Add those of the `count`th event; returns why it counts for nothing, if it does."""
-        sequence = base(self.deployment_id) + count
-        if one.release is not None and self.deployment_id == REGISTRY:  # nearly always
-            self.published.append((sequence, one))
-            return None
-        event = read_event(one.log, self.chain_id)
-        if isinstance(event, Published) and self.deployment_id == REGISTRY:
-            self.published.append((sequence, one))
-            return None
+    def take(self) -> list[str | None]:
+        """Gather them; why each of the events counts for nothing, if it does."""
+        errors: list[str | None] = [None] * len(self.drafts)
+        for at, release in enumerate(self.drafts.releases):
+            if release is not None and self.deployment_id == REGISTRY:  # nearly always
+                self.published.append(at)
+            else:
+                errors[at] = rows.shown(self._take_other(at))
+        return errors
+
+    def write(self, connection: Connection, now: float) -> None:
+        """Insert them; their events are there already."""
+        self._write_releases(connection, now)
+        if self.yanks:
+            insert_rows(connection, YANK, self.yanks)
+            names = ("new_sequence", "new_cap_uri", "new_yanked", "new_reason")
+            connection.execute(_FLAGGED, [dict(zip(names, x, strict=True)) for x in self.yanks])
+        insert_rows(connection, DEPRECATION, self.deprecations)
+        insert_rows(connection, OWNERSHIP, self.ownerships)
+        insert_rows(connection, VOTE, self.votes)
+
+    def _take_other(self, at: int) -> str | None:
+        event, sequence = self._event(at), self.sequences[at]
         if isinstance(event, InvalidInput):
             return event.message
+        if isinstance(event, Published) and self.deployment_id == REGISTRY:
+            self.published.append(at)
+            return None
         if isinstance(event, Published) or isinstance(event, Voted) != (
             self.deployment_id == VOTES
         ):
@@ -112,18 +131,6 @@ class _Consequences:
         found.append(row)
         return None
 
-    def write(self, connection: Connection, now: float) -> None:
-        """Insert them; their events are there already."""
-        if self.published:
-            _write_releases(connection, self.published, self.chain_id, now)
-        if self.yanks:
-            insert_rows(connection, YANK, self.yanks)
-            names = ("new_sequence", "new_cap_uri", "new_yanked", "new_reason")
-            connection.execute(_FLAGGED, [dict(zip(names, x, strict=True)) for x in self.yanks])
-        insert_rows(connection, DEPRECATION, self.deprecations)
-        insert_rows(connection, OWNERSHIP, self.ownerships)
-        insert_rows(connection, VOTE, self.votes)
-
     def _take_flag(
         self, event: YankChanged | DeprecationChanged | NameDeprecationChanged, sequence: int
     ) -> str | None:
@@ -137,11 +144,43 @@ class _Consequences:
             self.deprecations.append(rows.deprecation_row(event, uri, sequence))
         return None
 
+    def _event(self, at: int) -> Event | InvalidInput:
+        return rows.read_event(self.drafts.logs[at], self.chain_id)
+
+    def _write_releases(self, connection: Connection, now: float) -> None:
+        """Queue what was announced, or reject it at once; of two for one version one stands."""
+        keys = [self.sequences[at] for at in self.published]
+        sound = [x for x in map(self.drafts.releases.__getitem__, self.published) if x is not None]
+        if len(sound) == len(keys):
+            try:
+                # Our contract announces no version twice: ask only when the index says so.
+                with connection.begin_nested():
+                    columns = [keys, *zip(*sound, strict=True)]
+                    insert_columns(connection, RELEASE, columns, rows.ANNOUNCED, rows.queued(now))
+            except IntegrityError:
+                pass
+            else:
+                return
+        events = [
+            (sequence, self._event(at)) for sequence, at in zip(keys, self.published, strict=True)
+        ]
+        claims = _one_stands(
+            connection,
+            [(n, rows.claim(event)) for n, event in events if isinstance(event, Published)],
+        )
+        found = [rows.release_row(claim, n, now) for n, claim in claims]
+        insert_rows(connection, RELEASE, found, (*rows.ANNOUNCED, *rows.queued(now)))
+        rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
+        for sequences in chunks(list(rejected)):
+            ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
+            at = {row.id: rejected[row.sequence] for row in connection.execute(ids)}
+            write_packages(connection, self.chain_id, at)
+
 
 def apply(
     connection: Connection,
     deployment_id: int,
-    drafts: Sequence[Draft],
+    drafts: Drafts,
     heads: Sequence[LogHead],
     *,
     times: Mapping[int, int],
@@ -152,18 +191,19 @@ def apply(
 
     `times` are those of their blocks, in seconds, by number.
     """
-    events: list[Row] = []
-    consequences, first = _Consequences(deployment_id, chain_id), base(deployment_id)
-    take = consequences.take
-    for one, (head, count) in zip(drafts, heads, strict=True):
-        error = rows.shown(take(one, count))
-        _, number, block, tx, index, topics, data, _, _ = one
-        events.append(
-            (first + count, number, block, times[number], tx, index, topics, data, head, error)
-        )
-    if events:
-        insert_rows(connection, EVENT, events)
-        consequences.write(connection, now)
+    if not drafts:
+        return set()
+    hashes, counts = zip(*heads, strict=True)
+    sequences = [base(deployment_id) + count for count in counts]
+    consequences = _Consequences(deployment_id, chain_id, drafts, sequences)
+    errors, logs = consequences.take(), drafts.logs
+    columns = (
+        *(sequences, logs.block_numbers, logs.block_hashes),
+        list(map(times.__getitem__, logs.block_numbers)),
+        *(logs.tx_hashes, logs.log_indexes, logs.topics, logs.data, hashes, errors),
+    )
+    insert_columns(connection, EVENT, columns)
+    consequences.write(connection, now)
     return consequences.yanked
 
 
@@ -200,11 +240,14 @@ def decode_again(connection: Connection, deployment: Deployment, now: float) -> 
     while after is not None:
         some = connection.execute(unread.where(EVENT.c.sequence > after).limit(CHUNK)).all()
         after = some[-1].sequence if some else None
-        consequences = _Consequences(REGISTRY, chain_id)
-        for row in some:
-            error = consequences.take(draft(_log(row, registry), chain_id), _head(row).count)
-            one = update(EVENT).where(EVENT.c.sequence == row.sequence)
-            connection.execute(one.values(error=rows.shown(error)))
+        drafts, sequences = (
+            Drafts.of(_log(row, registry) for row in some),
+            [x.sequence for x in some],
+        )
+        consequences = _Consequences(REGISTRY, chain_id, drafts, sequences)
+        for sequence, error in zip(sequences, consequences.take(), strict=True):
+            one = update(EVENT).where(EVENT.c.sequence == sequence)
+            connection.execute(one.values(error=error))
         consequences.write(connection, now)
         yanked |= _flag_again(connection, {cap_uri for _, cap_uri, *_ in consequences.yanks})
     return yanked
@@ -212,36 +255,6 @@ def decode_again(connection: Connection, deployment: Deployment, now: float) -> 
 
 def _of(deployment_id: int) -> Any:
     return EVENT.c.sequence.between(base(deployment_id) + 1, base(deployment_id + 1))
-
-
-def _write_releases(
-    connection: Connection, published: Sequence[tuple[int, Draft]], chain_id: int, now: float
-) -> None:
-    """Write what was announced: queued, or rejected at once; of two for one version one stands."""
-    sound = [(n, *one.release) for n, one in published if one.release is not None]
-    if len(sound) == len(published):
-        try:
-            # Our contract announces no version twice: it pays to ask only when the index says so.
-            with connection.begin_nested():
-                insert_rows(connection, RELEASE, sound, rows.ANNOUNCED, rows.queued(now))
-        except IntegrityError:
-            pass
-        else:
-            return
-    claims = _one_stands(connection, [(n, _claim(one, chain_id)) for n, one in published])
-    found = [rows.release_row(claim, n, now) for n, claim in claims]
-    insert_rows(connection, RELEASE, found, (*rows.ANNOUNCED, *rows.queued(now)))
-    rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
-    for sequences in chunks(list(rejected)):
-        ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
-        at = {row.id: rejected[row.sequence] for row in connection.execute(ids)}
-        write_packages(connection, chain_id, at)
-
-
-def _claim(one: Draft, chain_id: int) -> Claim:
-    event = decode(one.log, chain_id)
-    assert isinstance(event, Published)  # noqa: S101 - as it was when it was taken
-    return rows.claim(event)
 
 
 def _one_stands(
@@ -287,9 +300,8 @@ def _flag_again(connection: Connection, cap_uris: set[str]) -> set[str]:
 
 
 def _log(row: Any, registry: bytes) -> RawLog:
-    topics = tuple(row.topics[i : i + 32] for i in range(0, len(row.topics), 32))
     at = LogPosition(row.block_number, row.block_hash, row.tx_hash, row.log_index)
-    return RawLog(registry, topics, row.data, at)
+    return RawLog(registry, split(row.topics), row.data, at)
 
 
 def _head(row: Any) -> LogHead:

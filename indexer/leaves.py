@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, case, exists, func, select
 
 from capdex.digest import Counts, deployment_leaf, event_leaf, release_leaf
-from capdex.logs import LogPosition, RawLog
+from capdex.logs import LogPosition, RawLog, split
 from capdex.problems import Availability
 from indexer.models import EventRow, PackageRow, ReleaseRow, base, table
 
@@ -54,8 +54,7 @@ def read_events(
         connection, query, EVENT.c.sequence, after, last
     ):
         position = LogPosition(number, bytes(hash_), bytes(tx_hash), at)
-        split = tuple([topics[i : i + 32] for i in range(0, len(topics), 32)])
-        log = RawLog(b"", split, bytes(data), position)
+        log = RawLog(b"", split(topics), bytes(data), position)
         yield event_leaf(sequence - below, log, Counts(counts)), timestamp
 
 

@@ -72,7 +72,7 @@ def check_step(before: Cursor | None, step: Blocks, heads: Sequence[LogHead]) ->
     after, log = (before.block.number, before.log) if before else (-1, LogHead())
     first = min((*step.blocks, step.upto), key=lambda block: block.number)
     begins = min([first.number, *step.times])
-    if [head.count - log.count for head in heads] != list(range(1, len(step.logs) + 1)):
+    if [head.count - log.count for head in heads] != list(range(1, len(step.drafts) + 1)):
         raise _astray(f"its events do not continue the {log.count} that are stored")
     if begins <= after:
         raise _astray(f"it begins at block {begins}, the cursor stands at {after}")
@@ -81,9 +81,8 @@ def check_step(before: Cursor | None, step: Blocks, heads: Sequence[LogHead]) ->
     if step.times and max(step.times) > step.upto.number:
         raise _astray(f"it goes beyond its last block {step.upto.number}")
     hashes = {block.number: block.hash for block in (*step.blocks, step.upto)}
-    for one in step.logs:
-        number = one.block_number
-        if number not in step.times or hashes.setdefault(number, one.block_hash) != one.block_hash:
+    for number, hash_ in step.drafts.logs.blocks():
+        if number not in step.times or hashes.setdefault(number, hash_) != hash_:
             raise _astray(f"a log stands in another block {number} than the step's")
 
 

@@ -16,9 +16,11 @@ from capdex.events import (
     Claimed,
     Committed,
     DeprecationChanged,
+    Event,
     MaintainerChanged,
     NameDeprecationChanged,
     Published,
+    RawLog,
     Renounced,
     Sponsored,
     TransferCancelled,
@@ -26,6 +28,7 @@ from capdex.events import (
     Transferred,
     Voted,
     YankChanged,
+    decode,
 )
 from capdex.package import RejectedPackage, claimed
 from capdex.problems import Availability, Reason, Verdict
@@ -76,6 +79,14 @@ class Claim(NamedTuple):
         return self.rejected is None or str(self.uri.version) == self.event.announcement.semver
 
 
+def read_event(log: RawLog, chain_id: int) -> Event | InvalidInput:
+    """What a log says, or why it says nothing."""
+    try:
+        return decode(log, chain_id)
+    except InvalidInput as error:
+        return error
+
+
 def claim(event: Published) -> Claim:
     """Judge a publication by its event (`capdex.package.claimed`) and the hash of its name."""
     uri, rejected = claimed(event.announcement)
@@ -102,12 +113,11 @@ def shown(error: str | None) -> str | None:
     return None if error is None else visible(error, MAX_REASON_CHARS)
 
 
-def announced(claim: Claim) -> Announced:
+def announced(
+    name: str, publisher: str, cap_uri: str, semver: str, cid: str, sha256: bytes
+) -> Announced:
     """What a publication that nothing is held against says of its release."""
-    (_, publisher, cap_uri, semver, cid, sha256), uri = claim.event.announcement, claim.uri
-    assert uri is not None  # noqa: S101 - a claim without a URI is always rejected
-    version = uri.version
-    return (uri.name, cap_uri, semver, version.stable, precedence(version), cid, sha256, publisher)
+    return (name, cap_uri, semver, *_ranked(semver), cid, sha256, publisher)
 
 
 def queued(now: float) -> dict[str, Any]:
@@ -130,7 +140,8 @@ def release_row(claim: Claim, sequence: int, now: float) -> Row:
     """The values of ANNOUNCED and of `queued` for any publication; refused ones are not queued."""
     announcement, uri, rejected = claim.event.announcement, claim.uri, claim.rejected
     if rejected is None:
-        return (sequence, *announced(claim), *queued(now).values())
+        assert uri is not None  # noqa: S101 - a claim without a URI is always rejected
+        return (sequence, *announced(uri.name, *announcement[1:]), *queued(now).values())
     refused = {
         "stands": claim.stands,
         "availability": None,
@@ -220,7 +231,12 @@ def _is_of(event: Any) -> bool:
         return False
 
 
-@lru_cache(maxsize=16_384)  # few versions of many names are alike
+@lru_cache(maxsize=16_384)  # many releases have a version that others have
+def _ranked(semver: str) -> tuple[bool, str]:
+    version = Version.parse(semver)
+    return version.stable, precedence(version)
+
+
 def precedence(version: Version) -> str:
     """A text that sorts by code point as SemVer §11 orders versions."""
     core = f"{version.major:015d}.{version.minor:015d}.{version.patch:015d}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from capdex.events import LogHead
 from capdex.net.wire import Header
-from indexer.drafts import Draft
+from indexer.drafts import Drafts
 
 
 class Moved(Exception):
@@ -33,12 +33,12 @@ class BlockRef:
 class Blocks:
     """A contiguous piece of canonical chain after the cursor, up to and including `upto`.
 
-    `logs` are in canonical order (block, log index); `times` are those of their blocks, in seconds,
-    by number. `blocks` are the ones whose headers were read, `upto` among them. `head` and
-    `finalized` are the block numbers the endpoint reported.
+    `drafts` are of its logs in canonical order (block, log index); `times` are those of their
+    blocks, in seconds, by number. `blocks` are the ones whose headers were read, `upto` among them.
+    `head` and `finalized` are the block numbers the endpoint reported.
     """
 
-    logs: tuple[Draft, ...]
+    drafts: Drafts
     times: Mapping[int, int]
     blocks: tuple[BlockRef, ...]
     upto: BlockRef
@@ -48,9 +48,9 @@ class Blocks:
 
     def then(self, more: Blocks) -> Blocks:
         """This piece and the one that follows it, as one."""
-        logs, times = self.logs + more.logs, {**self.times, **more.times}
+        drafts, times = self.drafts + more.drafts, {**self.times, **more.times}
         blocks = self.blocks + more.blocks
-        return Blocks(logs, times, blocks, more.upto, more.head, more.finalized, more.log)
+        return Blocks(drafts, times, blocks, more.upto, more.head, more.finalized, more.log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ class Store:
             names = journal.apply(
                 connection,
                 self._id,
-                step.logs,
+                step.drafts,
                 heads,
                 times=step.times,
                 chain_id=self._deployment.chain_id,

@@ -157,14 +157,15 @@ def _apply(store: Store, step: Blocks | Reorg, heads: Sequence[LogHead], at: Pro
 
 def follow(step: Blocks, log: LogHead) -> list[LogHead]:
     """The log slot after each log of a step that continues `log`; raises Gap when it does not."""
-    heads = []
-    for one in step.logs:
-        sequence, log = one.sequence, log.after(one.entry)
-        if sequence != log.count:
-            raise _gap(step, f"event {log.count} is missing: {sequence} came in its place")
-        heads.append(log)
-    if step.log is not None and step.log != log:
-        raise _gap(step, f"the contract counts {step.log.count} events, the logs give {log.count}")
+    heads = log.through(step.drafts.entries)
+    # the first word of its data is the sequence number that a log claims (P13)
+    for data, (_, count) in zip(step.drafts.logs.data, heads, strict=True):
+        if data[:32] != count.to_bytes(32, "big"):
+            found = int.from_bytes(data[:32], "big")
+            raise _gap(step, f"event {count} is missing: {found} came in its place")
+    end = heads[-1] if heads else log
+    if step.log is not None and step.log != end:
+        raise _gap(step, f"the contract counts {step.log.count} events, the logs give {end.count}")
     return heads
 
 

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from capdex.logs import LogColumns
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
 from capdex.net.together import both
 from capdex.net.wire import Header
 from indexer.backfill import LogSlot, read_headers
-from indexer.drafts import draft
+from indexer.drafts import Drafts
 from indexer.steps import BlockRef, Blocks, Moved
 
 MAX_TAIL_BLOCKS = 100  # one batch of headers, one of logs
@@ -21,8 +22,8 @@ MAX_DOUBTS = 3  # re-reads of a block whose bloom filter promises logs: it may e
 class Tail:
     """Reads what may still be reorganised."""
 
-    def __init__(self, rpc: Rpc, registry: bytes, chain_id: int, slot: LogSlot) -> None:
-        self._rpc, self._registry, self._chain_id, self._slot = rpc, registry, chain_id, slot
+    def __init__(self, rpc: Rpc, registry: bytes, slot: LogSlot) -> None:
+        self._rpc, self._registry, self._slot = rpc, registry, slot
         self._doubts: Counter[bytes] = Counter()
 
     async def headers(self, first: int, head: Header) -> list[Header]:
@@ -52,7 +53,7 @@ class Tail:
         if slot is None:
             self._check_blooms(headers, logs)
         refs = tuple(map(BlockRef.of, headers))
-        drafts = tuple(draft(log, self._chain_id) for found in logs for log in found)
+        drafts = Drafts.of(sum(logs, start=LogColumns()))
         times = {header.number: header.timestamp for header in headers}
         return Blocks(drafts, times, refs, refs[-1], head, finalized, slot)
 
@@ -60,7 +61,7 @@ class Tail:
         """What was read is stored."""
         self._doubts.clear()
 
-    def _check_blooms(self, headers: Sequence[Header], logs: Sequence[Sequence[object]]) -> None:
+    def _check_blooms(self, headers: Sequence[Header], logs: Sequence[LogColumns]) -> None:
         # A node may show a block before it has indexed its logs. Where it serves the contract's
         # log slot that says so exactly; where not, the bloom filter does, with rare false alarms.
         for header, found in zip(headers, logs, strict=True):

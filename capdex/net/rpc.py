@@ -16,7 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 import aiohttp
 
 from capdex.errors import Code, UsageError
-from capdex.events import RawLog
+from capdex.logs import LogColumns, RawLog
 from capdex.net.breaker import Breaker
 from capdex.net.endpoint import MAX_BATCH, Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.failover import Failover, clock
@@ -193,7 +193,7 @@ class Rpc:
     async def logs(self, address: bytes, first: int, last: int) -> list[RawLog]:
         """A contract's logs in blocks `first` to `last`, both included, in canonical order."""
         read = partial(read_logs, address=address, first=first, last=last)
-        return (await self.weighed_logs(address, first, last, read))[0]
+        return list((await self.weighed_logs(address, first, last, read))[0])
 
     async def weighed_logs(
         self, address: bytes, first: int, last: int, read: Callable[[Any], T]
@@ -203,7 +203,7 @@ class Rpc:
         (logs,), size = await self._failover.ask([("eth_getLogs", [query])], read)
         return logs, size
 
-    async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[list[RawLog]]:
+    async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[LogColumns]:
         """A contract's logs in each of these blocks, asked by block hash."""
 
         hashes = frozenset(block.hash for block in blocks)
@@ -232,8 +232,8 @@ class Rpc:
 
 def _read_logs_at(
     found: Any, address: bytes, first: int, last: int, hashes: frozenset[bytes]
-) -> list[RawLog]:
+) -> LogColumns:
     logs = read_logs(found, address, first, last)
-    if any(log.position.block_hash not in hashes for log in logs):
+    if not hashes.issuperset(logs.block_hashes):
         raise ValueError("a log is of another block")
     return logs

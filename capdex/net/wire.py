@@ -10,10 +10,12 @@ import re
 from binascii import a2b_hex
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter, lt
 from typing import Any, TypeVar
 
-from capdex.events import LogPosition, RawLog
 from capdex.keccak import keccak
+from capdex.logs import LogColumns, RawLog
 
 V = TypeVar("V")
 
@@ -73,26 +75,20 @@ def read_header(value: Any) -> Header | None:
     )
 
 
-def read_log(value: Any) -> RawLog:
-    """A log as `eth_getLogs` gives it."""
-    return _Logs().read(value)
-
-
-def read_logs(value: Any, address: bytes, first: int, last: int) -> list[RawLog]:
+def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
     """Logs in canonical order without doubles, all of one contract and of blocks first to last."""
     if not isinstance(value, list):
         raise ValueError("the logs are not a list")
-    logs = list(map(_Logs().read, value))
-    before, ascend = (-1, -1), True
-    for log in logs:
-        number, _, _, index = log.position
-        if log.address != address or not first <= number <= last:
-            raise ValueError("a log was not asked for")
-        if index >> 32:  # more than any block has room for, or a digest (P14)
-            raise ValueError("the index of a log has more than 32 bits")
-        ascend = ascend and before < (number, index)
-        before = number, index
-    return logs if ascend else _ordered(logs)
+    logs = _columns(value)
+    if not logs:
+        return logs
+    numbers, indexes = logs.block_numbers, logs.log_indexes
+    if {*logs.addresses} != {address} or not first <= min(numbers) <= max(numbers) <= last:
+        raise ValueError("a log was not asked for")
+    if max(indexes) >> 32:  # more than any block has room for, or a digest (P14)
+        raise ValueError("the index of a log has more than 32 bits")
+    places = list(zip(numbers, indexes, strict=True))
+    return logs if all(map(lt, places, islice(places, 1, None))) else _ordered(logs)
 
 
 def read_times(value: list[dict[str, Any]]) -> dict[int, int]:
@@ -108,13 +104,13 @@ def read_times(value: list[dict[str, Any]]) -> dict[int, int]:
     return times if len(times) == len(said) else {}
 
 
-def _ordered(found: list[RawLog]) -> list[RawLog]:
+def _ordered(found: LogColumns) -> LogColumns:
     logs: dict[tuple[int, int], RawLog] = {}
     for log in found:
         at = log.position
         if logs.setdefault((at.block_number, at.log_index), log) != log:
             raise ValueError("two logs stand at one place")
-    return [logs[at] for at in sorted(logs)]
+    return LogColumns.of([logs[at] for at in sorted(logs)])
 
 
 class _Once(dict[str, V]):
@@ -129,36 +125,34 @@ class _Once(dict[str, V]):
         return value
 
 
-class _Logs:
+_PARTS = itemgetter(
+    *("address", "blockNumber", "blockHash", "transactionHash", "logIndex", "topics", "data")
+)
+
+
+def _columns(value: list[Any]) -> LogColumns:
     """The logs of one reply, in which blocks, names and accounts recur."""
-
-    __slots__ = ("_addresses", "_hashes", "_numbers")
-
-    def __init__(self) -> None:
-        self._addresses, self._hashes = _Once(unhex), _Once(_hash)
-        self._numbers = _Once(quantity)
-
-    def read(self, value: Any) -> RawLog:
-        if type(value) is not dict or value.get("removed"):
-            raise ValueError("a log is not a log of the canonical chain")
-        hashes, numbers = self._hashes, self._numbers
-        try:
-            topics = value["topics"]
-            if type(topics) is not list or len(topics) > 4:
-                raise ValueError("a log has up to four topics")
-            return RawLog(
-                self._addresses[value["address"]],
-                tuple([hashes[topic] for topic in topics]),
-                unhex(value["data"]),
-                LogPosition(
-                    numbers[value["blockNumber"]],
-                    hashes[value["blockHash"]],
-                    _hash(value["transactionHash"]),
-                    numbers[value["logIndex"]],
-                ),
-            )
-        except (KeyError, TypeError):  # not there, or a list or an object
-            raise ValueError("a part of a log is missing or no text") from None
+    if not value:
+        return LogColumns()
+    if {*map(type, value)} != {dict} or any(log.get("removed") for log in value):
+        raise ValueError("a log is not a log of the canonical chain")
+    address, number, hash_ = _Once(unhex), _Once(quantity), _Once(_hash)
+    try:
+        columns = zip(*map(_PARTS, value), strict=True)
+        addresses, numbers, block_hashes, tx_hashes, indexes, topics, data = columns
+        if {*map(type, topics)} != {list} or max(map(len, topics)) > 4:
+            raise ValueError("a log has up to four topics")
+        return LogColumns(
+            [address[text] for text in addresses],
+            [number[text] for text in numbers],
+            [hash_[text] for text in block_hashes],
+            [_hash(text) for text in tx_hashes],
+            [number[text] for text in indexes],
+            [b"".join([hash_[topic] for topic in some]) for some in topics],
+            [unhex(text) for text in data],
+        )
+    except (KeyError, TypeError):  # not there, or a list or an object
+        raise ValueError("a part of a log is missing or no text") from None
 
 
 def _hash(value: Any) -> bytes:

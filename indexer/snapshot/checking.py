@@ -20,7 +20,7 @@ from capdex.net.logprover import prove_log
 from capdex.net.rpc import Rpc
 from capdex.net.trust import trusted_block
 from capdex.proven import Anchor
-from indexer.drafts import read_event
+from indexer import rows
 from indexer.locate import locate
 from indexer.models import DECODER_VERSION, REGISTRY
 from indexer.snapshot.archive import damaged
@@ -201,7 +201,7 @@ def _note_announced(
     announced: dict[bytes, list[int]], entries: Sequence[Entry], chain_id: int
 ) -> None:
     for entry in entries:
-        event = read_event(entry.log, chain_id)
+        event = rows.read_event(entry.log, chain_id)
         if isinstance(event, Published):
             releases = announced.setdefault(event.announcement.sha256, [])
             if len(releases) < MAX_ANNOUNCED:
@@ -241,6 +241,6 @@ class _Places:
             headers.append(found)
         chain = await self._rpc.logs_at(self._contract, headers)
         for (_, ours), theirs in zip(blocks.values(), chain, strict=True):
-            if ours != theirs:
+            if ours != list(theirs):
                 number = ours[0].position.block_number
                 raise untrue(f"the events of block {number} are others, or stand elsewhere in it")

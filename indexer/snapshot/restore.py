@@ -25,7 +25,7 @@ from capdex.problems import Verdict
 from indexer import deployments, journal, place
 from indexer.database import open_reader, open_writer, transaction
 from indexer.digest import Digest, read_digest, read_votes_digest
-from indexer.drafts import draft
+from indexer.drafts import Drafts
 from indexer.listing import listing_rules
 from indexer.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
 from indexer.snapshot.archive import damaged
@@ -114,7 +114,9 @@ def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], sa
             _apply(connection, deployment_id, manifest, entries)
             done += len(entries)
             say("events", done, total)
-        end = Blocks((), {}, (block,), block, block.number, 0)  # the node will hear what is final
+        end = Blocks(
+            Drafts(), {}, (block,), block, block.number, 0
+        )  # the node will hear what is final
         place.advance(connection, deployment_id, end, part.log)
     _check_digests(parts, read_digest(connection), read_votes_digest(connection))
     connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
@@ -123,14 +125,14 @@ def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], sa
 def _apply(
     connection: Connection, deployment_id: int, manifest: Manifest, entries: Iterable[Entry]
 ) -> None:
-    entries, chain_id = list(entries), manifest.chain_id
+    entries = list(entries)
     journal.apply(
         connection,
         deployment_id,
-        [draft(x.log, chain_id) for x in entries],
+        Drafts.of(x.log for x in entries),
         [x.head for x in entries],
         times={x.log.position.block_number: x.timestamp for x in entries},
-        chain_id=chain_id,
+        chain_id=manifest.chain_id,
         now=time.time(),
     )  # nothing is judged yet, so nothing can be listed, whatever was yanked
 

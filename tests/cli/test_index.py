@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from indexer.drafts import Drafts
 from indexer.models import DECODER_VERSION
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
@@ -25,7 +26,7 @@ def make_index(folder: Path) -> Callable[..., str]:
         place.parent.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{place}"
         store = Store.open(url, Deployment(31337, CONTRACT, 1, bytes(32)))
-        store.append(Blocks((), {}, (BLOCK,), BLOCK, 3, 1), ())
+        store.append(Blocks(Drafts(), {}, (BLOCK,), BLOCK, 3, 1), ())
         store.close()
         return url
 

@@ -31,7 +31,7 @@ from capdex.net.rpc import Rpc
 from capdex.net.wire import quantity, unhex
 from capdex.uri import PREFIX, check_name, is_reserved, skeleton
 from capdex.votes import Votes
-from indexer.drafts import draft
+from indexer.drafts import Drafts
 from indexer.search import Index
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
@@ -216,9 +216,10 @@ def expected(
 def in_one_step(logs: list[RawLog], head: LogHead) -> Blocks:
     places = {log.position.block_number: log.position.block_hash for log in logs}
     blocks = tuple(BlockRef(n, hash_, bytes(32), 0) for n, hash_ in places.items())
-    drafts, times = tuple(draft(log, CHAIN_ID) for log in logs), dict.fromkeys(places, 0)
     upto = blocks[-1]
-    return Blocks(drafts, times, blocks, upto, upto.number, upto.number, head)
+    return Blocks(
+        Drafts.of(logs), dict.fromkeys(places, 0), blocks, upto, upto.number, upto.number, head
+    )
 
 
 def index_says_the_same(

@@ -19,7 +19,7 @@ from capdex.cid import Cid
 from capdex.events import LogHead, LogPosition, RawLog
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.uri import PREFIX
-from indexer.drafts import draft
+from indexer.drafts import Drafts
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Job, Store
 
@@ -156,10 +156,10 @@ class Chain:
         first = after.number + 1 if after else 0
         last = upto.number if upto else self.head.number
         some = self.blocks[first : last + 1]
-        logs = tuple(draft(log, CHAIN_ID) for block in some for log in block.logs)
+        drafts = Drafts.of(log for block in some for log in block.logs)
         times = {block.ref.number: block.ref.timestamp for block in some}
         refs = tuple(block.ref for block in some)
-        return Blocks(logs, times, refs, some[-1].ref, self.head.number, max(0, last - 2))
+        return Blocks(drafts, times, refs, some[-1].ref, self.head.number, max(0, last - 2))
 
 
 def published(
@@ -227,8 +227,8 @@ def committed(commitment: bytes = b"\x77" * 32) -> tuple[bytes, bytes, bytes, An
 def heads(step: Blocks, log: LogHead = BEGINNING) -> list[LogHead]:
     """The log slot after each log of a step that follows the slot `log`, whatever it claims."""
     found = []
-    for one in step.logs:
-        log = log.fold(one.log)
+    for one in step.drafts.logs:
+        log = log.fold(one)
         found.append(log)
     return found
 

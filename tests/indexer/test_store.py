@@ -12,6 +12,7 @@ from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.events import LogHead
 from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import CapabilityURI
+from indexer.drafts import Drafts
 from indexer.search import Index
 from indexer.steps import BlockRef, Blocks
 from indexer.store import RING_BLOCKS, Deployment, Store
@@ -287,8 +288,8 @@ def test_the_ring_keeps_the_newest_blocks(store: Store) -> None:
         BlockRef(i, i.to_bytes(32, "big"), max(i - 1, 0).to_bytes(32, "big"), i)
         for i in range(RING_BLOCKS + 20)
     ]
-    store.append(Blocks((), {}, tuple(refs[:-1]), refs[-2], len(refs), 0), [])
-    store.append(Blocks((), {}, refs[-1:], refs[-1], len(refs), 0), [])  # type: ignore[arg-type]
+    store.append(Blocks(Drafts(), {}, tuple(refs[:-1]), refs[-2], len(refs), 0), [])
+    store.append(Blocks(Drafts(), {}, refs[-1:], refs[-1], len(refs), 0), [])  # type: ignore[arg-type]
     assert store.ring() == refs[-RING_BLOCKS:]
 
 

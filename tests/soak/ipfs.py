@@ -260,7 +260,7 @@ class Soak:
                 seconds = time.perf_counter() - started
                 walk.cancel()
                 await asyncio.gather(walk, return_exceptions=True)
-        return len(self.step.logs) / seconds
+        return len(self.step.drafts) / seconds
 
 
 def judged(path: Path) -> set[str]:
@@ -279,7 +279,7 @@ def simulate(step: Blocks) -> Any:
     sim = simulator.SimulatedChain(
         chain_id=making.CHAIN_ID, registry=making.REGISTRY, max_blocks=BLOCKS
     )
-    for raw in (one.log for one in step.logs):
+    for raw in step.drafts.logs:
         number, parent = len(sim.blocks), sim.head
         hash_ = hashlib.sha256(parent.hash + number.to_bytes(8, "big")).digest()
         position = LogPosition(number, hash_, raw.position.tx_hash, 0)
