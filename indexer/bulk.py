@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import NoneType
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table
@@ -44,13 +45,18 @@ def insert_columns(
     """
     if not columns or not columns[0]:
         return
-    same = same or {}
     names = names or [column.name for column in table.columns][-len(columns) :]
-    quoted = ", ".join(f'"{name}"' for name in (*same, *names))
+    shared = dict(same or {}) | {
+        name: None
+        for name, column in zip(names, columns, strict=True)
+        if {*map(type, column)} == {NoneType}
+    }
+    varying = {name: x for name, x in zip(names, columns, strict=True) if name not in shared}
+    quoted = ", ".join(f'"{name}"' for name in (*shared, *varying))
     dialect, driver = connection.dialect, connection.connection.cursor()
     anything: Any = dialect.dbapi
     try:
-        _insert(dialect.name, driver, f'"{table.name}" ({quoted})', columns, tuple(same.values()))
+        _insert(dialect.name, driver, f'"{table.name}" ({quoted})', [*varying.values()], tuple(shared.values()))
     except anything.Error as error:
         what = f"insert into {table.name}"
         raise DBAPIError.instance(what, None, error, anything.Error) from error
@@ -66,16 +72,21 @@ def _insert(
             for row in zip(*columns, strict=True):
                 copy.write_row(same + row)
         return
-    width, count, done = len(columns), len(columns[0]), 0
-    values: list[Any] = [None] * (width * count)  # row by row
+    count, done = len(columns[0]), 0
+    values: list[Any] = [None] * (len(columns) * count)  # row by row
     for at, column in enumerate(columns):
-        values[at::width] = column
+        values[at :: len(columns)] = _bindable(column)
     for together in TOGETHER:
-        insert = f"INSERT INTO {into} VALUES {_values(together, len(same), width)}"  # noqa: S608
+        insert = f"INSERT INTO {into} VALUES {_values(together, len(same), len(columns))}"  # noqa: S608
         while count - done >= together:
-            some = values[done * width : (done + together) * width]
+            some = values[done * len(columns) : (done + together) * len(columns)]
             driver.execute(insert, [*same, *some])
             done += together
+
+
+def _bindable(column: Sequence[Any]) -> Sequence[Any]:
+    """The column as sqlite3 binds it at once: for bytes it looks for an adapter, one by one."""
+    return list(map(bytearray, column)) if {*map(type, column)} == {bytes} else (list(map(int,column)) if {*map(type, column)} == {bool} else column)
 
 
 @lru_cache(maxsize=64)
