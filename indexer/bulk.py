@@ -56,7 +56,13 @@ def insert_columns(
     dialect, driver = connection.dialect, connection.connection.cursor()
     anything: Any = dialect.dbapi
     try:
-        _insert(dialect.name, driver, f'"{table.name}" ({quoted})', [*varying.values()], tuple(shared.values()))
+        _insert(
+            dialect.name,
+            driver,
+            f'"{table.name}" ({quoted})',
+            [*varying.values()],
+            tuple(shared.values()),
+        )
     except anything.Error as error:
         what = f"insert into {table.name}"
         raise DBAPIError.instance(what, None, error, anything.Error) from error
@@ -86,7 +92,11 @@ def _insert(
 
 def _bindable(column: Sequence[Any]) -> Sequence[Any]:
     """The column as sqlite3 binds it at once: for bytes it looks for an adapter, one by one."""
-    return list(map(bytearray, column)) if {*map(type, column)} == {bytes} else (list(map(int,column)) if {*map(type, column)} == {bool} else column)
+    return (
+        list(map(bytearray, column))
+        if {*map(type, column)} == {bytes}
+        else (list(map(int, column)) if {*map(type, column)} == {bool} else column)
+    )
 
 
 @lru_cache(maxsize=64)

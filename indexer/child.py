@@ -6,10 +6,11 @@ import asyncio
 import pickle
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 from capdex.errors import Unavailable
-from indexer.worker import LENGTH
+from indexer.worker import LENGTH, Frame
 
 START_S: Final = 60.0  # about 0.5 s on an idle machine
 END_S: Final = 2.0
@@ -51,13 +52,12 @@ class Child:
             ) from None
         return worker
 
-    def ask(self, frames: Iterable[bytes]) -> None:
+    def ask(self, frames: Iterable[Frame]) -> None:
         """Hand over questions, without waiting until they are read."""
         pipe = self._process.stdin
         if pipe is not None:
-            for frame in frames:
-                pipe.write(LENGTH.pack(len(frame)))
-                pipe.write(frame)
+            for part in chain.from_iterable(frames):
+                pipe.write(part)
 
     async def answer(self) -> Any:
         """The next answer; raises EOFError or OSError where the worker has ended."""

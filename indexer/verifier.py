@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import signal
 import sys
 from collections import deque
@@ -21,7 +20,7 @@ from capdex.events import Announcement
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason
 from indexer.child import Child
-from indexer.worker import attempt
+from indexer.worker import Frame, attempt, frame
 
 JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 # -P: never a module of the directory that the node was started in
@@ -47,9 +46,9 @@ Judged = VerifiedPackage | RejectedPackage | Parked
 
 @dataclass(eq=False, slots=True)
 class _Question:
-    """A package to judge, pickled; `worker` is the one that judges it now."""
+    """A call to be made; `worker` is the one that makes it now."""
 
-    frame: bytes
+    frame: Frame
     answer: asyncio.Future[object]
     worker: Child | None = None
 
@@ -105,10 +104,10 @@ class Verifier:
 
         A worker may end for want of the machine's memory, too: the package has a second try.
         """
-        frame = pickle.dumps(partial(judge, announcement, data))
+        asked = frame(partial(judge, announcement, data))
         for _ in range(TRIES):
             try:
-                answer = await self._ask(frame)
+                answer = await self._ask(asked)
             except (EOFError, OSError):
                 continue
             if isinstance(answer, VerifiedPackage | RejectedPackage):
@@ -125,17 +124,17 @@ class Verifier:
         """
         async with self._asides:
             if len(self._waiting) < self._idle:
-                frame = pickle.dumps(partial(attempt, work))
-                if len(frame) <= MAX_ASIDE_BYTES:
+                asked = frame(partial(attempt, work))
+                if _size(asked) <= MAX_ASIDE_BYTES:
                     with suppress(EOFError, OSError):
-                        found: Any = await self._ask(frame, abandon=False)
+                        found: Any = await self._ask(asked, abandon=False)
                         if isinstance(found, list) and found:
                             return cast(T, found[0])
             return await asyncio.to_thread(work)
 
-    async def _ask(self, frame: bytes, *, abandon: bool = True) -> object:
+    async def _ask(self, asked: Frame, *, abandon: bool = True) -> object:
         """What a worker answers: a judgement, or a text that says which bound was met."""
-        question = _Question(frame, asyncio.get_running_loop().create_future())
+        question = _Question(asked, asyncio.get_running_loop().create_future())
         self._waiting.append(question)
         self._some.set()
         try:
@@ -183,7 +182,7 @@ class Verifier:
             question = self._waiting.popleft()
             if not question.answer.done():  # nobody waits for it any longer
                 taken.append(question)
-                size += len(question.frame)
+                size += _size(question.frame)
         if not self._waiting:
             self._some.clear()
         return taken
@@ -205,3 +204,7 @@ class Verifier:
             if isinstance(answer, str):
                 worker.kill()  # what is left of its memory is not the next package's affair
             questions.popleft().settle(answer)
+
+
+def _size(frame: Frame) -> int:
+    return sum(map(len, frame))

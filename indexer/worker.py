@@ -1,7 +1,7 @@
 """The process that works aside, bounded by the kernel: frames in on stdin, out on stdout.
 
-A frame is a 4-byte big-endian length and a pickle: of a call to be made, or of what it gave. The
-parent trusts it as it trusts itself: it is a bound on time and memory, not a sandbox.
+A call comes as `frame` makes it; what it gave goes back as a 4-byte big-endian length and a pickle.
+The parent trusts it as it trusts itself: it is a bound on time and memory, not a sandbox.
 """
 
 from __future__ import annotations
@@ -24,6 +24,18 @@ LENGTH: Final = struct.Struct(">I")
 WARM: Final = ("capdex.package", "capdex.net.replies", "indexer.drafts")  # what work is made of
 
 T = TypeVar("T")
+Frame = list[bytes | memoryview]
+
+
+def frame(work: Callable[[], object]) -> Frame:
+    """A call on its way to a worker: how many parts, how long each, and the parts.
+
+    The first is a pickle, the others are what that has left out of band (PEP 574), not copied.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(work, protocol=5, buffer_callback=buffers.append)
+    parts: Frame = [pickled, *(buffer.raw() for buffer in buffers)]
+    return [b"".join(map(LENGTH.pack, (len(parts), *map(len, parts)))), *parts]
 
 
 def main() -> None:
@@ -36,8 +48,8 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(GARBAGE)
     _send(answers, None)  # warm: everything is imported
-    while (frame := _receive(frames)) is not None:
-        work = pickle.loads(frame)  # noqa: S301 - from our own parent
+    while parts := _receive(frames):
+        work = pickle.loads(parts[0], buffers=parts[1:])  # noqa: S301 - from our own parent
         _bound_cpu()
         try:
             answer = work()
@@ -78,13 +90,15 @@ def _lower(what: int, limit: int) -> None:
     resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
 
 
-def _receive(stream: BinaryIO) -> bytes | None:
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (length,) = LENGTH.unpack(head)
-    body = stream.read(length)
-    return body if len(body) == length else None
+def _receive(stream: BinaryIO) -> list[bytes]:
+    """The parts of a frame; none where the stream has ended."""
+    try:
+        (count,) = LENGTH.unpack(stream.read(LENGTH.size))
+        lengths = [LENGTH.unpack(stream.read(LENGTH.size))[0] for _ in range(count)]
+    except struct.error:
+        return []
+    parts = [stream.read(length) for length in lengths]
+    return parts if [*map(len, parts)] == lengths else []
 
 
 def _send(stream: BinaryIO, value: object) -> None:
