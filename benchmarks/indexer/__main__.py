@@ -126,7 +126,7 @@ def main(parts: list[str]) -> None:
     with databases() as fresh, tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         folder = Path(scratch)
         if "backfill" in parts:
-            where = os.environ.get("PONDER", str(folder / "ponder"))
+            where = os.environ.get("PONDER") or str(folder / "ponder")
             engine = None if where == "no" else ponder.install(Path(where))
             backfill(DENSE, 100, fresh, engine)
             backfill(SPARSE, 5, fresh, engine)
