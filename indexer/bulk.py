@@ -5,10 +5,10 @@ A backfill spends most of its time here, and SQLAlchemy's own way takes twice as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
@@ -18,6 +18,14 @@ from indexer.rows import Row
 # Rows of one statement on SQLite: a quarter faster than one each, and the interpreter's lock is let
 # go for all of them at once, so that the chain is read meanwhile. A statement takes 32 766 values.
 TOGETHER: Final = (1000, 100, 10, 1)
+CHUNK: Final = 500  # values in one IN list, far below every database's limit
+
+T = TypeVar("T")
+
+
+def chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:
+    """The values in pieces that one IN list holds."""
+    return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))
 
 
 def insert_rows(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EISDIR
@@ -29,6 +30,7 @@ READERS: Final = 8  # connections a reading process keeps; more than its threads
 # PostgreSQL frees the lock of a writer that is silent for three heartbeats; a standby, which looks
 # every second, has then taken over within 10 s.
 SILENCE_S: Final = 6
+LEAVING_S: Final = 1.0  # PostgreSQL may see a moment late that the writer before has gone
 _KEEPALIVE: Final = {  # notice a server that is gone without a word, in seconds
     "keepalives_idle": 2,
     "keepalives_interval": 1,
@@ -220,10 +222,17 @@ def _allow_one_session(engine: Engine) -> None:
 
 
 def _take_advisory_lock(connection: Any, _: Any) -> None:
+    until = time.monotonic() + LEAVING_S
+    while not _has_advisory_lock(connection):
+        if time.monotonic() > until:
+            connection.close()
+            raise locked("the PostgreSQL database")
+        time.sleep(LEAVING_S / 20)
+
+
+def _has_advisory_lock(connection: Any) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK_KEY,))
-        held = cursor.fetchone()[0]
+        held = bool(cursor.fetchone()[0])
     connection.commit()  # the lock is the session's; it outlives this transaction
-    if not held:
-        connection.close()
-        raise locked("the PostgreSQL database")
+    return held

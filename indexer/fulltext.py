@@ -35,30 +35,33 @@ class Match:
     score: float
 
 
-def put(connection: Connection, release_id: int, words: Mapping[str, str]) -> None:
-    """Write the document of a release from its texts by field."""
-    fields = {x: document_tokens(words.get(x, ""))[:MAX_FIELD_TOKENS] for x in FIELDS}
-    row: dict[str, Any] = {"release_id": release_id}
-    row |= {field: " ".join(tokens) for field, tokens in fields.items()}
+def put(connection: Connection, documents: Mapping[int, Mapping[str, str]]) -> None:
+    """Write the documents of releases from their texts by field."""
+    if not documents:
+        return
     if connection.dialect.name == "sqlite":
         insert = f"INSERT INTO document (rowid, {_COLUMNS}) VALUES (:release_id, {_VALUES})"  # noqa: S608
     else:
-        every = [token for tokens in fields.values() for token in tokens]
-        row |= {"length": len(every), "tokens": _tsvector(every)}
         insert = (
             f"INSERT INTO document (release_id, {_COLUMNS}, length, tokens) "  # noqa: S608
             f"VALUES (:release_id, {_VALUES}, :length, CAST(:tokens AS tsvector))"
         )
-    connection.execute(text(insert), row)
+    rows = []
+    for release_id, words in documents.items():
+        fields = {x: document_tokens(words.get(x, ""))[:MAX_FIELD_TOKENS] for x in FIELDS}
+        row: dict[str, Any] = {field: " ".join(tokens) for field, tokens in fields.items()}
+        if connection.dialect.name != "sqlite":
+            every = [token for tokens in fields.values() for token in tokens]
+            row |= {"length": len(every), "tokens": _tsvector(every)}
+        rows.append({"release_id": release_id} | row)
+    connection.execute(text(insert), rows)
 
 
-def remove(connection: Connection, release_id: int) -> None:
-    """Take the document of a release away, if there is one."""
+def remove(connection: Connection, release_ids: Iterable[int]) -> None:
+    """Take the documents of releases away, where there are any."""
     key = "rowid" if connection.dialect.name == "sqlite" else "release_id"
-    connection.execute(
-        text(f"DELETE FROM document WHERE {key} = :release_id"),  # noqa: S608
-        {"release_id": release_id},
-    )
+    ids = ", ".join(str(int(release_id)) for release_id in release_ids)
+    connection.execute(text(f"DELETE FROM document WHERE {key} IN ({ids})"))  # noqa: S608
 
 
 def read(connection: Connection, release_ids: Iterable[int]) -> dict[int, dict[str, set[str]]]:

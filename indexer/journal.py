@@ -29,9 +29,9 @@ from capdex.events import (
 )
 from capdex.logs import split
 from indexer import listing, rows
-from indexer.bulk import insert_columns, insert_rows
+from indexer.bulk import CHUNK, chunks, insert_columns, insert_rows
 from indexer.drafts import Drafts
-from indexer.judgements import CHUNK, chunks, write_packages
+from indexer.judgements import write_packages
 from indexer.models import (
     REGISTRY,
     SEQUENCES,
@@ -215,10 +215,8 @@ def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHea
     of_gone = select(RELEASE.c.name).join(EVENT).where(gone, RELEASE.c.name.is_not(None))
     names = set(_scalars(connection, of_gone))
     tables = LISTING.join(RELEASE).join(EVENT)
-    for release_id in _scalars(
-        connection, select(LISTING.c.release_id).select_from(tables).where(gone)
-    ):
-        listing.unlist(connection, release_id)
+    listed = select(LISTING.c.release_id).select_from(tables).where(gone)
+    listing.unlist(connection, _scalars(connection, listed))
     connection.execute(delete(EVENT).where(gone))  # what follows from them goes with them
     names |= _flag_again(connection, yanked)
     last = select(EVENT.c.sequence, EVENT.c.log_head).where(ours)

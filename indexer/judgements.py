@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -29,15 +29,14 @@ from capdex.events import Announcement
 from capdex.package import RULES_VERSION, RejectedPackage, VerifiedPackage
 from capdex.problems import Availability, Reason
 from indexer import namespaces
+from indexer.bulk import chunks
 from indexer.listing import document
 from indexer.models import JUDGED_AGAIN, NEW, PENDING, RETRIED, PackageRow, ReleaseRow, table
 from indexer.rows import MAX_REASON_CHARS, visible
 
 LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
-CHUNK: Final = 500  # values in one IN list, far below every database's limit
 
 Judged = VerifiedPackage | RejectedPackage
-T = TypeVar("T")
 
 RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
 
@@ -269,11 +268,6 @@ def judge_again(connection: Connection, now: float) -> None:
         .where(RELEASE.c.availability == Availability.AVAILABLE.value)
         .values(availability=Availability.PENDING.value, attempts=0, queued_at=now, due_at=LONG_AGO)
     )
-
-
-def chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:
-    """The values in pieces that one IN list holds."""
-    return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))
 
 
 def _job(row: Any, chain_id: int, lane: Lane) -> Job:

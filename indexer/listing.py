@@ -6,18 +6,42 @@ Whatever can change that calls `refresh` for the names concerned, inside its own
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import (
+    ARRAY,
+    ColumnClause,
+    ColumnElement,
+    Connection,
+    Select,
+    Text,
+    cast,
+    column,
+    delete,
+    func,
+    literal,
+    select,
+)
 
 from capdex.manifest import Manifest
 from capdex.problems import Verdict
 from capdex.triggers import Trigger
 from indexer import denial, fulltext
+from indexer.bulk import chunks, insert_rows
 from indexer.denial import Denials
-from indexer.models import NOT_YANKED, STANDS, FacetRow, ListingRow, PackageRow, ReleaseRow, table
+from indexer.models import (
+    NOT_YANKED,
+    PLAIN,
+    STANDS,
+    FacetRow,
+    ListingRow,
+    PackageRow,
+    ReleaseRow,
+    table,
+)
 from indexer.text import TEXT_VERSION, fold
 
 MAX_FACET_CHARS: Final = 256  # an index row of PostgreSQL holds no more than 2.7 KB
@@ -75,39 +99,69 @@ def refresh(
     if concerned and denials is None:
         denial.hold(connection)
         denials = denial.read(connection)
-    for name in concerned:
-        right = _latest(connection, name, serve, denials or Denials())
-        listed = connection.execute(
-            select(LISTING.c.release_id).where(LISTING.c.name == name)
-        ).scalar()
-        if listed == right:
-            continue
-        if listed is not None:
-            unlist(connection, listed)
-        if right is not None:
-            _list(connection, name, right)
+    for some in chunks(concerned):
+        right = _latest(connection, some, serve, denials or Denials())
+        listed = select(LISTING.c.name, LISTING.c.release_id).where(LISTING.c.name.in_(some))
+        before = {row.name: row.release_id for row in connection.execute(listed).all()}
+        unlist(connection, [x for name, x in before.items() if right.get(name) != x])
+        _list(connection, {name: x for name, x in right.items() if before.get(name) != x})
 
 
-def unlist(connection: Connection, release_id: int) -> None:
-    """Take one release out of the listing, its facets and its document."""
-    fulltext.remove(connection, release_id)
-    connection.execute(delete(FACET).where(FACET.c.release_id == release_id))
-    connection.execute(delete(LISTING).where(LISTING.c.release_id == release_id))
+def unlist(connection: Connection, release_ids: Sequence[int]) -> None:
+    """Take releases out of the listing, with their facets and documents."""
+    for some in chunks(release_ids):
+        fulltext.remove(connection, some)
+        connection.execute(delete(FACET).where(FACET.c.release_id.in_(some)))
+        connection.execute(delete(LISTING).where(LISTING.c.release_id.in_(some)))
 
 
 def rebuild(connection: Connection, serve: Collection[Verdict]) -> None:
     """List everything again: the verdicts served, or the making of words, have changed."""
-    for release_id in connection.execute(select(LISTING.c.release_id)).scalars().all():
-        unlist(connection, release_id)
+    unlist(connection, connection.execute(select(LISTING.c.release_id)).scalars().all())
     names = select(RELEASE.c.name).where(RELEASE.c.name.is_not(None)).distinct()
     refresh(connection, connection.execute(names).scalars().all(), serve)
 
 
+def best(names: Sequence[str], serve: Collection[Verdict], dialect: str) -> Select[Any]:
+    """The best release of each name that has one: name, id, CID and sha256; a seek each."""
+    value: ColumnClause[str] = column("value", PLAIN)
+    if dialect == "sqlite":
+        concerned = func.json_each(json.dumps(names)).table_valued(value)
+    else:
+        concerned = func.unnest(cast(names, ARRAY(Text))).table_valued(value).render_derived()
+    first = _best_first(concerned.c.value, serve).limit(1).correlate(concerned).scalar_subquery()
+    release = RELEASE.alias("best")
+    query = select(concerned.c.value, release.c.id, release.c.cid, release.c.sha256)
+    return query.select_from(concerned.join(release, release.c.id == first))
+
+
 def _latest(
+    connection: Connection, names: Sequence[str], serve: Collection[Verdict], denials: Denials
+) -> dict[str, int]:
+    """The release to list of each name that has one."""
+    query = best(names, serve, connection.dialect.name)
+    found: dict[str, int] = {}
+    for name, release_id, cid, sha256 in connection.execute(query).all():
+        if denials.of(name, cid, bytes(sha256)) is None:
+            found[name] = release_id
+        elif (other := _best_allowed(connection, name, serve, denials)) is not None:
+            found[name] = other
+    return found
+
+
+def _best_allowed(
     connection: Connection, name: str, serve: Collection[Verdict], denials: Denials
 ) -> int | None:
-    best_first = (
-        select(RELEASE.c.id, RELEASE.c.cid, RELEASE.c.sha256)
+    best_first = _best_first(literal(name), serve).add_columns(RELEASE.c.cid, RELEASE.c.sha256)
+    for row in connection.execute(best_first):
+        if denials.of(name, row.cid, bytes(row.sha256)) is None:
+            return int(row.id)
+    return None
+
+
+def _best_first(name: ColumnElement[str], serve: Collection[Verdict]) -> Select[Any]:
+    return (
+        select(RELEASE.c.id)
         .where(
             RELEASE.c.name == name,
             STANDS,
@@ -117,23 +171,21 @@ def _latest(
         )
         .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
     )
-    if not denials.by_digest:
-        best_first = best_first.limit(1)
-    for row in connection.execute(best_first):
-        if denials.of(name, row.cid, bytes(row.sha256)) is None:
-            return int(row.id)
-    return None
 
 
-def _list(connection: Connection, name: str, release_id: int) -> None:
-    found: Document | None = connection.execute(
-        select(PACKAGE.c.document).where(PACKAGE.c.release_id == release_id)
-    ).scalar()
-    found = found or {"words": {"name": name}, "facets": [["name", name]]}
-    connection.execute(insert(LISTING), {"name": name, "release_id": release_id})
-    facets = [{"release_id": release_id, "key": k, "value": v} for k, v in found["facets"]]
-    connection.execute(insert(FACET), facets)
-    fulltext.put(connection, release_id, found["words"])
+def _list(connection: Connection, right: Mapping[str, int]) -> None:
+    """List these releases by name; nothing else is listed of their names."""
+    query = select(PACKAGE.c.release_id, PACKAGE.c.document)
+    rows = connection.execute(query.where(PACKAGE.c.release_id.in_(list(right.values())))).all()
+    known = {row.release_id: row.document for row in rows}
+    documents: dict[int, Document] = {
+        release_id: known.get(release_id) or {"words": {"name": name}, "facets": [["name", name]]}
+        for name, release_id in right.items()
+    }
+    insert_rows(connection, LISTING, list(right.items()))
+    facets = [(key, k, v) for key, found in documents.items() for k, v in found["facets"]]
+    insert_rows(connection, FACET, facets)
+    fulltext.put(connection, {key: found["words"] for key, found in documents.items()})
 
 
 def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple[str, str]]:

@@ -11,18 +11,14 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.dialects import sqlite
 
-from indexer import found
-from indexer.models import NOT_YANKED, STANDS, ReleaseRow, table
+from capdex.problems import Verdict
+from indexer import found, listing
+from indexer.models import STANDS, ReleaseRow, table
 from indexer.store import Store
 
 RELEASE = table(ReleaseRow)
 STANDING = select(RELEASE.c.id).where(STANDS, RELEASE.c.cap_uri == "x")
-LATEST = (
-    select(RELEASE.c.id)
-    .where(STANDS, NOT_YANKED, RELEASE.c.name == "x", RELEASE.c.verdict.is_not(None))
-    .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
-    .limit(1)
-)
+LATEST = listing.best(["x", "y"], [Verdict.VERIFIED], "sqlite")
 
 
 @pytest.mark.parametrize(
