@@ -39,12 +39,12 @@ from starlette.types import ASGIApp
 from capdex import did
 from capdex.events import LogHead, checksum_address
 from capdex.net.blocks import BlockDirectory
-from capdex.package import VerifiedPackage, judge
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from cli.serving import build_app, listen
 from indexer.health import Health
 from indexer.http import Surface
+from indexer.report import report
 from indexer.search import Index
 from indexer.store import Deployment, Store
 from indexer.sync import follow
@@ -103,9 +103,9 @@ def fill(url: str, made: list[tuple[str, str, bytes]]) -> None:
         data = {name: body for name, _, body in made}
         for job in store.due(time.time() + 1, len(made)):
             name = CapabilityURI.exact(job.announcement.cap_uri).name
-            judged = judge(job.announcement, data[name])
-            assert isinstance(judged, VerifiedPackage), judged
-            store.record(job.release_id, judged)
+            found = report(job.announcement, data[name])
+            assert found.verdict is Verdict.VERIFIED, found
+            store.record(job.release_id, found)
     finally:
         store.close()
 

@@ -23,11 +23,12 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.net.blocks import BlockDirectory
 from capdex.net.source import SLOW_S, Source
 from capdex.net.sources import File, Resting, Sources
-from capdex.package import RejectedPackage, VerifiedPackage
+from capdex.package import RejectedPackage
 from capdex.problems import Reason, Verdict
 from indexer.line import Line
 from indexer.outcome import Finding, Outcome, delay_s, fault, later, said
 from indexer.recorder import Recorder
+from indexer.report import Report
 from indexer.store import Delay, Job, Lane, Store
 from indexer.verifier import Parked, Verifier
 
@@ -193,19 +194,20 @@ class Fetcher:
             file, kept = await self._file(job)
         except InvalidInput as error:  # of the blocks themselves: no source has others
             verdict, why = Verdict.MISMATCH, said(error)
-            return Finding(RejectedPackage(job.announcement, verdict, Reason.NOT_A_FILE, why))
+            rejected = RejectedPackage(job.announcement, verdict, Reason.NOT_A_FILE, why)
+            return Finding(Report.of(rejected))
         finally:
             self._leave(job)
         self._unjudged += 1
         try:
-            judged = await self._verifier.judge(job.announcement, file.data)
+            found = await self._verifier.report(job.announcement, file.data)
         finally:
             self._unjudged -= 1
             self._stirred.set()
-        if isinstance(judged, Parked):
-            return Delay(job.release_id, judged.message, reason=judged.reason)
-        new = isinstance(judged, VerifiedPackage) and not kept
-        return Finding(judged, file.blocks if new else {})
+        if isinstance(found, Parked):
+            return Delay(job.release_id, found.message, reason=found.reason)
+        new = found.verdict is Verdict.VERIFIED and not kept
+        return Finding(found, file.blocks if new else {})
 
     async def _file(self, job: Job) -> tuple[File, bool]:
         """The file of a job's CID, and whether it is kept here; equal ones are fetched once."""

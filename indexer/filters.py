@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
-from indexer.listing import MAX_FACET_CHARS, facet_value
+from indexer.report import MAX_FACET_CHARS, facet_value
 
 FILTER_NAMES: Final = (
     *("name", "tag", "domain", "language", "author", "publisher", "license"),

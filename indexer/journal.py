@@ -48,6 +48,7 @@ from indexer.models import (
     base,
     table,
 )
+from indexer.report import Report
 from indexer.rows import Claim, Row
 
 EVENT, RELEASE = table(EventRow), table(ReleaseRow)
@@ -173,8 +174,8 @@ class _Consequences:
         rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
         for sequences in chunks(list(rejected)):
             ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
-            at = {row.id: rejected[row.sequence] for row in connection.execute(ids)}
-            write_packages(connection, self.chain_id, at)
+            at = {row.id: Report.of(rejected[row.sequence]) for row in connection.execute(ids)}
+            write_packages(connection, at)
 
 
 def apply(

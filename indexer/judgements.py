@@ -20,26 +20,28 @@ from sqlalchemy import (
     cast,
     delete,
     func,
-    insert,
     select,
     update,
 )
 
 from capdex.events import Announcement
-from capdex.package import RULES_VERSION, RejectedPackage, VerifiedPackage
+from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason
 from indexer import namespaces
-from indexer.bulk import chunks
-from indexer.listing import document
+from indexer.bulk import chunks, insert_rows
 from indexer.models import JUDGED_AGAIN, NEW, PENDING, RETRIED, PackageRow, ReleaseRow, table
+from indexer.report import Report
 from indexer.rows import MAX_REASON_CHARS, visible
 
 LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
 
-Judged = VerifiedPackage | RejectedPackage
 
 RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
 
+_PACKAGE: Final = (
+    *("release_id", "acp_metadata", "signer", "checks", "problems", "document"),
+    "rules_version",
+)
 PARTS: Final = 4  # publishers at least that share what is read of the queue at once
 
 _JOB: Final = [
@@ -193,29 +195,32 @@ def _choose(
 
 
 def write_judgements(
-    connection: Connection, chain_id: int, judged: Mapping[int, Judged]
+    connection: Connection, reports: Mapping[int, Report]
 ) -> dict[int, str | None]:
     """Store what was found of the releases that are still there; those with their names."""
     alive: dict[int, str | None] = {}
-    for some in chunks(list(judged)):
+    for some in chunks(list(reports)):
         columns = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
         found = connection.execute(columns.where(RELEASE.c.id.in_(some))).all()
         if not found:
             continue
         alive |= {row.id: row.name for row in found}
-        kept = {row.id: judged[row.id] for row in found}
+        kept = {row.id: reports[row.id] for row in found}
         connection.execute(_JUDGED, [_verdict(k, v) for k, v in kept.items()])
-        write_packages(connection, chain_id, kept)
+        write_packages(connection, kept)
         namespaces.write(connection, {row.id: row.sequence for row in found}, kept)
     return alive
 
 
-def write_packages(connection: Connection, chain_id: int, judged: Mapping[int, Judged]) -> None:
+def write_packages(connection: Connection, reports: Mapping[int, Report]) -> None:
     """Store what came to light of each release, in place of what was known of it before."""
-    for some in chunks(list(judged)):
+    for some in chunks(list(reports)):
         connection.execute(delete(PACKAGE).where(PACKAGE.c.release_id.in_(some)))
-    rows = [_package_row(k, v, chain_id) for k, v in judged.items()]
-    connection.execute(insert(PACKAGE), rows)
+    rows = [
+        (k, v.metadata, v.signer, v.checks, v.problems, v.document, RULES_VERSION)
+        for k, v in reports.items()
+    ]
+    insert_rows(connection, PACKAGE, rows, _PACKAGE)
 
 
 def postpone(connection: Connection, release_id: int, error: str, *, due_at: float) -> None:
@@ -275,26 +280,12 @@ def _job(row: Any, chain_id: int, lane: Lane) -> Job:
     return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts, lane)
 
 
-def _verdict(release_id: int, judged: Judged) -> dict[str, Any]:
-    rejected = judged if isinstance(judged, RejectedPackage) else None
+def _verdict(release_id: int, report: Report) -> dict[str, Any]:
     return {
         "release_id": release_id,
-        "new_verdict": judged.verdict.value,
-        "new_reason": rejected.reason.value if rejected else None,
-        "new_message": _message(rejected.message) if rejected else "",
-    }
-
-
-def _package_row(release_id: int, judged: Judged, chain_id: int) -> dict[str, Any]:
-    manifest, publisher = judged.manifest, judged.announcement.publisher
-    return {
-        "release_id": release_id,
-        "acp_metadata": manifest.metadata if manifest else None,
-        "signer": judged.signer,
-        "checks": [check.to_json() for check in judged.checks],
-        "problems": [problem.to_json() for problem in judged.problems],
-        "document": document(manifest, publisher, chain_id) if manifest else None,
-        "rules_version": RULES_VERSION,
+        "new_verdict": report.verdict.value,
+        "new_reason": report.reason.value if report.reason else None,
+        "new_message": report.message,
     }
 
 

@@ -7,9 +7,8 @@ Whatever can change that calls `refresh` for the names concerned, inside its own
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import (
     ARRAY,
@@ -26,9 +25,7 @@ from sqlalchemy import (
     select,
 )
 
-from capdex.manifest import Manifest
 from capdex.problems import Verdict
-from capdex.triggers import Trigger
 from indexer import denial, fulltext
 from indexer.bulk import chunks, insert_rows
 from indexer.denial import Denials
@@ -42,15 +39,8 @@ from indexer.models import (
     ReleaseRow,
     table,
 )
-from indexer.text import TEXT_VERSION, fold
-
-MAX_FACET_CHARS: Final = 256  # an index row of PostgreSQL holds no more than 2.7 KB
-# Facets that people write in any case; names, tools, permissions and DIDs are exact.
-FOLDED: Final = frozenset({"tag", "domain", "language", "license", "publisher"})
-
-Document = dict[str, Any]
-
-_ESCAPE = re.compile(r"\\.")  # of a regex: what follows the backslash is no word
+from indexer.report import Document
+from indexer.text import TEXT_VERSION
 
 RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
 LISTING, FACET = table(ListingRow), table(FacetRow)
@@ -64,28 +54,6 @@ def listing_rules(serve: Collection[Verdict]) -> str:
 def served(rules: str) -> frozenset[Verdict]:
     """The verdicts that a listing made by these rules holds."""
     return frozenset(map(Verdict, filter(None, rules.partition(":")[2].split(","))))
-
-
-def document(manifest: Manifest, publisher: str, chain_id: int) -> Document:
-    """What search needs of a package: its words by field, and the values its filters answer to."""
-    parameters = (f"{x.name} {x.description} {_words(x.parameters)}" for x in manifest.tools)
-    words = {
-        "name": manifest.uri.name,
-        "title": manifest.title,
-        "description": manifest.description,
-        "summary": manifest.summary,
-        "tags": "\n".join(manifest.tags),
-        "triggers": "\n".join(map(_trigger_words, manifest.triggers)),
-        "tools": "\n".join(parameters),
-    }
-    facets = sorted(set(_facets(manifest, publisher, chain_id)))
-    return {"words": {k: v or "" for k, v in words.items()}, "facets": facets}
-
-
-def facet_value(key: str, value: str) -> str:
-    """A filter's value as it is stored and compared."""
-    value = (fold(value) if key in FOLDED else value).replace("\0", "\N{SYMBOL FOR NULL}")
-    return value.encode("utf-8", "replace").decode("utf-8")[:MAX_FACET_CHARS]
 
 
 def refresh(
@@ -186,42 +154,3 @@ def _list(connection: Connection, right: Mapping[str, int]) -> None:
     facets = [(key, k, v) for key, found in documents.items() for k, v in found["facets"]]
     insert_rows(connection, FACET, facets)
     fulltext.put(connection, {key: found["words"] for key, found in documents.items()})
-
-
-def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple[str, str]]:
-    values: list[tuple[str, Iterable[str | None]]] = [
-        ("name", [manifest.uri.name]),
-        ("tag", manifest.tags),
-        ("domain", [manifest.domain]),
-        ("language", manifest.languages),
-        ("license", [manifest.license]),
-        ("publisher", [publisher, f"eip155:{chain_id}:{publisher}"]),
-        ("permission", manifest.permissions),
-        ("tool", [tool.name for tool in manifest.tools]),
-        ("binding", [str(x.get("type", "")) for x in manifest.bindings.values()]),
-    ]
-    if manifest.author:  # the DID URL as it stands, and the DID alone
-        values.append(("author", [manifest.author, manifest.author.partition("#")[0]]))
-    for key, some in values:
-        yield from ((key, facet_value(key, value)) for value in some if value)
-
-
-def _trigger_words(trigger: Trigger) -> str:
-    if trigger.model is not None:
-        return ""  # sign bits, not words
-    return _ESCAPE.sub(" ", trigger.value) if trigger.type == "regex" else trigger.value
-
-
-def _words(schema: Any) -> str:
-    """The words of a tool's parameters: their names and what is said of them."""
-    found: list[str] = []
-    open_ = [schema]
-    while open_:
-        part = open_.pop()
-        if isinstance(part, list):
-            open_ += part
-        elif isinstance(part, dict):
-            found += part["properties"] if isinstance(part.get("properties"), dict) else ()
-            found.append(part["description"] if isinstance(part.get("description"), str) else "")
-            open_ += part.values()
-    return " ".join(map(str, found))

@@ -69,15 +69,10 @@ class Deployment:
 
 
 class Json(TypeDecorator[Any]):
-    """A JSON value as ASCII text: NUL and lone surrogates stay escaped, as PostgreSQL needs."""
+    """A JSON value that was written as text (`indexer.report.json_text`), read as what it is."""
 
     impl = Text
     cache_ok = True
-
-    @override
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """Write the value; None stays NULL."""
-        return None if value is None else json.dumps(value, separators=(",", ":"))
 
     @override
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:

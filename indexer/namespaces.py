@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, text
+from sqlalchemy import Connection, Select, delete, func, select, text
 
-from capdex.package import RejectedPackage, VerifiedPackage
+from capdex.problems import Verdict
 from capdex.uri import PREFIX
+from indexer.bulk import insert_rows
 from indexer.models import NamespaceRow, ReleaseRow, table
+from indexer.report import Report
 
 NAMESPACE: Final = table(NamespaceRow)
 OWN: Final = NAMESPACE.alias("own")
@@ -48,18 +50,19 @@ COLUMNS: Final = (
 
 
 def write(
-    connection: Connection,
-    sequences: Mapping[int, int],
-    judged: Mapping[int, VerifiedPackage | RejectedPackage],
+    connection: Connection, sequences: Mapping[int, int], reports: Mapping[int, Report]
 ) -> None:
     """Store what these releases use, in place of what was known before; a few at once.
 
     `sequences` are the releases' event sequences by id.
     """
-    connection.execute(delete(NAMESPACE).where(NAMESPACE.c.release_id.in_(list(judged))))
-    rows = [_row(k, sequences[k], v) for k, v in judged.items() if v.manifest is not None]
-    if rows:
-        connection.execute(insert(NAMESPACE), rows)
+    connection.execute(delete(NAMESPACE).where(NAMESPACE.c.release_id.in_(list(reports))))
+    rows = [
+        (k, sequences[k], v.verdict is Verdict.VERIFIED, v.schema_uri, v.memory_scope)
+        for k, v in reports.items()
+        if v.schema_uri is not None
+    ]
+    insert_rows(connection, NAMESPACE, rows)
 
 
 def first_claimed_by(row: Any) -> dict[str, str | None]:
@@ -80,18 +83,3 @@ def warnings(row: Any) -> Iterator[str]:
     if first["memory_scope"]:
         who = f"{PREFIX}{row.scope_claimant} (release {row.scope_claimant_semver})"
         yield f'memory_scope "{row.memory_scope}" was first used by {who}'
-
-
-def _row(
-    release_id: int, sequence: int, judged: VerifiedPackage | RejectedPackage
-) -> dict[str, Any]:
-    manifest = judged.manifest
-    assert manifest is not None  # noqa: S101 - `write` takes only those
-    return {
-        "release_id": release_id,
-        "sequence": sequence,
-        "claims": isinstance(judged, VerifiedPackage),
-        # NIP-7 has incompatible schemas take another version: all of them are one capability's
-        "schema_uri": manifest.schema_uri.partition("#")[0],
-        "memory_scope": manifest.memory_scope,
-    }

@@ -11,9 +11,9 @@ import structlog
 
 from capdex.cid import Cid
 from capdex.errors import CapdexError
-from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason
 from indexer.judgements import Delay, Job
+from indexer.report import Report
 
 log = structlog.get_logger(part="fetch")
 
@@ -23,14 +23,12 @@ FIRST_DELAYS_S: Final = (1.0, 5.0, 15.0)
 DELAY_S: Final = 60.0
 MAX_DELAY_S: Final = 24 * 3600.0
 
-Judged = VerifiedPackage | RejectedPackage
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What was found of one release, and the blocks of it that are to be kept."""
 
-    judged: Judged
+    report: Report
     blocks: Mapping[Cid, bytes] = field(default_factory=dict)
 
 
@@ -67,9 +65,9 @@ def tell(job: Job, outcome: Outcome) -> None:
     """Log what has become of a release."""
     uri = job.announcement.cap_uri
     if isinstance(outcome, Finding):
-        judged = outcome.judged
-        if isinstance(judged, RejectedPackage):
-            log.warning("rejected", cap_uri=uri, reason=str(judged.reason), why=judged.message)
+        report = outcome.report
+        if report.reason is not None:
+            log.warning("rejected", cap_uri=uri, reason=str(report.reason), why=report.message)
         else:
             log.info("verified", cap_uri=uri)
     elif outcome.reason is not None:

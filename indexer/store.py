@@ -22,7 +22,7 @@ from indexer import deployments, journal, judgements, listing, place
 from indexer.database import bound_idleness, open_writer, transaction
 from indexer.haste import hasten
 from indexer.heartbeat import Beat, write_beat
-from indexer.judgements import Delay, Job, Judged, Lane
+from indexer.judgements import Delay, Job, Lane
 from indexer.models import (
     DECODER_VERSION,
     REGISTRY,
@@ -33,6 +33,7 @@ from indexer.models import (
 )
 from indexer.operator import read_accepted
 from indexer.place import RING_BLOCKS, Cursor
+from indexer.report import Report
 from indexer.steps import BlockRef, Blocks
 
 __all__ = ["RING_BLOCKS", "Cursor", "Delay", "Deployment", "Job", "Lane", "Store"]
@@ -187,17 +188,16 @@ class Store:
                 connection, chain_id, now, limit, lane=lane, after=after, known=known
             )
 
-    def record(self, release_id: int, judged: Judged) -> bool:
+    def record(self, release_id: int, report: Report) -> bool:
         """Store what judging a release found; False when it was rolled back meanwhile."""
-        return self.record_many([(release_id, judged)])[0]
+        return self.record_many([(release_id, report)])[0]
 
-    def record_many(self, judged: Sequence[tuple[int, Judged]]) -> list[bool]:
+    def record_many(self, reports: Sequence[tuple[int, Report]]) -> list[bool]:
         """`record` for several releases in one transaction."""
-        chain_id = self._deployment.chain_id
         with self._write() as connection:
-            alive = judgements.write_judgements(connection, chain_id, dict(judged))
+            alive = judgements.write_judgements(connection, dict(reports))
             listing.refresh(connection, filter(None, alive.values()), self._serve)
-            return [release_id in alive for release_id, _ in judged]
+            return [release_id in alive for release_id, _ in reports]
 
     def hasten(self, latest_s: Callable[[int], float]) -> None:
         """Make due what cannot have been put off so far by a clock that was right.

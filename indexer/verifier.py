@@ -20,6 +20,7 @@ from capdex.events import Announcement
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason
 from indexer.child import Child
+from indexer.report import Report, report
 from indexer.worker import Frame, attempt, frame
 
 JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
@@ -104,13 +105,23 @@ class Verifier:
 
         A worker may end for want of the machine's memory, too: the package has a second try.
         """
-        asked = frame(partial(judge, announcement, data))
+        answer = await self._bounded(partial(judge, announcement, data))
+        return cast(Judged, answer)
+
+    async def report(self, announcement: Announcement, data: bytes) -> Report | Parked:
+        """As `judge`, for whoever stores it."""
+        answer = await self._bounded(partial(report, announcement, data))
+        return cast(Report | Parked, answer)
+
+    async def _bounded(self, work: Callable[[], object]) -> object:
+        """What a call about a package gives, or that it met its bounds."""
+        asked = frame(work)
         for _ in range(TRIES):
             try:
                 answer = await self._ask(asked)
             except (EOFError, OSError):
                 continue
-            if isinstance(answer, VerifiedPackage | RejectedPackage):
+            if not isinstance(answer, str):
                 return answer
             return Parked(Reason.WORKER_LIMIT, f"it could not be judged: {answer}")
         why = "judging it took more time or memory than it may; the worker ended"

@@ -21,7 +21,7 @@ CPU_S: Final = 1.0  # a package of full size takes 50 ms
 MEMORY_BYTES: Final = 256 * 1024 * 1024  # on top of what the warm process holds
 GARBAGE: Final = 100_000  # objects before cycles are looked for: a package leaves next to none
 LENGTH: Final = struct.Struct(">I")
-WARM: Final = ("capdex.package", "capdex.net.replies", "indexer.drafts")  # what work is made of
+WARM: Final = ("capdex.net.replies", "indexer.drafts", "indexer.report")  # what work is made of
 
 T = TypeVar("T")
 Frame = list[bytes | memoryview]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 from eth_hash.auto import keccak
 
-from capdex import did, events, package, signing
+from capdex import did, events, signing
 from capdex.cid import Cid
 from capdex.events import LogHead, LogPosition, RawLog
-from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.uri import PREFIX
 from indexer.drafts import Drafts
+from indexer.report import Report, report
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Job, Store
 
@@ -240,8 +240,8 @@ def append(store: Store, chain: Chain, upto: BlockRef | None = None) -> None:
     store.append(step, heads(step, cursor.log if cursor else BEGINNING))
 
 
-def judge(chain: Chain, job: Job) -> VerifiedPackage | RejectedPackage:
-    return package.judge(job.announcement, chain.packages[job.announcement.sha256])
+def judge(chain: Chain, job: Job) -> Report:
+    return report(job.announcement, chain.packages[job.announcement.sha256])
 
 
 def fetch(store: Store, chain: Chain, limit: int = 1000) -> None:
@@ -257,8 +257,8 @@ def follow(store: Store, chain: Chain) -> None:
     fetch(store, chain)
 
 
-def lasting(chain: Chain, name: str, count: int) -> list[tuple[int, VerifiedPackage]]:
-    """One package verified once, then announced as `count` versions: for measuring only."""
+def lasting(chain: Chain, name: str) -> Report:
+    """What is found of a package that is verified once, for any number of versions."""
     data = package_bytes(name, "1.0.0")
     digest = hashlib.sha256(data).digest()
     chain.packages[digest] = data
@@ -270,8 +270,4 @@ def lasting(chain: Chain, name: str, count: int) -> list[tuple[int, VerifiedPack
         str(Cid.raw(digest)),
         digest,
     )
-    verified = package.verify(announcement, data)
-    return [
-        (i, replace(verified, announcement=announcement._replace(semver=f"1.0.{i}")))
-        for i in range(count)
-    ]
+    return report(announcement, data)

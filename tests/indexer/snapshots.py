@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +17,7 @@ from capdex.cid import Cid
 from capdex.logproof import LogProof
 from capdex.logs import LogHead
 from capdex.net.blocks import BlockDirectory
+from capdex.problems import Verdict
 from capdex.proof import Slot
 from indexer.digest import Digest
 from indexer.models import REGISTRY
@@ -43,7 +44,7 @@ def load(name: str) -> ModuleType:
 
 making, proving = load("indexer/making"), load("capdex/proving")
 simulator, soak = load("indexer/simulator"), load("soak/contents")
-DEPLOYMENT = making.replace(making.DEPLOYMENT, genesis=bytes(32))  # as of a development chain
+DEPLOYMENT = replace(making.DEPLOYMENT, genesis=bytes(32))  # as of a development chain
 
 
 def seal(chain: Any) -> Any:
@@ -120,9 +121,9 @@ def judge(store: Store, chain: Any, blocks: BlockDirectory) -> None:
     for job in store.due(1e12, 1000):
         if job.announcement.sha256 not in chain.packages:
             continue
-        judged = making.judge(chain, job)
-        store.record(job.release_id, judged)
-        if isinstance(judged, making.VerifiedPackage):
+        report = making.judge(chain, job)
+        store.record(job.release_id, report)
+        if report.verdict is Verdict.VERIFIED:
             blocks.write(chain.packages[job.announcement.sha256])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from capdex.package import RULES_VERSION
 from capdex.problems import Reason
 from indexer import digest, leaves, rows
 from indexer.models import DECODER_VERSION
+from indexer.report import Report
 from indexer.search import Index
 from indexer.store import Store
 
@@ -149,7 +151,7 @@ def test_the_hash_of_an_old_block_without_events_is_not_kept_and_so_not_told(
         chain.mine()
     step = chain.step()
     kept = tuple(block for block in step.blocks if block.number in (1, 3, chain.head.number))
-    store.append(making.replace(step, blocks=kept), making.heads(step))
+    store.append(replace(step, blocks=kept), making.heads(step))
     hashes = [search_index.digest(number).block_hash for number in range(1, 6)]
     assert [x is not None for x in hashes] == [True, False, True, False, True]
     assert hashes[2] == chain.blocks[3].ref.hash
@@ -162,7 +164,7 @@ def test_votes_have_a_digest_of_their_own(
     making.append(store, chain)
     before = search_index.digest()
     assert search_index.votes_digest() is None
-    contract = making.replace(making.DEPLOYMENT, registry="0x" + "33" * 20)
+    contract = replace(making.DEPLOYMENT, registry="0x" + "33" * 20)
     log, ballots = store.beside(contract), making.Chain()
     assert search_index.votes_digest() is None  # nothing is read yet
     body = (("uint64", "string", "int8", "uint256"), ("note", 1, 1))
@@ -202,7 +204,8 @@ def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain
         making.append(store, chain)
         if dice.random() < 0.4:
             for job in store.due(1e12, 1000):
-                store.record(job.release_id, rows.refusal(job.announcement, "by the dice"))
+                refused = rows.refusal(job.announcement, "by the dice")
+                store.record(job.release_id, Report.of(refused))
         if dice.random() < 0.6:
             state, anew = search_index.state(), search_index.digest()
             assert state.index_digest == f"0x{anew.index.hex()}"

@@ -6,6 +6,7 @@ import asyncio
 import random
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def test_what_the_operator_denies_is_left_out_and_the_digest_stays(
 async def test_votes_come_along_where_their_log_is_read_that_far(
     original: Any, making: Any, tmp_path: Path, snapshots: Any
 ) -> None:
-    contract = making.replace(snapshots.DEPLOYMENT, registry="0x" + "33" * 20)
+    contract = replace(snapshots.DEPLOYMENT, registry="0x" + "33" * 20)
     ballots = making.Chain()
     body = (("uint64", "string", "int8", "uint256"), ("weather", -1, 7))
     ballots.mine((making.events.TOPICS["Voted"], making.keccak(b"weather"), b"\x44" * 20, body))
@@ -241,10 +242,10 @@ def test_without_a_block_the_newest_final_one_is_taken_but_on_a_development_chai
     url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
     for _ in range(7):
         chain.mine()
-    store = Store.open(url, making.replace(making.DEPLOYMENT, chain_id=chain_id))
+    store = Store.open(url, replace(making.DEPLOYMENT, chain_id=chain_id))
     with pytest.raises(Unavailable, match="no block yet"):
         export.plan(url)
-    store.append(making.replace(chain.step(), finalized=finalized), ())
+    store.append(replace(chain.step(), finalized=finalized), ())
     store.close()
     plan = export.plan(url)
     assert (plan.chain_id, plan.block_number, plan.final) == (chain_id, block, block <= finalized)
@@ -261,7 +262,7 @@ def test_a_block_whose_hash_is_not_kept_cannot_be_exported_without_a_proof(
         chain.mine()
     store = Store.open(url, making.DEPLOYMENT)
     step = chain.step()
-    store.append(making.replace(step, blocks=(step.upto,)), ())
+    store.append(replace(step, blocks=(step.upto,)), ())
     store.close()
     out = tmp_path / "index.car"
     with pytest.raises(InvalidInput, match="no longer knows the hash of block 1"):
@@ -350,7 +351,7 @@ async def test_a_database_that_holds_anything_is_left_alone(
         restore_events(path, found, original.url)
     assert snapshots.soak.contents(original.url) == before
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    Store.open(url, making.replace(making.DEPLOYMENT, registry="0x" + "44" * 20)).close()
+    Store.open(url, replace(making.DEPLOYMENT, registry="0x" + "44" * 20)).close()
     with pytest.raises(UsageError) as caught:
         restore_events(path, found, url)
     assert caught.value.code is Code.FOREIGN_DATABASE
