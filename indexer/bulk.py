@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from types import NoneType
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Table
@@ -54,23 +53,12 @@ def insert_columns(
     if not columns or not columns[0]:
         return
     names = names or [column.name for column in table.columns][-len(columns) :]
-    shared = dict(same or {}) | {
-        name: None
-        for name, column in zip(names, columns, strict=True)
-        if {*map(type, column)} == {NoneType}
-    }
-    varying = {name: x for name, x in zip(names, columns, strict=True) if name not in shared}
-    quoted = ", ".join(f'"{name}"' for name in (*shared, *varying))
+    same = same or {}
+    quoted = ", ".join(f'"{name}"' for name in (*same, *names))
     dialect, driver = connection.dialect, connection.connection.cursor()
     anything: Any = dialect.dbapi
     try:
-        _insert(
-            dialect.name,
-            driver,
-            f'"{table.name}" ({quoted})',
-            [*varying.values()],
-            tuple(shared.values()),
-        )
+        _insert(dialect.name, driver, f'"{table.name}" ({quoted})', columns, tuple(same.values()))
     except anything.Error as error:
         what = f"insert into {table.name}"
         raise DBAPIError.instance(what, None, error, anything.Error) from error
@@ -99,12 +87,11 @@ def _insert(
 
 
 def _bindable(column: Sequence[Any]) -> Sequence[Any]:
-    """The column as sqlite3 binds it at once: for bytes it looks for an adapter, one by one."""
-    return (
-        list(map(bytearray, column))
-        if {*map(type, column)} == {bytes}
-        else (list(map(int, column)) if {*map(type, column)} == {bool} else column)
-    )
+    """The column as sqlite3 binds it at once: of bytes and truth it looks for an adapter first."""
+    kinds = {*map(type, column)}
+    if kinds == {bytes}:
+        return list(map(bytearray, column))
+    return list(map(int, column)) if kinds == {bool} else column
 
 
 @lru_cache(maxsize=64)
