@@ -30,7 +30,7 @@ READERS: Final = 8  # connections a reading process keeps; more than its threads
 # PostgreSQL frees the lock of a writer that is silent for three heartbeats; a standby, which looks
 # every second, has then taken over within 10 s.
 SILENCE_S: Final = 6
-LEAVING_S: Final = 1.0  # PostgreSQL may see a moment late that the writer before has gone
+LEAVING_S: Final = 1.0  # the writer before may be about to go; PostgreSQL sees it a moment late
 _KEEPALIVE: Final = {  # notice a server that is gone without a word, in seconds
     "keepalives_idle": 2,
     "keepalives_interval": 1,
@@ -164,7 +164,7 @@ def _lock_file(path: Path) -> FileLock:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, "it is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        lock.acquire(LEAVING_S, LEAVING_S / 20)
     except Timeout:
         raise locked(str(path)) from None
     except OSError as error:

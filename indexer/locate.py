@@ -11,12 +11,13 @@ from capdex.errors import Code, Refused, UsageError
 from capdex.events import checksum_address
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
-from capdex.net.wire import hex_, quantity, unhex
+from capdex.net.wire import Header, hex_, quantity, unhex
 from indexer.chain import DEV_CHAIN_ID
 
 log = structlog.get_logger(part="node")
 
 PAUSE_S = 1.0  # where an endpoint asks for patience and does not say how much
+MAX_TRIES = 6  # as for a call that fails: whoever has no first block is not to be believed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,20 @@ async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | N
             why=f"{rpc.endpoint} knows no code at that address",
             fix="check the address, or deploy a registry with capdex deploy",
         )
-    genesis = await rpc.block(0)
-    if genesis is None:
-        raise rpc.blame("it knows no genesis block")
+    genesis = await _genesis(rpc)
     if start_block is None:
         start_block = await _deployed_at(rpc, registry)
     return Place(bytes(32) if chain_id == DEV_CHAIN_ID else genesis.hash, start_block)
+
+
+async def _genesis(rpc: Rpc) -> Header:
+    """The first block, of another endpoint where one says that there is none, or a moment later."""
+    tries = 0
+    while (genesis := await rpc.block(0)) is None:
+        error, tries = rpc.blame("it knows no genesis block"), tries + 1
+        if tries == MAX_TRIES:
+            raise error
+    return genesis
 
 
 async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:

@@ -39,6 +39,7 @@ from capdex.events import (
     checksum_address,
     decode,
 )
+from capdex.logs import LogColumns
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 POSITION = LogPosition(7, bytes([1]) * 32, bytes([2]) * 32, 3)
@@ -330,3 +331,16 @@ def test_the_log_head_folds_topics_and_data_in_order() -> None:
     assert (one.count, len(one.word)) == (1, 32)
     assert LogHead().fold(first).fold(second) != LogHead().fold(second).fold(first)
     assert one.fold(second).count == 2
+
+
+def test_logs_by_column_are_the_logs() -> None:
+    one, other = raw_log(PUBLISHED, b"one"), RawLog(b"\x22" * 20, (), b"", POSITION)
+    both = LogColumns.of([one]) + LogColumns.of([other])
+    assert list(both) == [one, other]
+    assert both == LogColumns.of([one, other])
+    assert (len(both), len(LogColumns.of([]))) == (2, 0)
+    assert both.blocks() == {(POSITION.block_number, POSITION.block_hash)}
+    assert LogHead().through(both.entries()) == [
+        LogHead().fold(one),
+        LogHead().fold(one).fold(other),
+    ]

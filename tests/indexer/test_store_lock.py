@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ def test_a_second_writer_is_turned_away(making: Any, store: Store, database_url:
     assert "another writer" in refusal.value.message
     assert refusal.value.fix
     store.close()
+    Store.open(database_url, making.DEPLOYMENT).close()
+
+
+def test_a_writer_that_comes_as_another_goes_waits_for_it(
+    making: Any, store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LEAVING_S", 60.0)
+    monkeypatch.setattr(time, "sleep", lambda seconds: store.close())
     Store.open(database_url, making.DEPLOYMENT).close()
 
 

@@ -26,6 +26,21 @@ async def test_the_genesis_and_the_given_block_are_told(simulate):
     assert (place.genesis, place.start_block) == (sim.blocks[0].hash, 3)
 
 
+async def test_an_endpoint_that_once_has_no_first_block_is_asked_again(simulate):
+    sim = await simulate()
+    sim.once("eth_getBlockByNumber", lambda block: None, times=2)
+    place, _ = await find(sim)
+    assert place.genesis == sim.blocks[0].hash
+
+
+async def test_an_endpoint_that_has_no_first_block_is_told_after_some_tries(simulate):
+    sim = await simulate()
+    sim.once("eth_getBlockByNumber", lambda block: None, times=1000)
+    with pytest.raises(RpcError, match="did not answer") as caught:
+        await find(sim)
+    assert "genesis" in caught.value.why
+
+
 @pytest.mark.parametrize("at", [0, 1])
 async def test_any_endpoint_of_another_chain_is_a_reason_not_to_start(simulate, at):
     sims = [await simulate(), await simulate()]
