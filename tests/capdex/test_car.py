@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.car import MAX_CAR_BYTES, read_car
+from capdex.car import MAX_CAR_BYTES, read_car, write_car
 from capdex.cid import DAG_PB, Cid
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly
@@ -186,3 +186,10 @@ def test_any_file_survives_being_cut_into_leaves(leaves: list[bytes]) -> None:
     root = node(*((Cid.of(x), len(x)) for x in leaves))
     blocks = {pb_cid(root): root} | {Cid.of(x): x for x in leaves}
     assert read_car(car(*blocks.items()), pb_cid(root)) == b"".join(leaves)
+
+
+def test_a_car_that_was_written_is_read_by_its_root() -> None:
+    leaf = b"one block of a file"
+    root = node((Cid.of(leaf), len(leaf)))
+    blocks = [(pb_cid(root), root), (Cid.of(leaf), leaf)]
+    assert read_car(write_car(pb_cid(root).to_bytes(), blocks), pb_cid(root)) == leaf
