@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
@@ -13,7 +14,6 @@ from indexer.models import (
     REGISTRY,
     BlockRow,
     CursorRow,
-    Deployment,
     DeploymentRow,
     EventRow,
     base,
@@ -21,6 +21,16 @@ from indexer.models import (
 )
 
 DEPLOYMENT: Final = table(DeploymentRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A contract an index is of: chain id, EIP-55 address, first block, 32-byte genesis."""
+
+    chain_id: int
+    registry: str
+    start_block: int
+    genesis: bytes
 
 
 def check(connection: Connection, registry: Deployment, listing_rules: str) -> RowMapping | None:

@@ -15,7 +15,6 @@ from indexer import namespaces
 from indexer.denial import Denial, Denials
 from indexer.models import (
     REGISTRY,
-    STANDS,
     CursorRow,
     DeploymentRow,
     DeprecationRow,
@@ -25,6 +24,7 @@ from indexer.models import (
     ReleaseRow,
     table,
 )
+from indexer.predicates import STANDS
 
 RELEASE, EVENT, PACKAGE = table(ReleaseRow), table(EventRow), table(PackageRow)
 LISTING, DEPLOYMENT, CURSOR = table(ListingRow), table(DeploymentRow), table(CursorRow)

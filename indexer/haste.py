@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, func, select, update
 
-from indexer.models import PENDING, ReleaseRow, table
+from indexer.models import ReleaseRow, table
+from indexer.predicates import PENDING
 
 RELEASE = table(ReleaseRow)
 

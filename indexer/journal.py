@@ -30,14 +30,13 @@ from capdex.events import (
 from capdex.logs import split
 from indexer import listing, rows
 from indexer.bulk import CHUNK, chunks, insert_columns, insert_rows
+from indexer.deployments import Deployment
 from indexer.drafts import Drafts
 from indexer.judgements import write_packages
 from indexer.models import (
     REGISTRY,
     SEQUENCES,
-    STANDS,
     VOTES,
-    Deployment,
     DeprecationRow,
     EventRow,
     ListingRow,
@@ -48,6 +47,7 @@ from indexer.models import (
     base,
     table,
 )
+from indexer.predicates import STANDS
 from indexer.report import Report
 from indexer.rows import Claim, Row
 

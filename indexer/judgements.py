@@ -29,7 +29,8 @@ from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason
 from indexer import namespaces
 from indexer.bulk import chunks, insert_rows
-from indexer.models import JUDGED_AGAIN, NEW, PENDING, RETRIED, PackageRow, ReleaseRow, table
+from indexer.models import PackageRow, ReleaseRow, table
+from indexer.predicates import JUDGED_AGAIN, NEW, PENDING, RETRIED
 from indexer.report import Report
 from indexer.rows import MAX_REASON_CHARS, visible
 

@@ -28,17 +28,10 @@ from sqlalchemy import (
 from capdex.problems import Verdict
 from indexer import denial, fulltext
 from indexer.bulk import chunks, insert_rows
+from indexer.columns import PLAIN
 from indexer.denial import Denials
-from indexer.models import (
-    NOT_YANKED,
-    PLAIN,
-    STANDS,
-    FacetRow,
-    ListingRow,
-    PackageRow,
-    ReleaseRow,
-    table,
-)
+from indexer.models import FacetRow, ListingRow, PackageRow, ReleaseRow, table
+from indexer.predicates import NOT_YANKED, STANDS
 from indexer.report import Document
 from indexer.text import TEXT_VERSION
 

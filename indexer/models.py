@@ -20,29 +20,24 @@ and of whatever follows from it, and says whose it is.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    literal_column,
-    text,
-)
-from sqlalchemy.engine import Dialect
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text, and_, text
 from sqlmodel import Field, SQLModel
-from typing_extensions import override
+
+from indexer.columns import BIG, PLAIN, Json, deployment_key, event_key, release_key
+from indexer.predicates import (
+    JUDGED,
+    JUDGED_AGAIN,
+    NEW,
+    NOT_YANKED,
+    PARKED,
+    PENDING,
+    REJECTED,
+    RETRIED,
+    STANDS,
+    partial_index,
+)
 
 # Raised whenever the same logs would give other rows; the rows of an older one are then made again
 # from the logs (indexer/journal.py). 2: all events; reasons that are not UTF-8. 3: ownership.
@@ -51,33 +46,6 @@ DECODER_VERSION: Final = 3
 REGISTRY: Final = 1  # the deployment that packages are resolved from
 VOTES: Final = 2  # the contract of votes beside it
 SEQUENCES: Final = 1 << 40  # room for each deployment: more than any chain will emit
-
-# SQLite numbers its rows in INTEGER only; PostgreSQL needs 64 bits to be told.
-BIG: Final = BigInteger().with_variant(Integer(), "sqlite")
-# Ordered by code point everywhere: PostgreSQL's locale must not decide which version is higher.
-PLAIN: Final = Text().with_variant(Text(collation="C"), "postgresql")
-
-
-@dataclass(frozen=True, slots=True)
-class Deployment:
-    """A contract an index is of: chain id, EIP-55 address, first block, 32-byte genesis."""
-
-    chain_id: int
-    registry: str
-    start_block: int
-    genesis: bytes
-
-
-class Json(TypeDecorator[Any]):
-    """A JSON value that was written as text (`indexer.report.json_text`), read as what it is."""
-
-    impl = Text
-    cache_ok = True
-
-    @override
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Read the value back."""
-        return None if value is None else json.loads(value)
 
 
 class IndexTable(SQLModel):
@@ -91,23 +59,6 @@ class IndexTable(SQLModel):
             "pk": "pk_%(table_name)s",
         }
     )
-
-
-def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    clause = text(where)
-    return Index(name, *columns, unique=unique, sqlite_where=clause, postgresql_where=clause)
-
-
-def _release_key(**options: Any) -> Any:
-    return Column(BIG, ForeignKey("release.id", ondelete="CASCADE"), **options)
-
-
-def _event_key(**options: Any) -> Any:
-    return Column(BIG, ForeignKey("event.sequence", ondelete="CASCADE"), **options)
-
-
-def _deployment_key(**options: Any) -> Any:
-    return Column(ForeignKey("deployment.id"), primary_key=True, autoincrement=False, **options)
 
 
 class DeploymentRow(IndexTable, table=True):
@@ -135,7 +86,7 @@ class CursorRow(IndexTable, table=True):
 
     __tablename__ = "cursor"
 
-    deployment_id: int = Field(sa_column=_deployment_key())
+    deployment_id: int = Field(sa_column=deployment_key())
     number: int = Field(sa_type=BIG)
     hash: bytes = Field(sa_type=LargeBinary)
     parent: bytes = Field(sa_type=LargeBinary)
@@ -151,7 +102,7 @@ class BlockRow(IndexTable, table=True):
 
     __tablename__ = "block"
 
-    deployment_id: int = Field(sa_column=_deployment_key())
+    deployment_id: int = Field(sa_column=deployment_key())
     number: int = Field(sa_column=Column(BIG, primary_key=True, autoincrement=False))
     hash: bytes = Field(sa_type=LargeBinary)
     parent: bytes = Field(sa_type=LargeBinary)
@@ -167,7 +118,9 @@ class EventRow(IndexTable, table=True):
     """
 
     __tablename__ = "event"
-    __table_args__ = (_partial("ix_event_error", "sequence", where="error IS NOT NULL"),)
+    __table_args__ = (
+        partial_index("ix_event_error", "sequence", where=text("event.error IS NOT NULL")),
+    )
 
     sequence: int = Field(sa_column=Column(BIG, primary_key=True, autoincrement=False))
     block_number: int = Field(sa_type=BIG, index=True)
@@ -187,7 +140,7 @@ class YankRow(IndexTable, table=True):
     __tablename__ = "yank"
     __table_args__ = (Index("ix_yank_cap_uri", "cap_uri", "sequence"),)
 
-    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
     cap_uri: str = Field(sa_type=PLAIN)
     yanked: bool
     reason: str = Field(sa_type=Text)
@@ -203,7 +156,7 @@ class DeprecationRow(IndexTable, table=True):
     __tablename__ = "deprecation"
     __table_args__ = (Index("ix_deprecation_subject", "subject", "sequence"),)
 
-    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
     subject: str = Field(sa_type=PLAIN)
     deprecated: bool
     message: str = Field(sa_type=Text)
@@ -221,7 +174,7 @@ class OwnershipRow(IndexTable, table=True):
     __tablename__ = "ownership"
     __table_args__ = (Index("ix_ownership_name", "name", "sequence"),)
 
-    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
     name: str | None = Field(sa_type=PLAIN)
     kind: str = Field(sa_type=Text)
     by: str = Field(sa_type=Text)
@@ -237,7 +190,7 @@ class VoteRow(IndexTable, table=True):
     __tablename__ = "vote"
     __table_args__ = (Index("ix_vote_name", "name", "voter", "sequence"),)
 
-    sequence: int = Field(sa_column=_event_key(primary_key=True, autoincrement=False))
+    sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
     name: str = Field(sa_type=PLAIN)
     voter: str = Field(sa_type=Text)
     vote: int
@@ -295,34 +248,24 @@ class ReleaseRow(IndexTable, table=True):
 
     __tablename__ = "release"
     __table_args__ = (
-        _partial("uq_release_standing", "cap_uri", where="stands", unique=True),
-        _partial("ix_release_queued", "queued_at", "id", where="availability = 'pending'"),
-        _partial("ix_release_parked", "queued_at", "id", where="availability = 'parked'"),
-        _partial(
-            "ix_release_new", "publisher", "id", where="availability = 'pending' AND due_at = 0"
-        ),
-        _partial(
-            "ix_release_retried",
-            *_BY_TURN,
-            where="availability = 'pending' AND due_at > 0 AND verdict IS NULL",
-        ),
-        _partial(
-            "ix_release_judged_again",
-            *_BY_TURN,
-            where="availability = 'pending' AND due_at > 0 AND verdict IS NOT NULL",
-        ),
-        _partial("ix_release_rejected", "sequence", where="verdict <> 'verified'"),
-        _partial(
+        partial_index("uq_release_standing", "cap_uri", where=STANDS, unique=True),
+        partial_index("ix_release_queued", "queued_at", "id", where=PENDING),
+        partial_index("ix_release_parked", "queued_at", "id", where=PARKED),
+        partial_index("ix_release_new", "publisher", "id", where=NEW),
+        partial_index("ix_release_retried", *_BY_TURN, where=RETRIED),
+        partial_index("ix_release_judged_again", *_BY_TURN, where=JUDGED_AGAIN),
+        partial_index("ix_release_rejected", "sequence", where=REJECTED),
+        partial_index(
             "ix_release_latest",
             *("name", "stable", "precedence"),
-            where="stands AND NOT yanked AND verdict IS NOT NULL",
+            where=and_(STANDS, NOT_YANKED, JUDGED),
         ),
         Index("ix_release_name", "name", "precedence"),
         {"sqlite_autoincrement": True},
     )
 
     id: int | None = Field(default=None, sa_column=Column(BIG, primary_key=True))
-    sequence: int = Field(sa_column=_event_key(unique=True, nullable=False))
+    sequence: int = Field(sa_column=event_key(unique=True, nullable=False))
     name: str | None = Field(sa_type=PLAIN)
     stands: bool
     cap_uri: str = Field(sa_type=PLAIN)
@@ -352,7 +295,7 @@ class PackageRow(IndexTable, table=True):
 
     __tablename__ = "package"
 
-    release_id: int = Field(sa_column=_release_key(primary_key=True, autoincrement=False))
+    release_id: int = Field(sa_column=release_key(primary_key=True, autoincrement=False))
     acp_metadata: Any = Field(default=None, sa_type=Json, nullable=True)
     signer: str | None = Field(default=None, sa_type=Text)
     checks: Any = Field(default=None, sa_type=Json)
@@ -369,11 +312,15 @@ class NamespaceRow(IndexTable, table=True):
 
     __tablename__ = "namespace"
     __table_args__ = (
-        _partial("ix_namespace_schema_uri", "schema_uri", "sequence", where="claims"),
-        _partial("ix_namespace_memory_scope", "memory_scope", "sequence", where="claims"),
+        partial_index(
+            "ix_namespace_schema_uri", "schema_uri", "sequence", where=text("namespace.claims")
+        ),
+        partial_index(
+            "ix_namespace_memory_scope", "memory_scope", "sequence", where=text("namespace.claims")
+        ),
     )
 
-    release_id: int = Field(sa_column=_release_key(primary_key=True, autoincrement=False))
+    release_id: int = Field(sa_column=release_key(primary_key=True, autoincrement=False))
     sequence: int = Field(sa_type=BIG)
     claims: bool
     schema_uri: str = Field(sa_type=PLAIN)
@@ -386,7 +333,7 @@ class ListingRow(IndexTable, table=True):
     __tablename__ = "listing"
 
     name: str = Field(sa_column=Column(PLAIN, primary_key=True))
-    release_id: int = Field(sa_column=_release_key(unique=True, nullable=False))
+    release_id: int = Field(sa_column=release_key(unique=True, nullable=False))
 
 
 class FacetRow(IndexTable, table=True):
@@ -395,25 +342,9 @@ class FacetRow(IndexTable, table=True):
     __tablename__ = "facet"
     __table_args__ = (Index("ix_facet_value", "key", "value"),)
 
-    release_id: int = Field(sa_column=_release_key(primary_key=True, autoincrement=False))
+    release_id: int = Field(sa_column=release_key(primary_key=True, autoincrement=False))
     key: str = Field(sa_column=Column(PLAIN, primary_key=True))
     value: str = Field(sa_column=Column(PLAIN, primary_key=True))
-
-
-# Said as the partial indexes say it: SQLite uses one only for a condition written the same way, and
-# SQLAlchemy would write " = 1" behind what it knows to be Boolean.
-STANDS: Final[ColumnElement[Any]] = literal_column("release.stands")
-NOT_YANKED: Final = text("NOT release.yanked")
-PENDING: Final = text("release.availability = 'pending'")
-PARKED: Final = text("release.availability = 'parked'")
-# The lanes of the queue (indexer/judgements.py).
-NEW: Final = text("release.availability = 'pending' AND release.due_at = 0")
-RETRIED: Final = text(
-    "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NULL"
-)
-JUDGED_AGAIN: Final = text(
-    "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NOT NULL"
-)
 
 
 def base(deployment_id: int) -> int:

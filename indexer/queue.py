@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Row, func, select, tuple_
 from capdex.errors import InvalidInput
 from capdex.problems import Availability
 from indexer.judgements import Lane
-from indexer.models import PARKED, PENDING, ReleaseRow, table
+from indexer.models import ReleaseRow, table
+from indexer.predicates import PARKED, PENDING
 
 WAITING: Final = (Availability.PENDING, Availability.PARKED)
 _CURSOR: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,17})?)-([0-9]{1,18})")

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, func, select, text
+from sqlalchemy import Connection, Row, Select, func, select
 
 from capdex.problems import Reason
 from indexer.digest import Digest
 from indexer.models import (
-    PENDING,
     REGISTRY,
     CursorRow,
     DeploymentRow,
@@ -21,11 +20,11 @@ from indexer.models import (
     ReleaseRow,
     table,
 )
+from indexer.predicates import PARKED, PENDING, REJECTED
 
 RECENT_REJECTIONS: Final = 20
 
 RELEASE, EVENT, LISTING = table(ReleaseRow), table(EventRow), table(ListingRow)
-PARKED: Final = text("release.availability = 'parked'")
 DEPLOYMENT, CURSOR = table(DeploymentRow), table(CursorRow)
 
 
@@ -139,7 +138,7 @@ def _rejections(connection: Connection) -> list[dict[str, Any]]:
     refused = (
         select(*where, *(RELEASE.c[x] for x in claims))
         .join(RELEASE, EVENT.c.sequence == RELEASE.c.sequence)
-        .where(text("release.verdict <> 'verified'"))
+        .where(REJECTED)
     )
     broken = select(*where, EVENT.c.error).where(EVENT.c.error.is_not(None))
     found: list[dict[str, Any]] = []

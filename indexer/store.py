@@ -20,17 +20,11 @@ from capdex.package import RULES_VERSION
 from capdex.problems import Reason, Verdict
 from indexer import deployments, journal, judgements, listing, place
 from indexer.database import bound_idleness, open_writer, transaction
+from indexer.deployments import Deployment
 from indexer.haste import hasten
 from indexer.heartbeat import Beat, write_beat
 from indexer.judgements import Delay, Job, Lane
-from indexer.models import (
-    DECODER_VERSION,
-    REGISTRY,
-    VOTES,
-    Deployment,
-    DeploymentRow,
-    table,
-)
+from indexer.models import DECODER_VERSION, REGISTRY, VOTES, DeploymentRow, table
 from indexer.operator import read_accepted
 from indexer.place import RING_BLOCKS, Cursor
 from indexer.report import Report

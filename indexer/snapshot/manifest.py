@@ -14,7 +14,8 @@ from capdex.logproof import LogProof
 from capdex.logs import LogHead
 from capdex.proof import Budget, read_number, read_object, read_text, show_hex
 from capdex.unixfs import MAX_BLOCK_BYTES
-from indexer.models import REGISTRY, SEQUENCES, VOTES, Deployment
+from indexer.deployments import Deployment
+from indexer.models import REGISTRY, SEQUENCES, VOTES
 from indexer.snapshot.archive import damaged
 from indexer.steps import BlockRef
 

@@ -13,7 +13,8 @@ from sqlalchemy.dialects import sqlite
 
 from capdex.problems import Verdict
 from indexer import found, listing
-from indexer.models import STANDS, ReleaseRow, table
+from indexer.models import ReleaseRow, table
+from indexer.predicates import STANDS
 from indexer.store import Store
 
 RELEASE = table(ReleaseRow)
