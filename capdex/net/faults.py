@@ -175,7 +175,7 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
         return min(float(text[:9]), MAX_RETRY_AFTER_S)
     try:
         when = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for a year of twenty digits
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

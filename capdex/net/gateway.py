@@ -47,9 +47,10 @@ _STATUSES: Final = {
 def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
+        named = bool(parts.hostname) and parts.port != 0  # a port may be none, too
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+    return parts.scheme in ("http", "https") and named and not parts.username
 
 
 class Http(ABC):

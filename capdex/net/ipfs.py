@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -58,7 +59,8 @@ def open_ipfs(spec: str) -> Source:
     Another node is a gateway, too, at its own address.
     """
     if spec.startswith("dir:"):
-        return BlockDirectory(Path(spec.removeprefix("dir:")).expanduser())
+        with suppress(RuntimeError):  # of a ~ that is nobody's
+            return BlockDirectory(Path(spec.removeprefix("dir:")).expanduser())
     if spec.startswith("gateway:"):
         return Gateway(spec.removeprefix("gateway:"))
     if spec.startswith(("http://", "https://", "/")):

@@ -100,6 +100,16 @@ async def test_only_200_is_an_answer(serve: Serve, status: int) -> None:
     assert str(status) in error.why
 
 
+async def test_a_gateway_that_asks_for_patience_in_no_calendar_leaves_the_other_sources(
+    serve: Serve, block_directory: BlockDirectory
+) -> None:
+    await block_directory.put(PACKAGE)
+    for year in ("99999", "9" * 20):
+        never = {"Retry-After": f"Wed, 21 Oct {year} 07:28:00 GMT"}
+        async with Gateway(await serve(body(b"", 429, **never))) as gateway:
+            assert await fetch(CID, [gateway, block_directory]) == PACKAGE
+
+
 async def test_a_redirect_is_not_followed_to_another_host(serve: Serve) -> None:
     asked: list[str] = []
 
@@ -358,7 +368,14 @@ def test_a_spec_names_a_directory_a_gateway_or_a_kubo(tmp_path: Path) -> None:
         assert open_storage(spec).label.startswith("Kubo at http://")
 
 
-@pytest.mark.parametrize("spec", ["", "kubo", "gateway:", "ipfs://cid", "/ip4/1.2.3.4/udp/5001"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("", "kubo", "gateway:", "ipfs://cid", "/ip4/1.2.3.4/udp/5001"),
+        *("/ip4/1.2.3.4/tcp/99999", "/ip4/1.2.3.4/tcp/²", "http://127.0.0.1:99999"),
+        *("http://127.0.0.1:port", "gateway:http://127.0.0.1:99999", "dir:~nobody-of-this-name/a"),
+    ],
+)
 def test_any_other_spec_is_refused_with_what_to_write(spec: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_ipfs(spec)

@@ -262,6 +262,11 @@ def test_any_retry_after_is_seconds_within_bounds_or_none(text):
     assert wait_s is None or 0 <= wait_s <= faults.MAX_RETRY_AFTER_S
 
 
+@pytest.mark.parametrize("year", ["99999", "9" * 20, "9" * 5000])
+def test_a_retry_after_in_a_year_that_no_calendar_has_is_none(year):
+    assert faults.retry_after(f"Wed, 21 Oct {year} 07:28:00 GMT") is None
+
+
 def test_retry_after_reads_seconds_and_dates():
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert faults.retry_after("7") == 7
