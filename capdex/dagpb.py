@@ -15,6 +15,9 @@ from capdex.errors import InvalidInput
 from capdex.varint import read_varint
 
 MAX_LINKS: Final = 64  # a package is 64 blocks at most, and so is what one block points to
+MAX_FIELDS: Final = (
+    MAX_LINKS + 16
+)  # of one message: UnixFS has a size for each link, and seven more
 
 _VARINT, _BYTES = 0, 2  # protobuf's wire types
 _RAW, _FILE = 0, 2  # of UnixFS; the others cannot be a package
@@ -114,8 +117,11 @@ def _unixfs(content: bytes) -> tuple[int, bytes, int | None, list[int]]:
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Each field of a protobuf message: its number, and a number or bytes."""
-    at = 0
+    at = seen = 0
     while at < len(message):
+        seen += 1
+        if seen > MAX_FIELDS:  # a block of two bytes a field would take a second to read
+            raise _refusal(f"a message has more than {MAX_FIELDS} fields")
         key, at = read_varint(message, at)
         value, at = read_varint(message, at)
         if key & 7 == _VARINT:

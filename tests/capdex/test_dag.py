@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from capdex.car import read_car, write_car
 from capdex.cid import RAW, Cid
 from capdex.dag import size_of, walk
+from capdex.dagpb import MAX_FIELDS
 from capdex.errors import InvalidInput, Unavailable
 from capdex.net.blocks import BlockDirectory
-from capdex.unixfs import MAX_BLOCKS, Assembly
+from capdex.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly
 from capdex.varint import read_varint, write_varint
 
 Blocks = dict[Cid, bytes]
@@ -111,6 +112,23 @@ def test_a_walk_tells_which_block_is_missing() -> None:
     with pytest.raises(Unavailable, match=Cid.of(b"two ").text):
         list(walk(root, blocks.get))
     assert len(list(walk(root, blocks.get, range(3)))) == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        field(1, 2) + field(4, 1) * (MAX_BLOCK_BYTES // 2 - 16),
+        field(1, 2) + b"".join(field(number, 0) for number in range(5, 400_000)),
+    ],
+    ids=["sizes", "unknown"],
+)
+def test_a_block_of_a_million_fields_is_refused_at_its_first_hundred(content: bytes) -> None:
+    block = field(1, content)
+    assert len(block) <= MAX_BLOCK_BYTES
+    assembly = Assembly(dag_pb(block))
+    with pytest.raises(InvalidInput) as caught:
+        assembly.give(block)
+    assert f"{MAX_FIELDS} fields" in caught.value.why
 
 
 def test_a_walk_is_bounded_however_often_blocks_repeat() -> None:
