@@ -57,7 +57,7 @@ class Health:
         if beat is not None and self._beat is not None and beat.beats != self._beat.beats:
             self._heard_at = self.timer()
         self._beat, self._watching, self.refused = beat, True, None
-        trouble = Unavailable(beat.message, Code(beat.code)) if beat and beat.code else None
+        trouble = Unavailable(beat.message, _code(beat.code)) if beat and beat.code else None
         head, finalized = (beat.head, beat.finalized) if beat else (0, 0)
         block = None
         if position.block_number is not None:
@@ -75,7 +75,7 @@ class Health:
     def beat(self) -> Beat:
         """What the writer says of itself to the other processes."""
         trouble = self.at.trouble
-        code, message = (str(trouble.code), trouble.message) if trouble else ("", "")
+        code, message = (str(trouble.code), _words(trouble)) if trouble else ("", "")
         return Beat(self.at.head, self.at.finalized, self.following, code, message)
 
     def faults(self) -> list[Fault]:
@@ -149,6 +149,14 @@ class Health:
         return at.trouble is None and at.block is not None and at.block.number >= at.head
 
 
+def _code(text: str) -> Code:
+    """The code of a beat; a newer writer may have codes that are unknown here."""
+    return Code(text) if text in set(Code) else Code.INTERNAL
+
+
 def _fault(error: Unavailable) -> Fault:
-    why = f"{error.message}: {error.why}".removesuffix(": ")
-    return {"code": str(error.code), "message": why}
+    return {"code": str(error.code), "message": _words(error)}
+
+
+def _words(error: Unavailable) -> str:
+    return f"{error.message}: {error.why}".removesuffix(": ")

@@ -23,7 +23,8 @@ HEARTBEAT = table(HeartbeatRow)
 class Beat:
     """What a writer says of itself: the chain's head, whether it follows it, and its trouble.
 
-    `code` is empty while there is no trouble; `beats` is the database's to set.
+    `code` is empty while there is no trouble; `message` is all that the writer's own `/ready` says
+    of it. `beats` is the database's to set.
     """
 
     head: int

@@ -188,6 +188,27 @@ def test_a_heartbeat_says_how_the_walk_is() -> None:
     assert health.beat() == Beat(95, 0, False, "RPC_UNAVAILABLE", "no endpoint answers")
 
 
+def test_a_reader_says_no_less_of_the_writers_trouble_than_the_writer_itself() -> None:
+    writer, reader = Health(), Health(timer=lambda: 0.0)
+    stalled = Unavailable(
+        "the chain was reorganised", Code.STALLED, why="run `capdex node accept 0x5f`"
+    )
+    writer.report(walked(90, 95, trouble=stalled))
+    reader.see(seen(), replace(writer.beat(), beats=1))
+    reader.see(seen(), replace(writer.beat(), beats=2))
+    message = "the chain was reorganised: run `capdex node accept 0x5f`"
+    assert writer.faults() == [{"code": "STALLED", "message": message}]
+    assert reader.faults() == writer.faults()
+    assert reader.beat().message == message  # as it is told on by whoever takes over
+
+
+def test_a_reader_survives_a_code_that_only_a_newer_writer_knows() -> None:
+    health = Health(timer=lambda: 0.0)
+    health.see(seen(), beat(1))
+    health.see(seen(), beat(2, code="OF_TOMORROW", message="the writer is unwell"))
+    assert health.faults() == [{"code": "INTERNAL", "message": "the writer is unwell"}]
+
+
 def test_a_database_that_takes_nothing_is_a_fault_while_it_lasts(health: Health) -> None:
     health.report(walked(90, 90))
     health.refused = Unavailable("disk full", Code.DATABASE_UNAVAILABLE)
