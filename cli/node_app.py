@@ -18,7 +18,7 @@ from capdex.problems import Verdict
 from cli import logs
 from cli.backfill import Line, show_backfill
 from cli.output import Stream
-from cli.serving import listen, open_prover, serve
+from cli.serving import listen, open_prover, serve, url_of
 from cli.settings import NodeSettings
 from cli.stopping import run_until_stopped
 from indexer.node import Node, NodeOptions, Role
@@ -72,8 +72,7 @@ async def _run(settings: NodeSettings, line: Line | None) -> None:
         running = await parts.enter_async_context(
             serve(node, listener, verdicts=served, allowed=allowed, prover=prover, role=role)
         )
-        host, port = listener.getsockname()[:2]
-        log.info("listening", url=f"http://{host}:{port}", role=str(role), version=__version__)
+        log.info("listening", url=url_of(listener), role=str(role), version=__version__)
         if line is not None:
             shown = asyncio.create_task(show_backfill(node.surface.health, line))
             parts.push_async_callback(end, [shown])

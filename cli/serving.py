@@ -77,6 +77,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def url_of(listener: socket.socket) -> str:
+    """Where a listening socket is called."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 @asynccontextmanager
 async def open_prover(
     rpc_urls: Sequence[str], *, chain_id: int, registry: str

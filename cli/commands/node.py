@@ -14,6 +14,14 @@ from cli.places import places
 
 DEFAULT_PORT = 8765
 DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
+MAX_FINALITY_BLOCKS = 1_000_000  # months; their hashes are held in memory
+POLL_S = (0.01, 3600.0)  # oftener is an attack on the endpoint, more rarely is hardly following
+
+
+def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
+    if not POLL_S[0] <= value <= POLL_S[1]:  # as what is no number is not, either
+        raise click.BadParameter(f"{value} is not in the range {POLL_S[0]}<=x<={POLL_S[1]:g}.")
+    return value
 
 
 @run_group(
@@ -41,7 +49,9 @@ DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
     metavar="ADDRESS",
     help="The contract of votes on its names.  [env var: CAPDEX_VOTES]",
 )
-@click.option("--start-block", type=int, help="The block the registry was deployed in.")
+@click.option(
+    "--start-block", type=click.IntRange(0), help="The block the registry was deployed in."
+)
 @click.option(
     "--db",
     metavar="URL",
@@ -78,10 +88,13 @@ DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
 )
 @click.option("--serve-signed", is_flag=True, help="Serve verdict signed too, not verified alone.")
 @click.option(
-    "--finality-depth", type=click.IntRange(0), default=DEFAULT_FINALITY_BLOCKS,
+    "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
+    default=DEFAULT_FINALITY_BLOCKS,
     help="Blocks after which no reorganisation is expected, where the chain does not say.",
 )  # fmt: skip
-@click.option("--poll-interval", type=float, default=1.0, metavar="S", help="Seconds.")
+@click.option(
+    "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S", help="Seconds."
+)
 @click.option(
     "--allowed-host", multiple=True, metavar="HOST", help="Host header to accept besides loopback."
 )

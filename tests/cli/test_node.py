@@ -60,6 +60,27 @@ def test_a_writer_needs_chain_and_registry(
     assert told == []
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--poll-interval", "nan"),
+        ("--poll-interval", "0"),  # an endpoint would be asked without a pause
+        ("--poll-interval", "-1"),
+        ("--poll-interval", "inf"),
+        ("--finality-depth", "99999999999999999999"),
+        ("--start-block", "-1"),
+    ],
+)
+def test_a_number_that_no_node_could_run_by_is_refused(
+    capdex: Any, told: list[NodeSettings], option: tuple[str, str]
+) -> None:
+    result = capdex("node", *GIVEN, *option)
+    assert result.exit_code == 2, result.stderr
+    assert f"Invalid value for '{option[0]}'" in result.stderr
+    assert "is not in the range" in result.stderr
+    assert told == []
+
+
 def test_role_and_standby_come_from_the_environment_too(
     capdex: Any, told: list[NodeSettings], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -17,7 +18,7 @@ import uvloop
 from capdex.errors import Code, UsageError
 from capdex.net.blocks import BlockDirectory
 from capdex.problems import Verdict
-from cli.serving import listen, serve
+from cli.serving import listen, serve, url_of
 from indexer.health import Health
 from indexer.http import Surface
 from indexer.options import Role
@@ -132,6 +133,8 @@ def test_an_ipv6_address_is_listened_on() -> None:
         pytest.skip("this machine has no IPv6")
     with listen("::1", 0) as listener:
         assert listener.getsockname()[0] == "::1"
+        assert urlsplit(url_of(listener)).hostname == "::1"
+        assert urlsplit(url_of(listener)).port == listener.getsockname()[1]
 
 
 @pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
