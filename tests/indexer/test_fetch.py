@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from capdex.net import source
 from capdex.net.blocks import BlockDirectory
 from capdex.net.source import FIRST_LIMIT, Outcome, SourceFault
 from capdex.problems import Reason
+from capdex.varint import write_varint
 from indexer import fetch, recorder
 from indexer.fetch import Fetcher
 from indexer.outcome import MAX_TRIES, delay_s
@@ -37,10 +39,8 @@ class Shelf:
         self.gate.set()
         self.down = self.lies = False
 
-    def put(self, data: bytes) -> Cid:
-        cid = Cid.of(data)
-        self.blocks[cid.text] = data
-        return cid
+    def put(self, *blocks: bytes) -> None:
+        self.blocks |= {Cid.of(data).text: data for data in blocks}
 
     async def get(self, cid: Cid) -> bytes:
         self.asked.append(cid.text)
@@ -72,52 +72,6 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def verifier() -> AsyncIterator[Verifier]:
-    async with Verifier(1) as pool:
-        yield pool
-
-
-@pytest.fixture
-def fetching(
-    store: Store,
-    shelf: Shelf,
-    verifier: Verifier,
-    block_directory: BlockDirectory,
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Any:
-    """Run a fetcher for the length of a block; its event says that rows were committed."""
-    monkeypatch.setattr(fetch, "LOOK_S", 0.05)
-    monkeypatch.setattr(recorder, "AWAY_S", 0.05)
-
-    @asynccontextmanager
-    async def start() -> AsyncIterator[asyncio.Event]:
-        committed = asyncio.Event()
-        fetcher = Fetcher(
-            store, [shelf], verifier, block_directory, committed=committed, clock=clock
-        )
-        task = asyncio.create_task(fetcher.run())
-        try:
-            yield committed
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-    return start
-
-
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what a background task is about to bring about."""
     async with asyncio.timeout(60):
@@ -125,56 +79,94 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def counts(index: Index) -> dict[str, int]:
-    return dict(index.state().by_availability)
+@dataclass
+class Queue:
+    """What `chain` announces, queued in `store`, for fetchers to bring from `shelf` to `kept`."""
+
+    making: Any
+    chain: Any
+    store: Store
+    index: Index
+    verifier: Verifier
+    kept: BlockDirectory
+    shelf: Shelf = field(default_factory=Shelf)
+    clock: Clock = field(default_factory=Clock)
+    committed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def packages(self) -> list[bytes]:
+        """Whatever was announced, the oldest first."""
+        return list(self.chain.packages.values())
+
+    def append(self) -> None:
+        """Queue what the chain has announced since."""
+        self.making.append(self.store, self.chain)
+
+    @asynccontextmanager
+    async def fetching(self, *sources: Shelf) -> AsyncIterator[Fetcher]:
+        """Run a fetcher for the length of a block, over these sources or the shelf."""
+        places = sources or [self.shelf]
+
+        fetcher = Fetcher(
+            self.store, places, self.verifier, self.kept, committed=self.committed, clock=self.clock
+        )
+        task = asyncio.create_task(fetcher.run())
+        try:
+            yield fetcher
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(self.index.state().by_availability)
+
+    async def becomes(self, **counts: int) -> None:
+        """Wait until that many releases are available, pending and parked, and no others are."""
+        await until(lambda: self.counts == counts)
+
+    def release(self, name: str) -> Any:
+        """The one release of a name, whatever its state."""
+        (one,) = self.index.releases(name)
+        return one
 
 
-def release(index: Index, name: str) -> Any:
-    """The one release of a name, whatever its state."""
-    (one,) = index.releases(name)
-    return one
-
-
-async def test_what_is_announced_becomes_verified_and_is_kept(
+@pytest.fixture
+async def queue(
     making: Any,
-    store: Store,
     chain: Any,
+    store: Store,
     search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
     block_directory: BlockDirectory,
-) -> None:
-    chain.publish("note")
-    chain.publish("weather", bound=False)
-    for data in chain.packages.values():
-        shelf.put(data)
-    making.append(store, chain)
-    async with fetching():
-        await until(lambda: counts(search_index) == {"available": 2})
-    assert search_index.state().by_verdict == {"verified": 1, "signed": 1}
-    verified, unbound = chain.packages.values()
-    assert block_directory.read(Cid.of(verified)) == verified
-    assert block_directory.read(Cid.of(unbound)) is None
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[Queue]:
+    monkeypatch.setattr(fetch, "LOOK_S", 0.05)
+    monkeypatch.setattr(recorder, "AWAY_S", 0.05)
+    async with Verifier(1) as verifier:
+        yield Queue(making, chain, store, search_index, verifier, block_directory)
+
+
+async def test_what_is_announced_becomes_verified_and_is_kept(queue: Queue) -> None:
+    queue.chain.publish("note")
+    queue.chain.publish("weather", bound=False)
+    queue.shelf.put(*queue.packages)
+    queue.append()
+    async with queue.fetching():
+        await queue.becomes(available=2)
+    assert queue.index.state().by_verdict == {"verified": 1, "signed": 1}
+    verified, unbound = queue.packages
+    assert queue.kept.read(Cid.of(verified)) == verified
+    assert queue.kept.read(Cid.of(unbound)) is None
 
 
 def cut(data: bytes, kind: int, leaf_bytes: int = 1000) -> list[bytes]:
     """A UnixFS file as dag-pb: its root block, then its leaves."""
 
     def field(number: int, value: int | bytes) -> bytes:
-        length = value if isinstance(value, int) else len(value)
-        head = bytes([number << 3 | (0 if isinstance(value, int) else 2)])
-        low = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
-        return (
-            head
-            + (
-                low
-                if length >> 14
-                else bytes([low[0], length >> 7])
-                if length > 127
-                else bytes([length])
-            )
-            + (b"" if isinstance(value, int) else value)
-        )
+        if isinstance(value, int):
+            return bytes([number << 3]) + write_varint(value)
+        return bytes([number << 3 | 2]) + write_varint(len(value)) + value
 
     leaves = [data[i : i + leaf_bytes] for i in range(0, len(data), leaf_bytes)]
     links = b"".join(field(2, field(1, Cid.of(leaf).to_bytes())) for leaf in leaves)
@@ -184,159 +176,120 @@ def cut(data: bytes, kind: int, leaf_bytes: int = 1000) -> list[bytes]:
 
 @pytest.mark.parametrize(("kind", "verdict"), [(2, "verified"), (1, "mismatch")])
 async def test_a_dag_pb_file_is_read_block_by_block_and_a_directory_refused(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    kind: int,
-    verdict: str,
+    queue: Queue, kind: int, verdict: str
 ) -> None:
     def cid(data: bytes) -> str:
         root, *leaves = cut(data, kind)
         named = Cid.from_bytes(b"\x12\x20" + Cid.of(root).digest)
-        shelf.blocks[named.text] = root
-        for leaf in leaves:
-            shelf.put(leaf)
+        queue.shelf.blocks[named.text] = root
+        queue.shelf.put(*leaves)
         return named.text
 
-    chain.publish("note", cid=cid)
-    making.append(store, chain)
-    async with fetching():
-        await until(lambda: search_index.state().by_verdict != {})
-    assert search_index.state().by_verdict == {verdict: 1}
-    found = release(search_index, "note")
+    queue.chain.publish("note", cid=cid)
+    queue.append()
+    async with queue.fetching():
+        await until(lambda: queue.index.state().by_verdict != {})
+    assert queue.index.state().by_verdict == {verdict: 1}
+    found = queue.release("note")
     assert found.reason == (None if verdict == "verified" else Reason.NOT_A_FILE)
 
 
-async def test_a_dag_pb_file_that_lacks_a_block_is_asked_for_again(
-    making: Any, store: Store, chain: Any, search_index: Index, shelf: Shelf, fetching: Any
-) -> None:
-    kept: list[bytes] = []
+async def test_a_dag_pb_file_that_lacks_a_block_is_asked_for_again(queue: Queue) -> None:
+    lacking: list[bytes] = []
 
     def cid(data: bytes) -> str:
         root, *leaves = cut(data, 2)
-        kept.extend(leaves)
+        lacking.extend(leaves)
         named = Cid.from_bytes(b"\x01\x70\x12\x20" + Cid.of(root).digest)
-        shelf.blocks[named.text] = root
+        queue.shelf.blocks[named.text] = root
         return named.text
 
-    chain.publish("note", cid=cid)
-    making.append(store, chain)
-    async with fetching():
-        await until(lambda: bool(shelf.asked) and release(search_index, "note").message != "")
-    assert counts(search_index) == {"pending": 1}
-    assert Cid.of(kept[0]).text in shelf.asked
+    queue.chain.publish("note", cid=cid)
+    queue.append()
+    async with queue.fetching():
+        await until(lambda: bool(queue.shelf.asked) and queue.release("note").message != "")
+    assert queue.counts == {"pending": 1}
+    assert Cid.of(lacking[0]).text in queue.shelf.asked
 
 
 async def test_new_rows_are_fetched_as_soon_as_they_are_committed(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[float] = []
-    due = store.due
+    due = queue.store.due
 
     def counted(now: float, limit: int, **options: Any) -> Any:
         looked.append(now)
         return due(now, limit, **options)
 
-    monkeypatch.setattr(store, "due", counted)
+    monkeypatch.setattr(queue.store, "due", counted)
     monkeypatch.setattr(fetch, "LOOK_S", 3600.0)
-    async with fetching() as committed:
+    async with queue.fetching():
         await until(lambda: bool(looked))
-        chain.publish("note")
-        shelf.put(*chain.packages.values())
-        making.append(store, chain)
-        committed.set()
-        await until(lambda: counts(search_index) == {"available": 1})
+        queue.chain.publish("note")
+        queue.shelf.put(*queue.packages)
+        queue.append()
+        queue.committed.set()
+        await queue.becomes(available=1)
 
 
-async def test_bytes_already_in_the_directory_are_not_fetched(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    block_directory: BlockDirectory,
-) -> None:
-    chain.publish("note")
-    await block_directory.put(*chain.packages.values())
-    making.append(store, chain)
-    async with fetching():
-        await until(lambda: counts(search_index) == {"available": 1})
-    assert shelf.asked == []
+async def test_bytes_already_in_the_directory_are_not_fetched(queue: Queue) -> None:
+    queue.chain.publish("note")
+    await queue.kept.put(*queue.packages)
+    queue.append()
+    async with queue.fetching():
+        await queue.becomes(available=1)
+    assert queue.shelf.asked == []
 
 
-async def test_equal_cids_are_fetched_once(
-    making: Any, store: Store, chain: Any, search_index: Index, shelf: Shelf, fetching: Any
-) -> None:
-    data = making.package_bytes("note")
-    shelf.put(data)
-    shelf.gate.clear()
-    chain.mine(*(chain.release("note", f"1.0.{n}", data=data) for n in range(8)))
-    making.append(store, chain)
-    async with fetching():
-        await until(lambda: shelf.waiting == 1)
-        shelf.gate.set()
-        await until(lambda: counts(search_index) == {"available": 8})
-    assert shelf.asked == [Cid.of(data).text]
+async def test_equal_cids_are_fetched_once(queue: Queue) -> None:
+    data = queue.making.package_bytes("note")
+    queue.shelf.put(data)
+    queue.shelf.gate.clear()
+    queue.chain.mine(*(queue.chain.release("note", f"1.0.{n}", data=data) for n in range(8)))
+    queue.append()
+    async with queue.fetching():
+        await until(lambda: queue.shelf.waiting == 1)
+        queue.shelf.gate.set()
+        await queue.becomes(available=8)
+    assert queue.shelf.asked == [Cid.of(data).text]
 
 
-async def test_a_cid_that_comes_late_is_tried_again_and_had(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    clock: Clock,
-) -> None:
-    chain.publish("note")
-    making.append(store, chain)
-    async with fetching():
+async def test_a_cid_that_comes_late_is_tried_again_and_had(queue: Queue) -> None:
+    store, clock = queue.store, queue.clock
+    queue.chain.publish("note")
+    queue.append()
+    async with queue.fetching():
         await until(lambda: bool(store.due(clock.now + 2, 9)) and not store.due(clock.now, 9))
-        assert "does not have it" in release(search_index, "note").message
-        shelf.put(*chain.packages.values())
+        assert "does not have it" in queue.release("note").message
+        queue.shelf.put(*queue.packages)
         clock.now += 2
-        await until(lambda: counts(search_index) == {"available": 1})
-    assert len(shelf.asked) == 2
+        await queue.becomes(available=1)
+    assert len(queue.shelf.asked) == 2
 
 
 async def test_a_cid_that_nobody_has_is_parked_after_its_tries_and_can_be_rearmed(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    clock: Clock,
+    queue: Queue,
 ) -> None:
-    chain.publish("note")
-    making.append(store, chain)
+    queue.chain.publish("note")
+    queue.append()
 
     def noted(tries: int) -> bool:
         """Whether that many tries are in the row, so that the clock may move on."""
-        waiting = store.due(1e12, 1)
-        return waiting[0].attempts >= tries if waiting else counts(search_index) == {"parked": 1}
+        waiting = queue.store.due(1e12, 1)
+        return waiting[0].attempts >= tries if waiting else queue.counts == {"parked": 1}
 
-    async with fetching():
+    async with queue.fetching():
         for tried in range(1, MAX_TRIES + 1):
             await until(lambda tried=tried: noted(tried))  # type: ignore[misc]
-            clock.now += 2 * 24 * 3600
-        parked = release(search_index, "note")
+            queue.clock.now += 2 * 24 * 3600
+        parked = queue.release("note")
         assert parked.verdict is None
         assert parked.reason == Reason.UNAVAILABLE
-        assert len(shelf.asked) == MAX_TRIES
-        shelf.put(*chain.packages.values())
-        store.rearm()
-        await until(lambda: counts(search_index) == {"available": 1})
+        assert len(queue.shelf.asked) == MAX_TRIES
+        queue.shelf.put(*queue.packages)
+        queue.store.rearm()
+        await queue.becomes(available=1)
 
 
 def test_tries_come_quickly_at_first_then_from_a_minute_to_a_day() -> None:
@@ -348,212 +301,154 @@ def test_tries_come_quickly_at_first_then_from_a_minute_to_a_day() -> None:
 
 
 async def test_slow_cids_of_one_publisher_hold_nobody_else_up(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (fetch, source):
         monkeypatch.setattr(module, "SLOW_S", 0.01)
     monkeypatch.setattr(fetch, "MAX_SLOW", 6)
+    chain, shelf = queue.chain, queue.shelf
     flood = [chain.release("flood", f"1.0.{n}") for n in range(24)]
-    shelf.slow = {Cid.of(data).text for data in chain.packages.values()}
+    shelf.slow = {Cid.of(data).text for data in queue.packages}
     chain.mine(*flood)
-    making.append(store, chain)
-    async with fetching() as committed:
+    queue.append()
+    async with queue.fetching():
         await until(lambda: len(set(shelf.asked)) == 24)
-        chain.mine(chain.release("other", publisher=making.OTHER))
-        shelf.put(list(chain.packages.values())[-1])
-        making.append(store, chain)
-        committed.set()
-        await until(lambda: counts(search_index).get("available") == 1)
+        chain.mine(chain.release("other", publisher=queue.making.OTHER))
+        shelf.put(queue.packages[-1])
+        queue.append()
+        queue.committed.set()
+        await until(lambda: queue.counts.get("available") == 1)
         await until(lambda: shelf.waiting <= 6)
-        assert "did not come at once" in search_index.releases("flood")[-1].message
+        assert "did not come at once" in queue.index.releases("flood")[-1].message
 
 
 async def test_whoever_waits_for_a_turn_at_a_source_is_not_given_up(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "SLOW_S", 0.01)
     monkeypatch.setattr(fetch, "MAX_SLOW", FIRST_LIMIT)  # as many as the shelf is asked for at once
+    chain, shelf = queue.chain, queue.shelf
     chain.mine(*(chain.release("flood", f"1.0.{n}") for n in range(2 * FIRST_LIMIT)))
-    for data in chain.packages.values():
-        shelf.put(data)
+    shelf.put(*queue.packages)
     shelf.gate.clear()
-    making.append(store, chain)
-    async with fetching():
+    queue.append()
+    async with queue.fetching():
         await until(lambda: shelf.waiting == FIRST_LIMIT)
         await asyncio.sleep(0.2)  # a try given up now would wait for a clock that stands still
         shelf.gate.set()
-        await until(lambda: counts(search_index) == {"available": 2 * FIRST_LIMIT})
+        await queue.becomes(available=2 * FIRST_LIMIT)
 
 
-async def test_a_backlog_of_retries_delays_no_new_release(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    clock: Clock,
-) -> None:
-    chain.mine(*(chain.release("flood", f"1.0.{n}") for n in range(60)))
-    making.append(store, chain)
-    for job in store.due(clock.now, 60):
-        store.retry_later(job.release_id, "nobody had it", clock.now)
-    chain.publish("note")
-    making.append(store, chain)
-    new = [job.lane for job in store.due(clock.now, 99)]
+async def test_a_backlog_of_retries_delays_no_new_release(queue: Queue) -> None:
+    store, now = queue.store, queue.clock.now
+    queue.chain.mine(*(queue.chain.release("flood", f"1.0.{n}") for n in range(60)))
+    queue.append()
+    for job in store.due(now, 60):
+        store.retry_later(job.release_id, "nobody had it", now)
+    queue.chain.publish("note")
+    queue.append()
+    new = [job.lane for job in store.due(now, 99)]
     assert new == [Lane.NEW] + [Lane.RETRY] * 60
-    shelf.put(list(chain.packages.values())[-1])
-    async with fetching():
-        await until(lambda: counts(search_index).get("available") == 1)
-    assert shelf.asked[0] == Cid.of(list(chain.packages.values())[-1]).text
+    queue.shelf.put(queue.packages[-1])
+    async with queue.fetching():
+        await until(lambda: queue.counts.get("available") == 1)
+    assert queue.shelf.asked[0] == Cid.of(queue.packages[-1]).text
 
 
-async def test_while_every_source_rests_nothing_is_tried_and_no_try_counted(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    block_directory: BlockDirectory,
-    clock: Clock,
-) -> None:
-    shelf.down = True
-    chain.mine(*(chain.release("note", f"1.0.{n}") for n in range(60)))
-    here = list(chain.packages.values())[-1]
-    await block_directory.put(here)
-    making.append(store, chain)
-    async with fetching():
-        await until(lambda: not store.due(clock.now, 1))
-    tries = [job.attempts for job in store.due(1e12, 99)]
+async def test_while_every_source_rests_nothing_is_tried_and_no_try_counted(queue: Queue) -> None:
+    queue.shelf.down = True
+    queue.chain.mine(*(queue.chain.release("note", f"1.0.{n}") for n in range(60)))
+    await queue.kept.put(queue.packages[-1])
+    queue.append()
+    async with queue.fetching():
+        await until(lambda: not queue.store.due(queue.clock.now, 1))
+    tries = [job.attempts for job in queue.store.due(1e12, 99)]
     assert len(tries) == 59  # what was here already was judged
-    assert sum(tries) == len(shelf.asked)
+    assert sum(tries) == len(queue.shelf.asked)
     assert sum(tries) < 40
-    assert "rests" in search_index.releases("note")[1].message
+    assert "rests" in queue.index.releases("note")[1].message
 
 
 async def test_a_source_that_gives_other_bytes_costs_nothing_but_its_standing(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    verifier: Verifier,
-    block_directory: BlockDirectory,
-    shelf: Shelf,
+    queue: Queue,
 ) -> None:
-    chain.mine(*(chain.release("note", f"1.0.{n}") for n in range(30)))
-    for data in chain.packages.values():
-        shelf.put(data)
-    making.append(store, chain)
+    queue.chain.mine(*(queue.chain.release("note", f"1.0.{n}") for n in range(30)))
+    queue.shelf.put(*queue.packages)
+    queue.append()
     liar = Shelf()
     liar.lies = True
-    fetcher = Fetcher(store, [liar, shelf], verifier, block_directory, committed=asyncio.Event())
-    task = asyncio.create_task(fetcher.run())
-    try:
-        await until(lambda: counts(search_index) == {"available": 30})
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert search_index.state().by_verdict == {"verified": 30}
+    async with queue.fetching(liar, queue.shelf) as fetcher:
+        await queue.becomes(available=30)
+    assert queue.index.state().by_verdict == {"verified": 30}
     lying, honest = fetcher.sources.states()
     assert lying.outcomes[Outcome.WRONG] == lying.requests < 15
     assert lying.benched_s > 0
     assert honest.outcomes[Outcome.GAVE] == 30
 
 
-async def test_a_crash_repeats_work_and_skips_none(
-    making: Any, store: Store, chain: Any, search_index: Index, shelf: Shelf, fetching: Any
-) -> None:
+async def test_a_crash_repeats_work_and_skips_none(queue: Queue) -> None:
     for name in ("note", "weather", "maps"):
-        chain.publish(name)
-    for data in chain.packages.values():
-        shelf.put(data)
-    shelf.gate.clear()
-    making.append(store, chain)
-    async with fetching():
-        await until(lambda: shelf.waiting == 3)  # and here the process ends
-    assert counts(search_index) == {"pending": 3}
-    shelf.gate.set()
-    async with fetching():
-        await until(lambda: counts(search_index) == {"available": 3})
+        queue.chain.publish(name)
+    queue.shelf.put(*queue.packages)
+    queue.shelf.gate.clear()
+    queue.append()
+    async with queue.fetching():
+        await until(lambda: queue.shelf.waiting == 3)  # and here the process ends
+    assert queue.counts == {"pending": 3}
+    queue.shelf.gate.set()
+    async with queue.fetching():
+        await queue.becomes(available=3)
 
 
-async def test_a_release_undone_while_it_is_fetched_leaves_nothing(
-    making: Any, store: Store, chain: Any, search_index: Index, shelf: Shelf, fetching: Any
-) -> None:
+async def test_a_release_undone_while_it_is_fetched_leaves_nothing(queue: Queue) -> None:
+    chain, shelf = queue.chain, queue.shelf
     base = chain.head
     chain.publish("note")
-    shelf.put(*chain.packages.values())
+    shelf.put(*queue.packages)
     shelf.gate.clear()
-    making.append(store, chain)
-    async with fetching():
+    queue.append()
+    async with queue.fetching():
         await until(lambda: shelf.waiting == 1)
-        store.rollback(base)
+        queue.store.rollback(base)
         shelf.gate.set()
         chain.fork(1)
         chain.mine()
         chain.publish("weather")
-        shelf.put(list(chain.packages.values())[-1])
-        making.append(store, chain)
-        await until(lambda: counts(search_index) == {"available": 1})
-    assert [x.name for x in search_index.releases("note")] == []
+        shelf.put(queue.packages[-1])
+        queue.append()
+        await queue.becomes(available=1)
+    assert [x.name for x in queue.index.releases("note")] == []
 
 
 async def test_a_verdict_that_cannot_be_stored_costs_only_its_own_release(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("note", "weather", "maps"):
-        chain.publish(name)
-    for data in chain.packages.values():
-        shelf.put(data)
-    making.append(store, chain)
-    record_many = store.record_many
+        queue.chain.publish(name)
+    queue.shelf.put(*queue.packages)
+    queue.append()
+    record_many = queue.store.record_many
 
     def picky(judgements: Any) -> list[bool]:
         if any('"weather"' in (x.document or "") for _, x in judgements):
             raise ValueError("no database takes this")
         return record_many(judgements)
 
-    monkeypatch.setattr(store, "record_many", picky)
-    async with fetching():
-        await until(lambda: counts(search_index).get("available") == 2)
-        await until(lambda: "a fault of this node" in release(search_index, "weather").message)
+    monkeypatch.setattr(queue.store, "record_many", picky)
+    async with queue.fetching():
+        await until(lambda: queue.counts.get("available") == 2)
+        await until(lambda: "a fault of this node" in queue.release("weather").message)
 
 
 async def test_a_database_that_is_away_for_a_while_delays_and_loses_nothing(
-    making: Any,
-    store: Store,
-    chain: Any,
-    search_index: Index,
-    shelf: Shelf,
-    fetching: Any,
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chain.publish("note")
-    shelf.put(*chain.packages.values())
-    making.append(store, chain)
+    queue.chain.publish("note")
+    queue.shelf.put(*queue.packages)
+    queue.append()
     away = [0]
     for name in ("due", "record_many", "delay_many"):
-        call = getattr(store, name)
+        call = getattr(queue.store, name)
 
         def faulty(*arguments: Any, call: Any = call, **options: Any) -> Any:
             away[0] += 1
@@ -561,10 +456,10 @@ async def test_a_database_that_is_away_for_a_while_delays_and_loses_nothing(
                 raise Unavailable("the database is away", Code.DATABASE_UNAVAILABLE)
             return call(*arguments, **options)
 
-        monkeypatch.setattr(store, name, faulty)
-    async with fetching():
-        while counts(search_index) != {"available": 1}:
-            clock.now += 60
+        monkeypatch.setattr(queue.store, name, faulty)
+    async with queue.fetching():
+        while queue.counts != {"available": 1}:
+            queue.clock.now += 60
             calls = away[0]
             await until(lambda calls=calls: away[0] > calls)  # type: ignore[misc]
     assert away[0] > 10
