@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from capdex.errors import Code, Unavailable
 from capdex.events import LogHead
+from capdex.net.faults import ELSEWHERE, RpcError
 from capdex.net.together import end
 from indexer.chain import ChainReader
-from indexer.steps import BlockRef, Blocks, Reorg
+from indexer.steps import BlockRef, Blocks, Moved, Reorg
 from indexer.store import Store
 from indexer.threads import whole
 
@@ -67,8 +68,11 @@ async def index(
         report(replace(at, head=head, finalized=finalized, undone=0, trouble=None))
 
     reader.on_idle, failures, at = idle, 0, Progress()
+    doubtful = False
     while True:
         try:
+            if doubtful:
+                await _doubt_the_store(reader, store)
             at, ring = await asyncio.to_thread(_resume, store, at)
             reader.resume(ring)
             async with aclosing(_ahead(reader, store, at.log)) as checked:
@@ -80,10 +84,12 @@ async def index(
         except Unavailable as error:
             failures += 1
             report(replace(at, undone=0, trouble=error))
+            doubtful = isinstance(error, Gap) and failures % MAX_REREADS == 0
+            refused = isinstance(error, RpcError) and error.fault not in ELSEWHERE
             if isinstance(error, Gap):
                 reader.rpc.blame(error.message)
-                if failures % MAX_REREADS == 0:
-                    await _doubt_the_store(reader, store)
+            elif refused and not reader.rpc.alone:  # the others were not asked for it
+                reader.rpc.blame(error.why)
             ceiling_s = min(PAUSE_CAP_S, PAUSE_BASE_S * 2 ** min(failures, 16))
             await asyncio.sleep(random.uniform(0, ceiling_s))  # noqa: S311 - jitter
 
@@ -186,10 +192,13 @@ async def _doubt_the_store(reader: ChainReader, store: Store) -> None:
     cursor = await asyncio.to_thread(store.cursor)
     if cursor is None:
         return
-    theirs = await reader.log_at(cursor.block.hash)
-    if theirs is None:
-        wrong = await reader.last_sequence() > cursor.log.count
-    else:
-        wrong = theirs != cursor.log
-    if wrong:
-        await whole(store.rollback, await reader.rewind())
+    try:
+        theirs = await reader.log_at(cursor.block.hash)
+        if theirs is None:
+            wrong = await reader.last_sequence() > cursor.log.count
+        else:
+            wrong = theirs != cursor.log
+        if wrong:
+            await whole(store.rollback, await reader.rewind())
+    except Moved as moved:
+        raise reader.rpc.blame(str(moved)) from None

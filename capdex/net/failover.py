@@ -13,7 +13,7 @@ import aiohttp
 
 from capdex.errors import Code
 from capdex.net.endpoint import Endpoint
-from capdex.net.faults import Fault, RpcError, rpc_error
+from capdex.net.faults import ELSEWHERE, Fault, RpcError, rpc_error
 from capdex.net.jsonrpc import Address, Aside, Call, ask_many, ask_one, open_session
 from capdex.net.pool import Pool
 from capdex.net.wire import quantity
@@ -23,8 +23,6 @@ MAX_ATTEMPTS = 6  # about 8 s with one endpoint; whoever can wait longer asks ag
 MAX_TIMEOUTS = 2  # of one call: asking for less helps sooner than asking again
 MAX_WAIT_S = 30.0  # a call waits no longer for endpoints that rest: it fails
 FOREIGN_REST_S = 60.0  # an endpoint of another chain is looked at again so often
-
-_ELSEWHERE = (Fault.RATE, Fault.TRANSIENT, Fault.TIMEOUT, Fault.FATAL)  # others may answer these
 
 T = TypeVar("T")
 
@@ -97,7 +95,7 @@ class Failover:
                     hopeless.add(endpoint)
                 spent = attempts >= MAX_ATTEMPTS or timeouts >= MAX_TIMEOUTS
                 if (
-                    error.fault not in _ELSEWHERE
+                    error.fault not in ELSEWHERE
                     or spent
                     or len(hopeless) == len(self.pool.endpoints)
                 ):

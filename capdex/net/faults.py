@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from capdex.errors import Code, Unavailable
 from capdex.net.hints import suggested_blocks
@@ -31,6 +31,10 @@ class Fault(StrEnum):
     TIMEOUT = "TIMEOUT"  # no answer in time: ask elsewhere, or for less
     TRANSIENT = "TRANSIENT"  # ask again, here or elsewhere
     FATAL = "FATAL"  # this endpoint will never answer this call
+
+
+# A call that fails so is made again, of all endpoints; any other refusal is the caller's to judge.
+ELSEWHERE: Final = frozenset({Fault.RATE, Fault.TRANSIENT, Fault.TIMEOUT, Fault.FATAL})
 
 
 @dataclass(eq=False)

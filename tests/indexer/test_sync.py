@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from capdex.errors import Code
+from capdex.net.failover import MAX_ATTEMPTS
+from indexer.sync import MAX_REREADS
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -85,6 +87,27 @@ async def test_rows_with_a_hole_are_read_anew_once_it_shows(
     assert it.logs == sim.logs
     assert [trouble.code for trouble in it.troubles] == [Code.STALLED] * len(it.troubles)
     assert bool(it.troubles) == hole
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(429, "rate limit"), (-32603, "internal error"), (1, "header not found")]
+)
+async def test_a_walk_that_doubts_its_rows_outlives_an_endpoint_that_does_not_answer(
+    simulate, following, code, words
+):
+    sim = await simulate(serves_state=False)
+    sim.mine(3)
+    sim.publish(5)
+    sim.once("eth_getLogs", dropped)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        assert len(it.logs) == 4
+        sim.once("eth_getLogs", lambda logs: logs, times=MAX_REREADS)
+        for _ in range(MAX_ATTEMPTS):
+            sim.refuse_once("eth_getLogs", code, words)
+        sim.publish(1)
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
 
 
 async def test_an_undecodable_event_is_kept_with_its_reason(simulate, following):
