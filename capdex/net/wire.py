@@ -67,10 +67,10 @@ def read_header(value: Any) -> Header | None:
     if not isinstance(value, dict):
         raise ValueError("a block is not an object")
     return Header(
-        quantity(value.get("number")),
+        _kept(value.get("number")),
         _hash(value.get("hash")),
         _hash(value.get("parentHash")),
-        quantity(value.get("timestamp")),
+        _kept(value.get("timestamp")),
         unhex(value.get("logsBloom") or "0x"),
     )
 
@@ -153,6 +153,13 @@ def _columns(value: list[Any]) -> LogColumns:
         )
     except (KeyError, TypeError):  # not there, or a list or an object
         raise ValueError("a part of a log is missing or no text") from None
+
+
+def _kept(value: Any) -> int:
+    number = quantity(value)
+    if number >> 63:  # more than a database has room for, and than any chain will need
+        raise ValueError("a block's number or time has more than 63 bits")
+    return number
 
 
 def _hash(value: Any) -> bytes:

@@ -81,6 +81,7 @@ class SimulatedChain:
         self._salt, self._name = itertools.count(), itertools.count()
         self._bends: dict[str, list[Bend]] = defaultdict(list)
         self._responses: list[Callable[[], web.Response]] = []
+        self._refused: dict[int, Refusal] = {}
         self.mine()
 
     # ------------------------------------------------------------------------------- editing
@@ -141,6 +142,10 @@ class SimulatedChain:
             raise Refusal(code, message)
 
         self.once(method, bend)
+
+    def refuse_block(self, number: int, code: int, message: str) -> None:
+        """Answer no call for logs of this block, ever."""
+        self._refused[number] = Refusal(code, message)
 
     def respond_once(self, response: Callable[[], web.Response], times: int = 1) -> None:
         """Answer the next requests with this HTTP response."""
@@ -213,6 +218,9 @@ class SimulatedChain:
             if self.max_blocks is not None and last - first + 1 > self.max_blocks:
                 raise Refusal(-32614, f"eth_getLogs is limited to a {self.max_blocks:,} range")
             blocks = self._shown[first : last + 1]
+        for block in blocks:
+            if block.number in self._refused:
+                raise self._refused[block.number]
         logs = [log for block in blocks for log in block.logs]
         if self.max_logs is not None and len(logs) > self.max_logs:
             raise Refusal(-32005, f"query returned more than {self.max_logs} results")

@@ -161,6 +161,38 @@ async def test_an_endpoint_that_rewrites_what_is_final_is_left_for_the_other(twi
     assert not any(progress.undone for progress in it.reports)
 
 
+@pytest.mark.parametrize("at", [5, 30])  # below what is final, and above it
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (-32005, "query returned more than 10000 results"),
+        (4444, "pruned history unavailable"),
+        (-32000, "header not found"),
+    ],
+)
+async def test_a_block_that_one_endpoint_never_answers_for_is_asked_of_the_other(
+    twins, following, code, words, at
+):
+    sims = await twins(2)
+    sims[0].refuse_block(at, code, words)
+    async with following(urls(sims), registry=sims[0].registry, start_block=1) as it:
+        await it.reach(sims[0].head.hash)
+    assert it.logs == sims[0].logs
+
+
+@pytest.mark.parametrize("field", ["number", "timestamp"])
+@pytest.mark.parametrize("value", [2**63, 2**256 - 1])
+async def test_a_block_that_no_database_has_room_for_is_asked_of_the_other(
+    twins, following, field, value
+):
+    liar, honest = await twins(2)
+    liar.once("eth_getBlockByNumber", lambda block: {**block, field: hex(value)}, times=100_000)
+    async with following(urls([liar, honest]), registry=liar.registry, start_block=1) as it:
+        await it.reach(honest.head.hash)
+    assert it.logs == honest.logs
+    assert not stalled(it)
+
+
 async def test_a_deep_reorg_that_two_endpoints_show_is_followed(twins, following):
     a, b = await twins(2)
     async with following(urls([a, b]), registry=a.registry, start_block=1) as it:
