@@ -55,6 +55,7 @@ from capdex.uri import name_id
 from capdex.yaml import read_yaml
 from indexer.drafts import Drafts
 from indexer.fetch import Fetcher
+from indexer.interpreter import settle
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
 from indexer.sync import follow
@@ -270,21 +271,32 @@ async def main(count: int, rounds: int) -> None:
     url = f"http://127.0.0.1:{here.recv()}"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{count} packages of {len(packages[0][2])} bytes, {rounds} rounds, {machine}")
-    async with Verifier() as verifier:
-        for delay_ms in DELAYS_MS:
-            figures: dict[str, list[float]] = {"bare fetch loop": [], "fetched, judged, stored": []}
-            for _ in range(rounds):
-                figures["bare fetch loop"].append(await bare(f"{url}/{delay_ms}", cids))
-                with tempfile.TemporaryDirectory() as folder:
-                    rate = await ours(f"{url}/{delay_ms}", step, verifier, Path(folder))
-                figures["fetched, judged, stored"].append(rate)
-            print(f"a gateway {delay_ms} ms away")
-            base = statistics.median(figures["bare fetch loop"])
-            for name, rates in figures.items():
-                middle = statistics.median(rates)
-                spread = f"{min(rates):,.0f}–{max(rates):,.0f}"
-                print(f"  {name:24s} {middle:8,.0f}/s ({spread})  ratio {middle / base:.2f}")
+    settle()  # as a node does
+    # All is deleted at the end: files are made slowly where many were deleted just before.
+    with tempfile.TemporaryDirectory() as folder:
+        async with Verifier() as verifier:
+            await take_turns(url, cids, step, verifier, Path(folder), rounds)
     gateway.terminate()
+
+
+async def take_turns(
+    url: str, cids: list[Cid], step: Blocks, verifier: Verifier, folder: Path, rounds: int
+) -> None:
+    """The loop and the queue, round after round, at each distance."""
+    for delay_ms in DELAYS_MS:
+        figures: dict[str, list[float]] = {"bare fetch loop": [], "fetched, judged, stored": []}
+        for number in range(rounds):
+            figures["bare fetch loop"].append(await bare(f"{url}/{delay_ms}", cids))
+            home = folder / f"{delay_ms}-{number}"
+            home.mkdir()
+            rate = await ours(f"{url}/{delay_ms}", step, verifier, home)
+            figures["fetched, judged, stored"].append(rate)
+        print(f"a gateway {delay_ms} ms away")
+        base = statistics.median(figures["bare fetch loop"])
+        for name, rates in figures.items():
+            middle = statistics.median(rates)
+            spread = f"{min(rates):,.0f}–{max(rates):,.0f}"
+            print(f"  {name:24s} {middle:8,.0f}/s ({spread})  ratio {middle / base:.2f}")
 
 
 if __name__ == "__main__":
