@@ -124,9 +124,12 @@ class ChainReader:
                         raise self.rpc.blame(str(moved)) from None
                     await self._wait()
 
-    def resume(self, ring: Sequence[BlockRef]) -> None:
-        """Go on after the last of these blocks, the newest stored ones."""
-        self._forks.resume(ring)
+    def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
+        """Go on after the last of these blocks, the newest stored ones.
+
+        `finalized` is how far was final when they were read: of the newer ones, any may be gone.
+        """
+        self._forks.resume(ring, finalized)
 
     async def log_at(self, block_hash: bytes) -> LogHead | None:
         """The contract's own log slot after a block; None where that state is not served."""

@@ -57,11 +57,11 @@ class Forks:
         """The oldest block a fork can be found at, where that is not the tip itself."""
         return self._ring[0] if len(self._ring) > 1 else None
 
-    def resume(self, ring: Sequence[BlockRef]) -> None:
-        """Go on after the last of these, whatever else was read."""
+    def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
+        """Go on after the last of these, whatever else was read; final is what `finalized` says."""
         self._ring.clear()
         self._ring.extend(ring)
-        self.settled = min(self.settled, ring[-1].number if ring else 0)
+        self.settled = min(max(self.settled, finalized), ring[-1].number if ring else 0)
 
     def take(self, piece: Blocks) -> None:
         """A piece of chain was read."""

@@ -22,10 +22,11 @@ CURSOR, BLOCK = table(CursorRow), table(BlockRow)
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last applied block, and the registry's log slot after it."""
+    """The last applied block, the registry's log slot after it, and how far was final then."""
 
     block: BlockRef
     log: LogHead
+    finalized: int
 
 
 def read_cursor(connection: Connection, deployment_id: int) -> Cursor | None:
@@ -34,7 +35,7 @@ def read_cursor(connection: Connection, deployment_id: int) -> Cursor | None:
     if row is None:
         return None
     block = BlockRef(row.number, row.hash, row.parent, row.timestamp)
-    return Cursor(block, LogHead(row.log_head, row.log_count))
+    return Cursor(block, LogHead(row.log_head, row.log_count), row.finalized)
 
 
 def advance(connection: Connection, deployment_id: int, step: Blocks, log: LogHead) -> None:

@@ -73,8 +73,8 @@ async def index(
         try:
             if doubtful:
                 await _doubt_the_store(reader, store)
-            at, ring = await asyncio.to_thread(_resume, store, at)
-            reader.resume(ring)
+            at, ring, final = await asyncio.to_thread(_resume, store, at)
+            reader.resume(ring, final)
             async with aclosing(_ahead(reader, store, at.log)) as checked:
                 async for step, heads in checked:
                     at = await whole(_apply, store, step, heads, at)
@@ -144,10 +144,11 @@ async def _read(
         await ready.put(error)
 
 
-def _resume(store: Store, at: Progress) -> tuple[Progress, list[BlockRef]]:
+def _resume(store: Store, at: Progress) -> tuple[Progress, list[BlockRef], int]:
     cursor, ring = store.cursor(), store.ring()
-    block, log = (cursor.block, cursor.log) if cursor else (None, LogHead())
-    return Progress(block, at.head, at.finalized, log), ring
+    if cursor is None:
+        return Progress(None, at.head, at.finalized), ring, 0
+    return Progress(cursor.block, at.head, at.finalized, cursor.log), ring, cursor.finalized
 
 
 def _apply(store: Store, step: Blocks | Reorg, heads: Sequence[LogHead], at: Progress) -> Progress:

@@ -129,6 +129,19 @@ async def test_a_node_that_starts_on_a_deep_reorg_stalls_and_can_be_told(
     assert it.logs == sim.logs
 
 
+async def test_what_was_final_when_it_was_read_is_final_for_a_node_that_starts_again(
+    twins, following
+):
+    (sim,) = await twins(1, finalized=28)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    before = list(it.logs)
+    sim.reorg(4)  # not as deep as `finality_depth`
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.until(lambda: stalled(it))
+    assert it.logs == before
+
+
 @pytest.mark.parametrize("which", ["unknown", "below the fork", "of the old chain"])
 async def test_accepting_another_block_accepts_nothing(twins, following, accepting, which):
     (sim,) = await twins(1)
