@@ -151,14 +151,22 @@ def _reading(db: str) -> Iterator[Connection]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` once it is complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """A file that takes the place of `path` once it is complete; a link to it stays a link.
+
+    What is there and no file stays, too: an account that may would replace a device.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise UsageError(
+            f"cannot write {path}", Code.UNREADABLE, "it is no file", "name a file to be written"
+        )
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
+        partial.replace(target)
     except OSError as error:
         raise UsageError(
             f"cannot write {path}", Code.UNREADABLE, error.strerror or "", "check path and disk"

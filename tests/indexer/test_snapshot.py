@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -184,6 +185,30 @@ async def test_an_older_block_gives_the_index_as_it_was_there(
 def test_one_index_is_always_one_file(original: Any, tmp_path: Path) -> None:
     one, other = (original.export(tmp_path / name).read_bytes() for name in ("one", "other"))
     assert one == other
+
+
+@pytest.mark.parametrize("out", ["", ".", "..", "/", "pipe", "link-to-pipe"])
+def test_what_is_no_file_is_never_replaced_by_a_snapshot(
+    original: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    pipe = tmp_path / "pipe"  # as a device is: whoever is root could lose /dev/null
+    os.mkfifo(pipe)
+    (tmp_path / "link-to-pipe").symlink_to(pipe)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UsageError) as refused:
+        original.export(Path(out))
+    assert refused.value.code is Code.UNREADABLE
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_link_to_a_snapshot_leads_to_the_new_one(original: Any, tmp_path: Path) -> None:
+    old, link = tmp_path / "old.car", tmp_path / "latest.car"
+    old.write_bytes(b"an older one")
+    link.symlink_to(old)
+    assert original.export(link).read_bytes() == original.export(tmp_path / "new").read_bytes()
+    assert (link.is_symlink(), old.read_bytes()) == (True, link.read_bytes())
 
 
 def test_what_the_operator_denies_is_left_out_and_the_digest_stays(
