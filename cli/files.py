@@ -43,16 +43,24 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` by a complete file or leave it as it was; raises UsageError UNREADABLE."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Replace `path` by a complete file or leave it as it was; raises UsageError UNREADABLE.
+
+    A link stays one, and so does what is no file: an account that may would replace a device.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise UsageError(
+            f"cannot write {path}", Code.UNREADABLE, why="it is no file", fix="check the path"
+        )
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if path.exists():
-            partial.chmod(path.stat().st_mode & 0o777)
-        partial.replace(path)
+        if target.exists():
+            partial.chmod(target.stat().st_mode & 0o777)
+        partial.replace(target)
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise UsageError(

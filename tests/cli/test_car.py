@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,17 @@ def test_the_file_of_a_car_is_written_where_it_is_asked_for(capdex: Any, folder:
     )
     assert on_stdout.stdout_bytes == b"x" * 2048
     assert capdex("car", "missing.car", "--root", case["root"]).exit_code == 2
+
+
+@pytest.mark.parametrize("out", ["", ".", "pipe", "link-to-pipe"])
+def test_what_is_no_file_is_never_replaced(capdex: Any, folder: Path, out: str) -> None:
+    case = next(case for case in CASES if case["file"] == "good-two-links.car")
+    os.mkfifo(folder / "pipe")  # as a device is: whoever is root could lose /dev/null
+    (folder / "link-to-pipe").symlink_to("pipe")
+    result = capdex("car", str(HOSTILE / case["file"]), "--root", case["root"], "-o", out)
+    assert (result.exit_code, "it is no file" in result.stderr) == (2, True)
+    assert (folder / "pipe").is_fifo()
+    assert (folder / "link-to-pipe").is_symlink()
 
 
 def test_a_cid_is_taken_apart(capdex: Any) -> None:
