@@ -147,6 +147,7 @@ def _found(request: Request, cid: str, wanted: Asked, body: bytes) -> Response:
     }
     if wanted.elsewhere is not None:
         headers["Content-Location"] = f"/ipfs/{cid}?{wanted.elsewhere}"
+        headers["Vary"] = "Accept"  # a cache must not give a CAR to whoever asks for the block
     if known(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers)

@@ -96,6 +96,7 @@ async def test_a_block_is_served_raw_and_inert(
     sent = {key.lower(): value for key, value in answer.headers.items()}
     # A URL that does not say the form by itself is told the one that does.
     assert sent.pop("content-location", None) == (None if query else f"/ipfs/{cid}?format=raw")
+    assert sent.pop("vary", None) == (None if query else "Accept")
     assert {x: sent[x] for x in sent.keys() - {"date", "server"}} == {
         "content-type": RAW_TYPE,
         "content-length": str(len(PACKAGE)),
@@ -432,6 +433,18 @@ async def test_a_block_that_repeats_is_sent_again_to_those_who_keep_none(node: A
     assert twice.headers["Content-Type"].endswith("dups=y")
     assert asked_by_type.body == twice.body
     assert asked_by_type.headers["Content-Location"] == f"/ipfs/{root}?format=car&car-dups=y"
+
+
+async def test_what_the_url_alone_does_not_decide_is_not_given_to_all_by_a_cache(node: Any) -> None:
+    cid = node.surface.blocks.write(PACKAGE)
+    raw, car = [await node(f"/ipfs/{cid}", Accept=x) for x in (RAW_TYPE, CAR_TYPE)]
+    assert raw.body != car.body
+    assert [x.headers.get("Vary") for x in (raw, car)] == ["Accept", "Accept"]
+    same = await node(f"/ipfs/{cid}", Accept=CAR_TYPE, **{"If-None-Match": car.headers["ETag"]})
+    assert (same.status, same.headers.get("Vary")) == (304, "Accept")
+    for form in ("raw", "car"):  # for every client one entry in the cache
+        said = await node(f"/ipfs/{cid}?format={form}", Accept="text/html")
+        assert "Vary" not in said.headers
     assert read_car(once.body, root) == read_car(twice.body, root) == leaf * 2
     assert len({once.headers["ETag"], twice.headers["ETag"]}) == 2
 
