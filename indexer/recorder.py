@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from capdex.errors import CapdexError, Code, Unavailable
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.blocks import BlockDirectory
 from indexer.outcome import Finding, Outcome, fault, later, said, tell
 from indexer.store import Delay, Job, Store
@@ -19,6 +19,7 @@ log = structlog.get_logger(part="fetch")
 RECORDERS: Final = 2  # one waits for the disk while the other writes rows
 MAX_UNSTORED: Final = 256  # outcomes in one transaction; each may hold its package
 AWAY_S: Final = 1.0  # before a database that is away is tried again
+DISK_S: Final = 60.0  # before a package is fetched again that the disk did not take
 AWAY: Final = (Code.DATABASE_LOCKED, Code.DATABASE_UNAVAILABLE)
 
 Batch = Sequence[tuple[Job, Outcome]]
@@ -78,7 +79,7 @@ class Recorder:
             try:
                 alive = await loop.run_in_executor(threads, self._store_all, batch)
                 break
-            except Exception as error:  # ours: it costs its package a try
+            except Exception as error:  # ours: it costs its package a try, or a minute
                 if isinstance(error, Unavailable) and error.code in AWAY:
                     log.warning("queue not written", why=error.message)
                     await asyncio.sleep(AWAY_S)
@@ -91,6 +92,8 @@ class Recorder:
                 if isinstance(outcome, Delay):
                     log.error("not stored", cap_uri=job.announcement.cap_uri, exc_info=error)
                     return
+                if isinstance(error, UsageError):  # no haste to fetch what the disk does not take
+                    await asyncio.sleep(AWAY_S)
                 batch = [(job, self._failed(job, error))]
         for (job, outcome), there in zip(batch, alive, strict=True):
             if there:  # else its block was undone meanwhile
@@ -110,6 +113,8 @@ class Recorder:
         return [isinstance(one, Delay) or job.release_id in alive for job, one in batch]
 
     def _failed(self, job: Job, error: Exception) -> Delay:
+        if isinstance(error, UsageError):  # of the block directory: the package had no try
+            return Delay(job.release_id, said(error), self._clock() + DISK_S, tried=False)
         if isinstance(error, CapdexError):
             return later(job, said(error), self._clock())
         return fault(job, error, self._clock())

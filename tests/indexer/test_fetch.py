@@ -440,6 +440,32 @@ async def test_a_verdict_that_cannot_be_stored_costs_only_its_own_release(
         await until(lambda: "a fault of this node" in queue.release("weather").message)
 
 
+async def test_a_disk_that_takes_no_blocks_costs_no_try_and_is_used_when_it_does(
+    queue: Queue,
+) -> None:
+    queue.chain.publish("note")
+    queue.shelf.put(*queue.packages)
+    queue.append()
+    (package,) = queue.packages
+    in_the_way = queue.kept.path / Cid.of(package).text[-2:]
+    in_the_way.parent.mkdir(exist_ok=True)
+    in_the_way.touch()
+
+    def tried(tries: int) -> bool:
+        queue.clock.now += recorder.DISK_S
+        return len(queue.shelf.asked) >= tries
+
+    async with queue.fetching():
+        await until(lambda: tried(3))
+        await until(lambda: "cannot be used" in queue.release("note").message)
+        (job,) = queue.store.due(1e12, 1)
+        assert job.attempts == 0
+        in_the_way.unlink()
+        await until(lambda: tried(4))
+        await queue.becomes(available=1)
+    assert queue.kept.read(Cid.of(package)) == package
+
+
 async def test_a_database_that_is_away_for_a_while_delays_and_loses_nothing(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
