@@ -19,7 +19,7 @@ from indexer.store import Store
 
 RELEASE = table(ReleaseRow)
 STANDING = select(RELEASE.c.id).where(STANDS, RELEASE.c.cap_uri == "x")
-LATEST = listing.best(["x", "y"], [Verdict.VERIFIED], "sqlite")
+LATEST = listing.best(frozenset({Verdict.VERIFIED}), "sqlite").params(names='["x", "y"]')
 
 
 @pytest.mark.parametrize(
