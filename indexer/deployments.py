@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
@@ -53,6 +53,15 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
     if row["rules_version"] > RULES_VERSION:
         raise foreign_version(f"its packages are judged by rules {row['rules_version']}")
     return row
+
+
+def begun(connection: Connection, registry: Deployment) -> Deployment:
+    """It, with the first block that the database began at, if it is not new.
+
+    For whoever looked for that block: what is found depends on the state that an endpoint keeps.
+    """
+    row = _read(connection, REGISTRY)
+    return registry if row is None else replace(registry, start_block=row["start_block"])
 
 
 def bring_up_to_date(connection: Connection, *, rules_version: int, listing_rules: str) -> None:

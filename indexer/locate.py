@@ -111,7 +111,7 @@ async def _deployed_at(rpc: Rpc, registry: bytes) -> int:
             else:
                 low = middle + 1
     except RpcError as error:
-        if error.fault is Fault.RATE:
+        if error.fault is Fault.RATE or not error.answered:
             raise
         return 0
     return low

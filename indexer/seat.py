@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import structlog
@@ -72,11 +72,12 @@ class Seat:
         store = await _open(options, means.deployment)
         try:
             committed = asyncio.Event()
-            reader = await _reader(options, means.rpc, means.deployment, store)
+            reader = await _reader(options, means.rpc, store)
             ballots = None
             if means.votes is not None:
-                beside = await whole(store.beside, means.votes)
-                ballots = beside, await _reader(options, means.rpc, means.votes, beside)
+                first = store.deployment.start_block
+                beside = await whole(store.beside, replace(means.votes, start_block=first))
+                ballots = beside, await _reader(options, means.rpc, beside)
             fetcher = Fetcher(
                 store,
                 means.sources,
@@ -157,9 +158,8 @@ def latest_retry_s(attempts: int) -> float:
     return JITTER * delay_s(attempts - 1) if attempts else 0.0
 
 
-async def _reader(
-    options: NodeOptions, rpc: Rpc, deployment: Deployment, store: Store
-) -> ChainReader:
+async def _reader(options: NodeOptions, rpc: Rpc, store: Store) -> ChainReader:
+    deployment = store.deployment
     return ChainReader(
         rpc,
         registry=bytes.fromhex(deployment.registry[2:]),
@@ -175,7 +175,12 @@ async def _reader(
 async def _open(options: NodeOptions, deployment: Deployment) -> Store:
     opening = asyncio.ensure_future(
         asyncio.to_thread(
-            Store.open, options.db, deployment, serve=options.serve, clock=options.clock
+            Store.open,
+            options.db,
+            deployment,
+            sought=options.start_block is None,
+            serve=options.serve,
+            clock=options.clock,
         )
     )
     try:

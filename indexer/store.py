@@ -36,7 +36,7 @@ DEPLOYMENT = table(DeploymentRow)
 
 
 class Store:
-    """The writer of one index; made by `open`."""
+    """The writer of one index; made by `open`. `deployment` is the contract that it is of."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Store:
         deployment_id: int = REGISTRY,
     ) -> None:
         self._engine, self._file_lock, self._clock = engine, lock, clock
-        self._deployment, self._serve = deployment, serve
+        self.deployment, self._serve = deployment, serve
         self._turn, self._id = turn or Lock(), deployment_id
 
     @classmethod
@@ -58,19 +58,22 @@ class Store:
         url: str,
         deployment: Deployment,
         *,
+        sought: bool = False,
         serve: frozenset[Verdict] = frozenset({Verdict.VERIFIED}),
         clock: Callable[[], float] = time.time,
     ) -> Store:
         """Open the database at `url` for writing, bring it up to date, check whose it is.
 
-        `serve` are the verdicts that search lists. Raises Unavailable DATABASE_LOCKED when there is
-        another writer, UsageError FOREIGN_DATABASE when it indexes another registry.
+        `sought` says that the first block was looked for: where the index began at another one, it
+        goes on with that. `serve` are the verdicts that search lists. Raises Unavailable
+        DATABASE_LOCKED when there is another writer, UsageError FOREIGN_DATABASE when it indexes
+        another registry.
         """
         engine, lock = open_writer(url)
         store = cls(engine, lock, deployment, serve, clock)
         try:
             with store._write() as connection:
-                store._prepare(connection)
+                store._prepare(connection, sought)
             bound_idleness(engine)
         except BaseException:
             store.close()
@@ -130,7 +133,7 @@ class Store:
                 step.drafts,
                 heads,
                 times=step.times,
-                chain_id=self._deployment.chain_id,
+                chain_id=self.deployment.chain_id,
                 now=self._clock(),
             )
             listing.refresh(connection, names, self._serve)
@@ -147,7 +150,7 @@ class Store:
             if before is None or before.block == fork:
                 return
             # Below its first block nothing was read: what stands there says where, not what.
-            if fork.number >= self._deployment.start_block:
+            if fork.number >= self.deployment.start_block:
                 place.check_fork(connection, self._id, before, fork)
             log, names = journal.undo(connection, self._id, above=fork.number)
             listing.refresh(connection, names, self._serve)
@@ -177,7 +180,7 @@ class Store:
     ) -> list[Job]:
         """The releases to fetch now, of all lanes or of one; see `judgements.read_due`."""
         with self._read() as connection:
-            chain_id = self._deployment.chain_id
+            chain_id = self.deployment.chain_id
             return judgements.read_due(
                 connection, chain_id, now, limit, lane=lane, after=after, known=known
             )
@@ -232,16 +235,18 @@ class Store:
             yield connection
             connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
-    def _prepare(self, connection: Connection) -> None:
+    def _prepare(self, connection: Connection, sought: bool) -> None:
         from indexer.migrations import migrate  # alembic takes a while; readers never need it
 
         migrate(connection)
         rules = listing.listing_rules(self._serve)
-        row = deployments.check(connection, self._deployment, rules)
+        if sought:
+            self.deployment = deployments.begun(connection, self.deployment)
+        row = deployments.check(connection, self.deployment, rules)
         if row is None:
             return
         if row["decoder_version"] < DECODER_VERSION:
-            names = journal.decode_again(connection, self._deployment, self._clock())
+            names = journal.decode_again(connection, self.deployment, self._clock())
             listing.refresh(connection, names, self._serve)
         if row["rules_version"] < RULES_VERSION:
             judgements.judge_again(connection, self._clock())

@@ -306,6 +306,18 @@ async def test_a_node_that_is_stopped_before_its_first_block_starts_again(
         await until(verified(node, 1))
 
 
+async def test_a_first_block_that_is_looked_for_is_the_one_that_the_index_began_at(
+    options: NodeOptions,
+) -> None:
+    async with Node.open(replace(options, start_block=0)):
+        pass
+    async with Node.open(options) as node:  # it finds the block of the deployment
+        assert node.surface.index.state().start_block == 0
+        assert node.store.deployment.start_block == 0
+    other = await refusal(replace(options, start_block=1))
+    assert other.code is Code.FOREIGN_DATABASE
+
+
 async def test_a_chain_is_known_by_its_genesis_except_for_development(registry: Any) -> None:
     async with Rpc([registry.url]) as rpc:
         genesis = await rpc.block(0)

@@ -78,6 +78,32 @@ async def test_an_endpoint_that_wants_patience_is_waited_for(simulate, garbage):
     assert not sim._responses
 
 
+async def test_old_state_that_is_not_served_lets_a_node_begin_at_block_0(simulate):
+    sim = await simulate()
+    sim.mine(20)
+    sim.once("eth_getCode", lambda code: code)
+    sim.refuse_once("eth_getCode", -32000, "missing trie node")
+    place, _ = await find(sim, start_block=None)
+    assert place.start_block == 0
+
+
+async def test_an_endpoint_that_goes_down_meanwhile_is_no_reason_to_begin_at_block_0(
+    simulate, garbage
+):
+    sim = await simulate()
+    sim.mine(20)
+
+    def last_answer(head):
+        sim.respond_once(garbage(b"", 503), times=1000)
+        return head
+
+    sim.once("eth_getBlockByNumber", lambda genesis: genesis)
+    sim.once("eth_getBlockByNumber", last_answer)
+    with pytest.raises(RpcError) as caught:
+        await find(sim, start_block=None)
+    assert caught.value.code == Code.RPC_UNAVAILABLE
+
+
 async def test_no_code_at_the_address_is_a_reason_not_to_start(simulate):
     sims = [await simulate(), await simulate()]
     for some in (sims, sims[:1]):
