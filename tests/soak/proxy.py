@@ -1,43 +1,44 @@
-"""An endpoint in front of a chain: it refuses long ranges, takes its time, or takes no batches."""
+"""Endpoints in front of a chain; `Proxy` refuses long ranges, takes its time, or no batches."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 import orjson
 from aiohttp import web
 
 TOO_MANY = -32005, "query returned more than 10000 results"
+JSON = {"Content-Type": "application/json"}
+
+Call = dict[str, Any]
 
 
 @dataclass
-class Proxy:
-    """What it does may be changed while it runs; made by `open`."""
+class Relay(ABC):
+    """An endpoint that asks another, `target`; each kind of it answers in its own way."""
 
     target: str
-    max_blocks: int = 1 << 30  # of one eth_getLogs
-    delay_s: float = 0.0  # before each answer
-    batches: bool = True
-    url: str = ""
-    session: Any = field(default=None, repr=False)
+    url: str = field(default="", init=False)
+    session: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     @contextmanager
-    def open(cls, target: str, **options: Any) -> Iterator[Proxy]:
-        """A proxy that serves from a thread of its own until the block ends."""
-        self = cls(target, **options)
+    def open(cls, *arguments: Any, **options: Any) -> Iterator[Self]:
+        """Make one that serves from a thread of its own until the block ends."""
+        self = cls(*arguments, **options)
         with serving(self._start) as self.url:
             yield self
 
     async def _start(self) -> web.Application:
         app = web.Application(client_max_size=1 << 26)
-        app.router.add_post("/", self._answer)
+        app.router.add_post("/", self.answer)
         app.cleanup_ctx.append(self._connect)
         return app
 
@@ -45,28 +46,54 @@ class Proxy:
         async with aiohttp.ClientSession(read_bufsize=1 << 20) as self.session:
             yield
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def ask(self, body: bytes) -> bytes:
+        """What the other one says."""
+        async with self.session.post(self.target, data=body, headers=JSON) as reply:
+            return bytes(await reply.read())
+
+    @abstractmethod
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """What this one says."""
+
+
+@dataclass
+class Proxy(Relay):
+    """What it does may be changed while it runs."""
+
+    max_blocks: int = 1 << 30  # of one eth_getLogs
+    delay_s: float = 0.0  # before each answer
+    batches: bool = True
+
+    async def answer(self, request: web.Request) -> web.Response:
         body = await request.read()
         asked = orjson.loads(body)
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         if isinstance(asked, list) and not self.batches:
-            return web.json_response(_refusal(None, -32600, "batches are not supported"))
+            return web.json_response(refusal({}, -32600, "batches are not supported"))
         if isinstance(asked, dict) and self._is_too_long(asked):
-            return web.json_response(_refusal(asked["id"], *TOO_MANY))
-        headers = {"Content-Type": "application/json"}
+            return web.json_response(refusal(asked, *TOO_MANY))
         try:
-            async with self.session.post(self.target, data=body, headers=headers) as reply:
-                data = await reply.read()
+            return web.Response(body=await self.ask(body), headers=JSON)
         except aiohttp.ClientError:
             return web.Response(status=502)
-        return web.Response(body=data, content_type="application/json")
 
-    def _is_too_long(self, call: dict[str, Any]) -> bool:
-        if call.get("method") != "eth_getLogs" or "fromBlock" not in call["params"][0]:
-            return False
-        query = call["params"][0]
-        return int(query["toBlock"], 16) - int(query["fromBlock"], 16) >= self.max_blocks
+    def _is_too_long(self, call: Call) -> bool:
+        blocks = range_of(call)
+        return blocks is not None and blocks[1] - blocks[0] >= self.max_blocks
+
+
+def range_of(call: Call) -> tuple[int, int] | None:
+    """The first and the last block whose logs are asked for; None for any other call."""
+    if call.get("method") != "eth_getLogs" or "fromBlock" not in call["params"][0]:
+        return None
+    query = call["params"][0]
+    return int(query["fromBlock"], 16), int(query["toBlock"], 16)
+
+
+def refusal(call: Call, code: int, message: str) -> Call:
+    """The reply that a call ends in an error."""
+    return {"jsonrpc": "2.0", "id": call.get("id"), "error": {"code": code, "message": message}}
 
 
 @contextmanager
@@ -93,7 +120,3 @@ def serving(make_app: Any) -> Iterator[str]:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
         loop.close()
-
-
-def _refusal(id_: Any, code: int, message: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}

@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 import orjson
 from aiohttp import web
-from proxy import serving
+from proxy import Call, Relay, range_of, refusal
 
 LOOK_S = 0.01
 HELD_S = 60.0
@@ -37,42 +35,20 @@ REFUSALS = (
     (-32008, "Response is too big"),
 )  # fmt: skip
 
-Call = dict[str, Any]
 Answer = Any  # a reply, or a web.Response
 Fault = Callable[["Faulty", Call, Call], Answer]
 
 
 @dataclass
-class Faulty:
+class Faulty(Relay):
     """`fault` may be changed while it runs; of `rate` of all requests it spoils the reply."""
 
-    target: str
     rate: float
     chance: random.Random
     fault: str | None = None
     spoilt: Counter[str] = field(default_factory=Counter)
-    url: str = ""
-    session: Any = field(default=None, repr=False)
 
-    @classmethod
-    @contextmanager
-    def open(cls, target: str, rate: float, chance: random.Random) -> Iterator[Faulty]:
-        """A proxy that serves from a thread of its own until the block ends."""
-        self = cls(target, rate, chance)
-        with serving(self._start) as self.url:
-            yield self
-
-    async def _start(self) -> web.Application:
-        app = web.Application(client_max_size=1 << 26)
-        app.router.add_post("/", self._answer)
-        app.cleanup_ctx.append(self._connect)
-        return app
-
-    async def _connect(self, app: web.Application) -> Any:
-        async with aiohttp.ClientSession(read_bufsize=1 << 20) as self.session:
-            yield
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         asked = orjson.loads(await request.read())
         calls = asked if isinstance(asked, list) else [asked]
         kind = self.fault
@@ -111,10 +87,8 @@ class Faulty:
             await asyncio.sleep(LOOK_S)
 
     async def _ask(self, calls: list[Call]) -> list[Call]:
-        headers = {"Content-Type": "application/json"}
-        data = orjson.dumps(calls)
-        async with self.session.post(self.target, data=data, headers=headers) as reply:
-            found = {one["id"]: one for one in orjson.loads(await reply.read())}
+        replies = orjson.loads(await self.ask(orjson.dumps(calls)))
+        found = {one["id"]: one for one in replies}
         return [found[call["id"]] for call in calls]
 
     async def _behind(self, calls: list[Call]) -> list[Call]:
@@ -136,10 +110,6 @@ def _broken_off(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-def _error(call: Call, code: int, message: str) -> Call:
-    return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": code, "message": message}}
-
-
 def _patience(self: Faulty, call: Call, reply: Call) -> Answer:
     return web.Response(status=429, headers={"Retry-After": "1"})
 
@@ -153,7 +123,7 @@ def _page(self: Faulty, call: Call, reply: Call) -> Answer:
 
 
 def _internal(self: Faulty, call: Call, reply: Call) -> Answer:
-    return _error(call, -32603, "internal error")
+    return refusal(call, -32603, "internal error")
 
 
 def _wrong_id(self: Faulty, call: Call, reply: Call) -> Answer:
@@ -171,7 +141,7 @@ def _foreign(self: Faulty, call: Call, reply: Call) -> Answer:
 
 
 def _stateless(self: Faulty, call: Call, reply: Call) -> Answer:
-    return _error(call, -32000, "missing trie node") if call["method"] == "eth_call" else None
+    return refusal(call, -32000, "missing trie node") if call["method"] == "eth_call" else None
 
 
 def _logs(bend: Callable[[Faulty, list[Any]], list[Any]]) -> Fault:
@@ -212,15 +182,13 @@ def _falsified(self: Faulty, logs: list[Any]) -> list[Any]:
 
 
 def _narrow(self: Faulty, call: Call, reply: Call) -> Answer:
-    if call["method"] != "eth_getLogs" or "fromBlock" not in call["params"][0]:
+    blocks = range_of(call)
+    if blocks is None or blocks[0] == blocks[1]:
         return None
-    query = call["params"][0]
-    first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
-    if first == last:
-        return None
+    first, last = blocks
     limit = self.chance.randint(1, last - first)
     code, words = self.chance.choice(REFUSALS)
-    return _error(call, code, words.format(limit=limit, first=first, last=first + limit - 1))
+    return refusal(call, code, words.format(limit=limit, first=first, last=first + limit - 1))
 
 
 def _nothing(self: Faulty, call: Call, reply: Call) -> Answer:
