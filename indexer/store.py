@@ -149,8 +149,10 @@ class Store:
             before = place.read_cursor(connection, self._id)
             if before is None or before.block == fork:
                 return
-            # Below its first block nothing was read: what stands there says where, not what.
-            if fork.number >= self.deployment.start_block:
+            # Below its first block nothing was read, and the genesis of a development chain does
+            # not last: what stands there says where, not what.
+            lowest = max(self.deployment.start_block, 0 if any(self.deployment.genesis) else 1)
+            if fork.number >= lowest:
                 place.check_fork(connection, self._id, before, fork)
             log, names = journal.undo(connection, self._id, above=fork.number)
             listing.refresh(connection, names, self._serve)

@@ -244,6 +244,22 @@ async def test_a_dev_chain_that_begins_anew_is_read_anew_each_time(simulate, fol
             assert it.logs == sim.logs
 
 
+@pytest.mark.parametrize("blocks", [0, 5, 30])
+async def test_a_dev_chain_read_from_its_genesis_may_begin_with_another_one(
+    simulate, following, blocks
+):
+    sim = await simulate(chain_id=31337)
+    sim.mine(blocks)
+    async with following([sim.url], registry=sim.registry, chain_id=31337) as it:
+        await it.reach(sim.head.hash)
+        sim.blocks.clear()
+        sim.mine()
+        await it.reach(sim.head.hash)
+        sim.publish(2)
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
 async def test_logs_asked_for_by_an_orphaned_hash_are_asked_for_anew(simulate, following):
     sim = await simulate()
     for _ in range(4):
