@@ -20,7 +20,8 @@ from capdex.yaml import MAX_PACKAGE_BYTES
 
 MAX_BLOCKS: Final = MAX_LINKS  # counted as often as they occur: repetition is how a DAG explodes
 MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS nodes exchange
-MAX_KEPT_BYTES: Final = 4 * 1024 * 1024  # a package in blocks, each counted as often as it occurs
+# A package in blocks, each counted as often as it occurs: hundreds of them are in memory at once.
+MAX_KEPT_BYTES: Final = 2 * MAX_PACKAGE_BYTES
 MAX_DEPTH: Final = 4  # 256 KiB in blocks of any size that is in use need one level
 
 

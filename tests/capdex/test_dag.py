@@ -14,6 +14,7 @@ from capdex.errors import InvalidInput, Unavailable
 from capdex.net.blocks import BlockDirectory
 from capdex.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly
 from capdex.varint import read_varint, write_varint
+from capdex.yaml import MAX_PACKAGE_BYTES
 
 Blocks = dict[Cid, bytes]
 
@@ -164,6 +165,13 @@ def test_an_assembly_keeps_its_blocks_unless_they_are_mostly_padding() -> None:
     for one in (block, padded, padded, padded):
         padding.give(one)
     assert (padding.data, dict(padding.blocks)) == (b"", {})
+
+
+def test_blocks_that_hold_twice_as_much_padding_as_a_package_may_have_bytes_are_not_kept() -> None:
+    block = field(1, field(1, 2) + field(2, b"one") + field(9, bytes(2 * MAX_PACKAGE_BYTES)))
+    assembly = Assembly(dag_pb(block))
+    assembly.give(block)
+    assert (assembly.data, dict(assembly.blocks)) == (b"one", {})
 
 
 def test_a_directory_keeps_blocks_of_both_codecs_apart(block_directory: BlockDirectory) -> None:
