@@ -16,6 +16,10 @@ import orjson
 from capdex.net import faults
 from capdex.net.faults import Fault, RpcError, refusal, rpc_error
 
+# A value takes 50 bytes of memory and more, however short it is: 64 MiB of `[],` take gigabytes.
+LONG_BYTES = 8 * 1024 * 1024  # four times what a range is to bring
+MIN_VALUE_BYTES = 16  # of a long reply, on average; a log of ours has 50
+
 T = TypeVar("T")
 
 
@@ -59,6 +63,8 @@ def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[An
 
 
 def _load(label: str, answer: Answer) -> Any:
+    if _is_dense(answer.data):
+        raise rpc_error(label, Fault.TRANSIENT, "the reply is megabytes of next to nothing")
     try:
         reply = orjson.loads(answer.data)
     except orjson.JSONDecodeError:
@@ -68,6 +74,12 @@ def _load(label: str, answer: Answer) -> Any:
             raise rpc_error(label, Fault.TRANSIENT, "the reply is not JSON")
         return reply
     raise _status(label, answer, reply)
+
+
+def _is_dense(data: bytes) -> bool:
+    if len(data) < LONG_BYTES:
+        return False
+    return sum(map(data.count, (b",", b"[", b"{"))) > len(data) // MIN_VALUE_BYTES
 
 
 def _status(label: str, answer: Answer, reply: Any) -> RpcError:

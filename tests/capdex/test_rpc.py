@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
 from capdex.logs import LogColumns, RawLog
-from capdex.net import failover, faults, rpc, wire
+from capdex.net import failover, faults, replies, rpc, wire
 from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc, redact
 
@@ -150,6 +150,23 @@ async def test_a_reply_over_the_limit_is_a_range_too_large(endpoint, monkeypatch
         with pytest.raises(RpcError) as caught:
             await chain.call("eth_getLogs", [{}])
     assert caught.value.fault is Fault.TOO_LARGE_RANGE
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"1.5", b'"ab"', b'{"address":"0x"}'])
+async def test_megabytes_of_next_to_nothing_are_no_reply(endpoint, monkeypatch, value):
+    monkeypatch.setattr(replies, "LONG_BYTES", 10_000)
+    body = b'{"id":1,"result":[' + b",".join([value] * 10_000) + b"]}"
+    url, _ = await endpoint(lambda call, n: web.Response(body=body))
+    async with Rpc([url]) as chain:
+        with pytest.raises(RpcError, match="did not answer") as caught:
+            await chain.call("eth_getLogs", [{}])
+    assert "next to nothing" in caught.value.why
+
+
+def test_a_long_reply_of_logs_is_one(monkeypatch):
+    monkeypatch.setattr(replies, "LONG_BYTES", 10_000)
+    body = orjson.dumps({"id": 1, "result": [LOG] * 100})
+    assert replies.read_one("here", replies.Answer(200, None, body), 1, len) == 100
 
 
 async def test_batches_are_answered_in_the_order_asked(endpoint):
