@@ -7,6 +7,7 @@ Kinds go round; the last line is `N passed, N failed`.
 
     sqlite-full         the disk of the database is full: a small tmpfs, or where none can be
                         mounted a limit on the size of the node's files
+    postgres-full       the same of the server's tablespace, where a tmpfs can be mounted
     sqlite-read-only    the writer's connection is told to refuse writes, as by a read-only file
     sqlite-locked       another process holds the file's write lock for --hold seconds
     postgres-locked     another session holds the tables for --hold seconds
@@ -29,6 +30,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -39,6 +41,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from attempts import arguments, attempt, conclude
@@ -52,7 +55,7 @@ from cli import logs
 
 TAKEOVER_S = 10.0
 DAY_S = 86_400.0
-TMPFS_BYTES = 8 << 20
+SQLITE_DISK_BYTES, POSTGRES_DISK_BYTES = 8 << 20, 64 << 20
 FIRST_RELEASES = 30
 
 
@@ -144,9 +147,9 @@ def ready(url: str) -> bool:
 @contextmanager
 def full_disk(world: World, db: str, node: Running) -> Iterator[set[str]]:
     """No byte more on the disk of the database."""
-    path = Path(db.removeprefix("sqlite:///"))
-    if os.path.ismount(path.parent):
-        ballast = path.parent / "ballast"
+    place = folder(db)
+    if os.path.ismount(place):
+        ballast = place / "ballast"
         with ballast.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(bytes(4096))
@@ -154,12 +157,22 @@ def full_disk(world: World, db: str, node: Running) -> Iterator[set[str]]:
         yield {"DATABASE_UNAVAILABLE"}
         ballast.unlink()
         return
-    largest = max(x.stat().st_size for x in path.parent.glob(f"{path.name}*"))
+    largest = max(x.stat().st_size for x in place.iterdir() if x.is_file())
     before = resource.prlimit(node.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (largest, before[1]))
     world.notes.add("disk full: a limit on the size of files, since no tmpfs can be mounted")
     yield {"DATABASE_UNAVAILABLE"}
     resource.prlimit(node.pid, resource.RLIMIT_FSIZE, before)
+
+
+def folder(db: str) -> Path:
+    """Where a database lies."""
+    if db.startswith("sqlite"):
+        return Path(db.removeprefix("sqlite:///")).parent
+    with psycopg.connect(db) as other:
+        query = "SELECT pg_tablespace_location(dattablespace) FROM pg_database WHERE datname = "
+        ((place,),) = other.execute(f"{query} current_database()").fetchall()
+    return Path(place)
 
 
 @contextmanager
@@ -222,7 +235,7 @@ def broken(
     with ExitStack() as stack:
         db = world.fresh[kind]()
         if fault is full_disk:
-            db = stack.enter_context(small_disk(world)) or db
+            db = stack.enter_context(small_disk(world, db)) or db
         node = world.start(db)
         stack.callback(end, node)
         url = address(node)
@@ -249,16 +262,39 @@ def fault_name(fault: Any) -> str:
 
 
 @contextmanager
-def small_disk(world: World) -> Iterator[str | None]:
+def small_disk(world: World, db: str) -> Iterator[str | None]:
     """The URL of a database on a small disk of its own; None where none can be mounted."""
-    place = world.nodes.folder / f"disk-{world.lives}"
+    name = f"disk_{world.lives}"
+    if db.startswith("sqlite"):
+        place = world.nodes.folder / name
+        with mounted(place, f"size={SQLITE_DISK_BYTES}") as done:
+            yield f"sqlite:///{place / 'index.db'}" if done else None
+        return
+    parts = urlsplit(db)
+    database, admin = parts.path.removeprefix("/"), parts._replace(path="/postgres").geturl()
+    with psycopg.connect(admin, autocommit=True) as server:
+        data = Path(server.execute("SHOW data_directory").fetchall()[0][0])
+        place, owner = data.with_name(name), data.owner()
+        with mounted(place, f"size={POSTGRES_DISK_BYTES},uid={owner},mode=700") as done:
+            if not done:
+                raise RuntimeError("no tmpfs can be mounted here")
+            server.execute(f"CREATE TABLESPACE {name} LOCATION '{place}'")
+            server.execute(f"ALTER DATABASE {database} SET TABLESPACE {name}")
+            yield db
+            server.execute(f"DROP DATABASE {database} WITH (FORCE)")
+            server.execute(f"DROP TABLESPACE {name}")
+
+
+@contextmanager
+def mounted(place: Path, options: str) -> Iterator[bool]:
+    """A tmpfs at a new folder, for a while; False where none can be mounted."""
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(place)]
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
     if subprocess.run(command, check=False, capture_output=True).returncode:
-        yield None
+        yield False
         return
     try:
-        yield f"sqlite:///{place / 'index.db'}"
+        yield True
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)
 
@@ -381,6 +417,7 @@ KINDS: dict[str, Callable[[World], tuple[str, list[str]]]] = {
     "sqlite-full": partial(broken, full_disk, "sqlite"),
     "sqlite-read-only": read_only,
     "sqlite-locked": partial(broken, locked_file, "sqlite"),
+    "postgres-full": partial(broken, full_disk, "postgres"),
     "postgres-locked": partial(broken, locked_tables, "postgres"),
     "postgres-read-only": partial(broken, read_only_server, "postgres"),
     "postgres-fast": partial(broken, partial(restarted, "fast"), "postgres"),
@@ -396,7 +433,13 @@ KINDS: dict[str, Callable[[World], tuple[str, list[str]]]] = {
 def run(count: int, kinds: list[str], hold_s: float, seed: int, verbose: bool) -> int:
     """The number of attempts that went wrong."""
     random = Random(f"faults/{seed}")
-    with ExitStack() as stack:
+    with ExitStack() as stack, tempfile.TemporaryDirectory() as home:
+        with mounted(Path(home, "tried"), "size=1M") as can_mount:
+            if not can_mount and "postgres-full" in kinds:
+                kinds = [kind for kind in kinds if kind != "postgres-full"]
+                print("left out: postgres-full, since no tmpfs can be mounted here")
+        if not kinds:
+            return count
         url = stack.enter_context(anvil("--gas-limit", "1000000000"))
         nodes = stack.enter_context(Nodes.open())
         fresh = {
