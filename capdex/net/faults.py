@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from capdex.errors import Code, Unavailable
-from capdex.net.hints import suggested_blocks
+from capdex.net.hints import MAX_WORDS, suggested_blocks, words
 
 MAX_RETRY_AFTER_S = 300.0  # an endpoint may ask for patience, not switch a node off
 
@@ -144,21 +144,21 @@ def rpc_error(
 
 def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcError:
     """The error that a JSON-RPC error object stands for; any value is taken."""
-    text = error.get("message") if isinstance(error, dict) else error
-    words = "".join(c if c.isprintable() else " " for c in str(text)[:300])
+    text = words(error.get("message") if isinstance(error, dict) else error)
+    why = "".join(c if c.isprintable() else " " for c in text[:300]) or "an error without words"
     fault, blocks = of_error(error), None
     if fault is Fault.TOO_LARGE_RANGE:
-        blocks = suggested_blocks(str(text)[:1000], error.get("data"))
-    return rpc_error(label, fault, words, retry_after_s, blocks=blocks, answered=True)
+        blocks = suggested_blocks(text, error.get("data"))
+    return rpc_error(label, fault, why, retry_after_s, blocks=blocks, answered=True)
 
 
 def of_error(error: Any) -> Fault:
     """The fault a JSON-RPC error object stands for; any value is taken."""
     if not isinstance(error, dict):
         return Fault.TRANSIENT
-    words, code = str(error.get("message", ""))[:1000], error.get("code")
+    text, code = words(error.get("message"))[:MAX_WORDS], error.get("code")
     for fault, pattern in _WORDS:
-        if pattern.search(words):
+        if pattern.search(text):
             return fault
     return _CODES.get(code, Fault.TRANSIENT) if isinstance(code, int) else Fault.TRANSIENT
 

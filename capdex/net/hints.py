@@ -38,14 +38,19 @@ _LIMITS = tuple(
 )
 
 
-def suggested_blocks(words: str, data: Any = None) -> int | None:
+def words(value: Any) -> str:
+    """A stranger's text or number; nothing of what may be nested too deep for Python to write."""
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def suggested_blocks(message: str, data: Any = None) -> int | None:
     """The number of blocks a refusal names as one that would do; None where it names none.
 
     `data` is that of the JSON-RPC error; Infura's holds `from` and `to`.
     """
-    text = words[:MAX_WORDS]
+    text = message[:MAX_WORDS]
     if isinstance(data, dict):
-        text += f" [{str(data.get('from'))[:20]}, {str(data.get('to'))[:20]}]"
+        text += f" [{words(data.get('from'))[:20]}, {words(data.get('to'))[:20]}]"
     for pattern, base in ((_SPAN, 16), (_DECIMAL_SPAN, 10)):
         if found := pattern.search(text):
             return _within(int(found[2], base) - int(found[1], base) + 1)

@@ -19,6 +19,7 @@ from capdex.errors import (
     UsageError,
     VerificationFailure,
 )
+from capdex.net.hints import MAX_WORDS, words
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -138,16 +139,16 @@ def _no_page(node_url: str, status: int, answer: Json) -> CapdexError:
 def as_error(content: Json) -> CapdexError:
     """The error behind `{code, message, retryable, details}`, in its family."""
     try:
-        code = Code(str(content.get("code")))
+        code = Code(words(content.get("code")))
     except ValueError:
         return Unavailable(
-            f"the node failed: {str(content.get('message'))[:300]}", Code.NODE_UNAVAILABLE
+            f"the node failed: {words(content.get('message'))[:300]}", Code.NODE_UNAVAILABLE
         )
     given = content.get("details")
     details: Json = dict(given) if isinstance(given, dict) else {}
-    words = {key: str(details.pop(key, ""))[:1000] for key in ("why", "fix")}
-    message = str(content.get("message", code))[:1000]
-    return _family(code)(message, code, words["why"], words["fix"], details)
+    why, fix = (words(details.pop(key, ""))[:MAX_WORDS] for key in ("why", "fix"))
+    message = words(content.get("message"))[:MAX_WORDS] or str(code)
+    return _family(code)(message, code, why, fix, details)
 
 
 def _family(code: Code) -> type[CapdexError]:

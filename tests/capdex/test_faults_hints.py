@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +125,19 @@ def test_a_long_message_is_read_to_its_hint_and_shown_short():
     error = refusal("a", {"code": -32602, "message": ALCHEMY})
     assert (error.fault, error.blocks) == (Fault.TOO_LARGE_RANGE, 1000)
     assert len(error.why) <= 300
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        ('{"code": -32005, "message": DEEP, "data": DEEP}', Fault.RATE),
+        (f'{{"message": "{MORE}", "data": {{"from": DEEP}}}}', Fault.TOO_LARGE_RANGE),
+        ("DEEP", Fault.TRANSIENT),
+    ],
+)
+def test_an_error_as_deep_as_json_may_be_is_a_fault_as_others_are(error, fault):
+    found = refusal("here", orjson.loads(error.replace("DEEP", "[" * 1000 + "]" * 1000)))
+    assert (found.fault, bool(found.why)) == (fault, True)
 
 
 FRAGMENTS = st.sampled_from(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from capdex.errors import (
@@ -38,7 +39,17 @@ def test_every_code_becomes_an_error_that_keeps_it(code: Code) -> None:
     assert error.retryable is KINDS[code].retryable
 
 
-@pytest.mark.parametrize("content", [{}, {"code": None}, {"code": "NOT_FOUND", "details": 3}])
+DEEP = orjson.loads("[" * 1000 + "]" * 1000)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *({}, {"code": None}, {"code": "NOT_FOUND", "details": 3}),
+        *({"code": DEEP}, {"message": DEEP}, {"code": "NOT_FOUND", "message": DEEP}),
+        {"code": "NOT_FOUND", "message": "m", "details": {"why": DEEP, "fix": DEEP}},
+    ],
+)
 def test_an_error_of_another_shape_is_still_an_error(content: dict[str, Any]) -> None:
     assert as_error(content).message
 
