@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -122,6 +123,7 @@ async def serve(
         date_header=False,
         timeout_graceful_shutdown=STOP_S,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(_serve(server, listener))
     running = asyncio.create_task(node.run())
@@ -136,6 +138,11 @@ async def serve(
         server.should_exit = True
         # Whoever waits for the loops is told why they failed; the server ends in order either way.
         await asyncio.gather(running, serving, return_exceptions=True)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not the traces of requests that were cut off: that they were is said in a line of its own."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:

@@ -111,6 +111,20 @@ async def test_whoever_fails_beside_a_node_ends_it(surface: Surface) -> None:
         await health(url)
 
 
+async def test_a_client_that_is_cut_off_when_a_node_ends_leaves_no_trace_in_the_log(
+    surface: Surface, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("cli.serving.STOP_S", 0.1)
+    async with served(surface, asyncio.Event().wait) as (url, _):  # type: ignore[arg-type]
+        _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+        head = "POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json"
+        writer.write("\r\n".join((*head, "Content-Length: 9", "", "{")).encode())
+        assert await health(url) == 200  # the half of a request has arrived before this one
+    writer.close()
+    told = [x for x in caplog.records if x.name == "uvicorn.error" and x.levelname == "ERROR"]
+    assert [x.getMessage().partition(",")[0] for x in told] == ["Cancel 1 running task(s)"]
+
+
 def test_a_port_in_use_is_said_before_anything_starts() -> None:
     with listen("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
