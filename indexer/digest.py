@@ -93,7 +93,7 @@ class _Place:
         if row is None:
             return None
         number = row.number if block is None else block
-        last = last_event(connection, deployment_id, number)
+        last = last_event(connection, deployment_id, min(number, row.number))
         below = base(deployment_id)
         if last is None:
             return cls(row, number, below, LogHead())

@@ -134,7 +134,7 @@ def test_the_digest_at_an_older_block_is_that_of_an_index_which_ends_there(
         assert search_index.digest(block.ref.number) == fresh(chain, block.ref)
 
 
-@pytest.mark.parametrize("block", [-1, 99])
+@pytest.mark.parametrize("block", [-1, 99, 10**30])
 def test_a_block_that_is_not_indexed_has_no_digest(
     store: Store, search_index: Index, chain: Any, making: Any, block: int
 ) -> None:
