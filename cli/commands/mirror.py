@@ -70,9 +70,10 @@ def _gateway(base_url: str) -> str:
     try:
         parts = urlsplit(base_url)
         sound = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+        sound = sound and parts.port != 0  # raises for what is no port
     except ValueError:
         sound = False
-    if not sound or not base_url.isprintable() or set("{}?#") & set(base_url):
+    if not sound or not base_url.isprintable() or set("{}?# ") & set(base_url):
         raise UsageError(
             f"{base_url[:80]!r} is not the address of a node",
             fix="write it like https://node.example",

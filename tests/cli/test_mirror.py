@@ -45,7 +45,11 @@ def test_a_mirror_is_written_and_what_changed_is_told(
 
 
 @pytest.mark.parametrize(
-    "url", ["node.example", "ftp://x", "https://a:b@x", "https://x/{cid}", "http://[", "https://"]
+    "url",
+    [
+        *("node.example", "ftp://x", "https://a:b@x", "https://x/{cid}", "http://[", "https://"),
+        *("http://x y", "https://x:99999", "https://x:no"),
+    ],
 )
 def test_an_address_that_is_none_is_refused(
     capdex: Any, database: str, folder: Path, url: str
