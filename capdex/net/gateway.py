@@ -50,7 +50,8 @@ def _is_http(url: str) -> bool:
         named = bool(parts.hostname) and parts.port != 0  # a port may be none, too
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and named and not parts.username
+    more = parts.username is not None or parts.query or parts.fragment
+    return parts.scheme in ("http", "https") and named and not more
 
 
 class Http(ABC):
@@ -65,7 +66,7 @@ class Http(ABC):
     def __init__(self, base_url: str, *, label: str, limits: Limits = LIMITS) -> None:
         if not _is_http(base_url):
             raise UsageError(
-                "an IPFS address is no http address without a user in it",  # may be a credential
+                "an IPFS address is no http address of host, port and path alone",  # says no secret
                 Code.CONFIG,
                 fix="write it like http://127.0.0.1:8080",
             )

@@ -236,7 +236,13 @@ async def test_a_dag_pb_block_is_given_as_it_is_and_hashed(serve: Serve) -> None
     assert (await refused(await serve(body(PACKAGE)), DAG_PB)).why
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://host", "http://", "http://me:pw@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("127.0.0.1:8080", "ftp://host", "http://", "http://me:pw@host", "http://:pw@host"),
+        *("http://host/?key=x", "http://host/#x"),  # /ipfs/<cid> would be a part of either
+    ],
+)
 def test_a_gateway_has_an_http_address_without_secrets(url: str) -> None:
     with pytest.raises(UsageError):
         Gateway(url)
