@@ -55,6 +55,11 @@ _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
     (fault, re.compile(pattern, re.IGNORECASE))
     for fault, pattern in (
         (Fault.REVERTED, r"execution reverted|\breverted\b"),
+        (  # of so many calls at once; their codes are those of a rate or of nothing
+            Fault.FATAL,
+            r"batch(ed)? (requests?|size|limit|too|of more than)|max\w*[ -]batch"
+            r"|requests in (a )?batch",
+        ),
         (
             Fault.TOO_LARGE_RANGE,
             r"more than \d+ (results|logs)|too many (results|logs|blocks)"

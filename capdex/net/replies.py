@@ -58,6 +58,9 @@ def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[An
     replies = reply if isinstance(reply, list) else []
     by_id = {r["id"]: r for r in replies if isinstance(r, dict) and type(r.get("id")) is int}
     if len(replies) != len(ids) or any(id_ not in by_id for id_ in ids):
+        for one in replies:  # a refusal of them all may come as the answer to one of them, or none
+            if isinstance(one, dict) and one.get("error"):
+                raise refusal(label, one["error"], answer.retry_after_s)
         raise rpc_error(label, Fault.TRANSIENT, "the reply does not answer the calls asked")
     return [_value(label, by_id[id_], read, answer.retry_after_s) for id_ in ids]
 

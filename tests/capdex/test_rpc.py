@@ -203,6 +203,37 @@ async def test_batches_are_as_long_as_an_endpoint_takes(endpoint):
     assert max(len(body) for body in seen[3:]) == 11
 
 
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (31, "Batch of more than 3 requests are not allowed on free tier"),
+        (-32000, "batch limit 3 exceeded. Requested batch of size: 4"),
+        (-32005, "Batched requests are not supported by this server"),
+        (-32005, "Number of requests in batch exceeds --rpc-max-batch-size"),
+        (-32005, "Batch size limit exceeded"),
+        (-32010, "The batch request was too large"),
+        (-32600, "batch too large"),
+    ],
+)
+async def test_every_way_to_refuse_a_long_batch_is_understood(
+    endpoint, code, words, listed, status
+):
+    def reply(body, n):
+        if isinstance(body, dict):
+            return answer(body, body["params"][0])
+        if len(body) <= 3:
+            return [answer(call, call["params"][0]) for call in body]
+        refused = refusal({"id": None}, code, words)
+        return web.Response(body=orjson.dumps([refused] if listed else refused), status=status)
+
+    url, seen = await endpoint(reply)
+    async with Rpc([url]) as chain:
+        assert await chain.batch([("echo", [n]) for n in range(6)]) == list(range(6))
+    assert [len(body) for body in seen] == [6, 3, 3]
+
+
 async def test_a_batch_that_lacks_an_answer_is_asked_again(endpoint):
     def reply(body, n):
         answers = [answer(call, "0x1") for call in body]
