@@ -33,7 +33,7 @@ class Form(StrEnum):
 SCOPES: Final = ("block", "entity", "all")
 _OF_CAR: Final = {"version": ("1",), "order": ("dfs", "unk"), "dups": ("y", "n")}
 _KEPT: Final = ("dag-scope", "entity-bytes", "filename")  # of a URL, in one that says the form too
-_SPAN = re.compile(r"(-?[0-9]{1,18}):(\*|-?[0-9]{1,18})")
+_SPAN = re.compile(r"(-?[0-9]{1,19}):(\*|-?[0-9]{1,19})")
 
 
 @dataclass(frozen=True, slots=True)

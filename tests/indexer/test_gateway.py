@@ -368,6 +368,9 @@ async def test_a_file_of_several_blocks_is_given_whole_and_in_order(node: Any) -
         ("-3:*", 2),
         ("-5000:*", 5),
         ("1024:999999", 1),
+        ("1024:9223372036854775807", 1),  # as far as 64 bits count
+        ("-9223372036854775808:*", 5),
+        ("9223372036854775807:0", 0),
         ("0:-1000", 1),
         ("512:-514", 1),
         ("512:-515", 0),  # no byte at all: as dag-scope=block
