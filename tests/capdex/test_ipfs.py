@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import MAX_UNDECLARED_BYTES, Gateway, Limits
 from capdex.net.ipfs import fetch, fetch_file, open_ipfs, open_storage
 from capdex.net.kubo import multiaddr_of, url_of
+from capdex.net.source import Outcome, SourceFault
 from capdex.unixfs import MAX_BLOCK_BYTES
 
 PACKAGE = b"metadata:\n  id: did:nuwa:cap:note@1.0.0\n" * 50
@@ -213,6 +215,30 @@ async def test_a_gateway_that_talks_nonsense_is_unavailable() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         assert (await refused(f"http://127.0.0.1:{port}")).why
+
+
+@pytest.mark.parametrize(("hints", "outcome"), [(3, None), (10_000, Outcome.FAILED)])
+async def test_a_gateway_is_not_heard_out_that_only_says_that_an_answer_will_come(
+    hints: int, outcome: Outcome | None
+) -> None:
+    async def soon(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(PACKAGE)}\r\n\r\n".encode()
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * hints + head + PACKAGE)
+        with suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(soon, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        if outcome is None:
+            async with Gateway(url) as gateway:
+                assert await gateway.get(CID) == PACKAGE
+        else:
+            fault = await refused(url)
+            assert isinstance(fault, SourceFault)
+            assert fault.outcome is outcome
 
 
 async def test_a_cut_connection_is_no_answer(serve: Serve) -> None:
