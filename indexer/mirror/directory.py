@@ -87,8 +87,10 @@ def _claim(directory: Path) -> set[str]:
         path = file.relative_to(directory).as_posix()
         if name_at(path):
             found.add(path)
-        elif file.name.startswith(PARTIAL) and time.time() - file.stat().st_mtime > ABANDONED_S:
-            file.unlink()
+        elif file.name.startswith(PARTIAL):
+            with suppress(FileNotFoundError):  # another run has just finished it
+                if time.time() - file.lstat().st_mtime > ABANDONED_S:
+                    file.unlink()
     return found
 
 

@@ -312,6 +312,15 @@ def test_a_run_that_was_cut_short_is_ended_by_the_next(
     assert tree(tmp_path / "mirror") == tree(tmp_path / "whole")
 
 
+def test_a_file_that_is_gone_before_it_is_looked_at_ends_no_run(
+    filled: Any, write: Write, tmp_path: Path
+) -> None:
+    write()
+    finished = tmp_path / "mirror" / ".new-finished"  # by a run beside this one
+    finished.symlink_to("nowhere")
+    assert write().written == 0
+
+
 STEPS = st.one_of(
     st.tuples(st.just("publish"), st.sampled_from(NAMES), st.integers(0, 3)),
     st.tuples(st.just("yank"), st.sampled_from(NAMES), st.integers(0, 3)),
