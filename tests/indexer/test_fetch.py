@@ -451,18 +451,20 @@ async def test_a_disk_that_takes_no_blocks_costs_no_try_and_is_used_when_it_does
     in_the_way.parent.mkdir(exist_ok=True)
     in_the_way.touch()
 
-    def tried(tries: int) -> bool:
-        queue.clock.now += recorder.DISK_S
-        return len(queue.shelf.asked) >= tries
+    async def in_time(condition: Callable[[], bool]) -> None:
+        def later() -> bool:
+            queue.clock.now += recorder.DISK_S
+            return condition()
+
+        await until(later)
 
     async with queue.fetching():
-        await until(lambda: tried(3))
+        await in_time(lambda: len(queue.shelf.asked) > 2)
         await until(lambda: "cannot be used" in queue.release("note").message)
         (job,) = queue.store.due(1e12, 1)
         assert job.attempts == 0
         in_the_way.unlink()
-        await until(lambda: tried(4))
-        await queue.becomes(available=1)
+        await in_time(lambda: queue.counts == {"available": 1})
     assert queue.kept.read(Cid.of(package)) == package
 
 
