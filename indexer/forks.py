@@ -101,7 +101,7 @@ class Forks:
             if not self._is_dev:
                 self._check_patience(head, tip)
                 return None
-        elif not self._is_dev and (kept is None or kept.number < self.settled):
+        elif not self._is_dev and (kept.number if kept else self._start_block - 1) < self.settled:
             await self._contest(reached[reached.index(kept) + 1 if kept else 0])
         return kept or await self.bottom(head)
 

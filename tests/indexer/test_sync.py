@@ -177,6 +177,23 @@ async def test_a_reorg_to_a_shorter_chain_is_one_too(simulate, following):
     assert it.logs == sim.logs
 
 
+@pytest.mark.parametrize("depth", [5, 6, 8])
+async def test_a_reorg_of_the_first_block_is_followed_while_nothing_is_final(
+    simulate, following, depth
+):
+    sim = await simulate()
+    sim.mine(9)
+    sim.publish(2)
+    sim.mine(4)
+    async with following([sim.url], registry=sim.registry, start_block=10) as it:
+        await it.reach(sim.head.hash)
+        sim.reorg(depth, events=0)
+        sim.publish(3)
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+    assert not it.troubles
+
+
 async def test_an_endpoint_that_falls_behind_undoes_nothing(simulate, following):
     sim = await simulate()
     for _ in range(12):
