@@ -6,10 +6,12 @@ import asyncio
 import ctypes
 import errno
 import os
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar, Final
 
 from capdex.cid import Cid
@@ -18,7 +20,7 @@ from capdex.unixfs import MAX_BLOCK_BYTES
 
 MANY: Final = 4  # files that are made durable by one call, where the system has it (Linux)
 
-_NUMBERS = count()
+_NUMBERS = count(time.time_ns())  # in a container the next process has the same number
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -30,6 +32,7 @@ class BlockDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.label = f"dir:{path}"
+        self._turn = Lock()
 
     def read(self, cid: Cid) -> bytes | None:
         """The block, or None; a file whose bytes do not match its name counts as absent."""
@@ -62,7 +65,10 @@ class BlockDirectory:
 
     def keep_many(self, blocks: Collection[tuple[Cid, bytes]]) -> None:
         """`keep` for several blocks; all of them are durable when it returns."""
-        new = {self._file(cid): data for cid, data in blocks if self._is_new(cid, data)}
+        with self._turn:  # a block that is there may not be durable while another call is at it
+            self._keep_new({self._file(x): data for x, data in blocks if self._is_new(x, data)})
+
+    def _keep_new(self, new: Mapping[Path, bytes]) -> None:
         together = len(new) >= MANY and hasattr(_LIBC, "syncfs")
         try:
             for target, data in new.items():
@@ -73,6 +79,9 @@ class BlockDirectory:
                 for folder in {self.path, *(target.parent for target in new)}:
                     _sync(folder)
         except OSError as error:
+            for target in new:  # it may not be durable: whoever tries again is to write it again
+                with suppress(OSError):
+                    target.unlink()
             raise _unreadable(self.path, error) from None
 
     async def get(self, cid: Cid) -> bytes:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
+import stat
+import subprocess
+import sys
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -19,7 +23,7 @@ from hypothesis import strategies as st
 from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net import source
-from capdex.net.blocks import BlockDirectory
+from capdex.net.blocks import MANY, BlockDirectory
 from capdex.net.gateway import MAX_UNDECLARED_BYTES, Gateway, Limits
 from capdex.net.ipfs import fetch, fetch_file, open_ipfs, open_storage
 from capdex.net.kubo import multiaddr_of, url_of
@@ -368,6 +372,43 @@ async def test_a_write_that_fails_leaves_nothing_behind(
         await block_directory.put(PACKAGE)
     assert caught.value.why == "No space left on device"
     assert not [path for path in block_directory.path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("count", [1, 2 * MANY])
+def test_blocks_that_may_not_be_durable_are_not_there(
+    block_directory: BlockDirectory, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    some = {Cid.of(data): data for data in (b"%d" % number for number in range(count))}
+    sync, failing = os.fsync, [OSError(5, "Input/output error")] * count
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode) and failing:
+            raise failing.pop()
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    monkeypatch.setattr("capdex.net.blocks._LIBC", object())  # a system without it
+    with pytest.raises(UsageError):
+        block_directory.keep_many(some.items())
+    assert not any(map(block_directory.holds, some))
+    failing.clear()
+    block_directory.keep_many(some.items())
+    assert all(map(block_directory.holds, some))
+
+
+def test_a_process_killed_while_it_wrote_is_not_in_the_way_of_one_with_its_number(
+    tmp_path: Path,
+) -> None:
+    write = (
+        "import os, sys; from pathlib import Path; from capdex.net.blocks import BlockDirectory\n"
+        "os.getpid = lambda: 1\n"
+        "if sys.argv[2] == 'killed': os.replace = lambda *_: os._exit(9)\n"
+        "BlockDirectory(Path(sys.argv[1])).write(b'package')\n"
+    )
+    for how, status in (("killed", 9), ("whole", 0)):
+        done = subprocess.run([sys.executable, "-c", write, tmp_path, how], check=False)
+        assert done.returncode == status
+    assert BlockDirectory(tmp_path).read(Cid.of(b"package")) == b"package"
 
 
 async def test_a_block_over_the_limit_is_refused(block_directory: BlockDirectory) -> None:
