@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from capdex.errors import Code, UsageError
+from capdex.net.batches import Batches
 from capdex.net.breaker import Breaker, Circuit, full_jitter
 from capdex.net.faults import Fault, RpcError, rpc_error
 from capdex.net.throttle import Throttle
-
-MAX_BATCH = 100  # vendors refuse more, and a batch of headers stays near 2 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Endpoint:
     label: str
     breaker: Breaker
     throttle: Throttle = field(default_factory=Throttle)
-    batch: int = MAX_BATCH  # calls that it takes at once
+    batches: Batches = field(default_factory=Batches)
     verified: bool = False  # it has told the chain id that is expected
     avoided_until: float = 0.0  # it said what cannot be true: asked only when the others rest
     trouble: RpcError | None = None  # the last one, while it lasts
@@ -59,6 +58,7 @@ class Endpoint:
         """It answered as it should."""
         self.breaker.succeeded()
         self.throttle.succeeded(calls)
+        self.batches.answered(calls)
         self.trouble, self.refusals = None, 0
 
     def failed(self, error: RpcError, now: float, sent: float) -> None:

@@ -120,15 +120,17 @@ class Failover:
         results: list[T] = []
         size = 0
         while rest := calls[len(results) :]:
-            piece = rest[: endpoint.batch]
+            piece = rest[: endpoint.batches.longest(clock())]
             try:
                 found, more = await self._watched(
                     endpoint, piece, self._send(endpoint, piece, read)
                 )
             except RpcError as error:
+                if error.fault in (Fault.TRANSIENT, Fault.TIMEOUT):
+                    endpoint.batches.failed(len(piece), clock())
                 if len(piece) == 1 or error.fault not in (Fault.FATAL, Fault.TOO_LARGE_RANGE):
                     raise
-                endpoint.batch = len(piece) // 2
+                endpoint.batches.refused(len(piece))
             else:
                 results += found
                 size += more

@@ -17,8 +17,9 @@ import aiohttp
 
 from capdex.errors import Code, UsageError
 from capdex.logs import LogColumns, RawLog
+from capdex.net.batches import MAX_BATCH
 from capdex.net.breaker import Breaker
-from capdex.net.endpoint import MAX_BATCH, Endpoint, EndpointState, labels, redact, split_schemes
+from capdex.net.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.failover import Failover, clock
 from capdex.net.faults import Fault, RpcError, rpc_error
 from capdex.net.jsonrpc import Aside, Call

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -232,6 +233,30 @@ async def test_every_way_to_refuse_a_long_batch_is_understood(
     async with Rpc([url]) as chain:
         assert await chain.batch([("echo", [n]) for n in range(6)]) == list(range(6))
     assert [len(body) for body in seen] == [6, 3, 3]
+
+
+@pytest.mark.parametrize("status", [200, 500, 502])
+async def test_batches_that_only_fail_are_tried_shorter(endpoint, monkeypatch, status):
+    monkeypatch.setattr(rpc, "BACKOFF_BASE_S", 0.001)
+
+    def reply(body, n):
+        if isinstance(body, dict):
+            return answer(body, "0x1" if body["method"] == "eth_chainId" else body["params"][0])
+        if len(body) > 3:
+            return web.Response(status=status)
+        return [answer(call, call["params"][0]) for call in body]
+
+    url, seen = await endpoint(reply)
+    async with Rpc([url]) as chain:
+        chain.expect(1)
+        for _ in range(20):
+            with suppress(RpcError):
+                assert await chain.batch([("echo", [n]) for n in range(90)]) == list(range(90))
+                break
+        assert len(seen[-1]) == 2  # 90, 45, 22, 11, 5: each more than once
+        seen.clear()
+        assert await chain.batch([("echo", [n]) for n in range(90)]) == list(range(90))
+    assert {len(body) for body in seen} == {2}
 
 
 async def test_a_batch_that_lacks_an_answer_is_asked_again(endpoint):

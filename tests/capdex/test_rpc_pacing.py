@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.net.batches import LONGER_S, MAX_BATCH, Batches
 from capdex.net.breaker import FAILURES_TO_OPEN, Breaker, Circuit, full_jitter
 from capdex.net.throttle import BURST_S, MAX_RATE, MIN_RATE, Throttle
 
@@ -175,3 +176,54 @@ def test_a_breaker_is_never_stuck(events):
     one.abandoned()
     assert one.wait_s(now) <= 15.0
     assert one.wait_s(now + 15.0) == 0
+
+
+def send(batches: Batches, now: float, takes: int) -> int:
+    """How long a batch was, to an endpoint that answers none that is longer than `takes`."""
+    calls = batches.longest(now)
+    if calls > takes:
+        batches.failed(calls, now)
+    else:
+        batches.answered(calls)
+    batches.answered(1)
+    return calls
+
+
+@given(st.integers(1, MAX_BATCH))
+def test_a_batch_is_halved_while_single_calls_are_answered(takes):
+    batches = Batches()
+    for _ in range(20):
+        calls = send(batches, 0.0, takes)
+    assert takes // 2 <= calls <= takes
+    assert send(batches, LONGER_S, takes) <= 2 * calls  # once a minute, more is tried
+    assert send(batches, LONGER_S, takes) <= takes
+
+
+@given(st.integers(1, MAX_BATCH), st.integers(1, MAX_BATCH))
+def test_batches_are_long_again_where_they_are_answered_again(takes, refused):
+    batches = Batches()
+    for _ in range(20):
+        send(batches, 0.0, takes)
+    for _ in range(20):
+        send(batches, LONGER_S, MAX_BATCH)
+    assert batches.longest(LONGER_S) == MAX_BATCH
+    batches.refused(refused)
+    assert batches.longest(9 * LONGER_S) == max(1, refused // 2)
+
+
+def test_an_endpoint_that_is_down_makes_no_batch_shorter():
+    batches = Batches()
+    for _ in range(20):
+        batches.failed(MAX_BATCH, 0.0)
+        batches.failed(1, 0.0)
+    assert batches.longest(0.0) == MAX_BATCH
+
+
+def test_a_batch_that_fails_once_is_no_shorter_the_next_time():
+    batches = Batches()
+    for now in range(20):
+        batches.failed(MAX_BATCH, now)
+        batches.answered(1)
+        batches.answered(MAX_BATCH)
+        batches.answered(1)
+    assert batches.longest(20) == MAX_BATCH
