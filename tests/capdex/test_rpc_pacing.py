@@ -195,8 +195,9 @@ def test_a_batch_is_halved_while_single_calls_are_answered(takes):
     for _ in range(20):
         calls = send(batches, 0.0, takes)
     assert takes // 2 <= calls <= takes
-    assert send(batches, LONGER_S, takes) <= 2 * calls  # once a minute, more is tried
-    assert send(batches, LONGER_S, takes) <= takes
+    later = [send(batches, LONGER_S, takes) for _ in range(10)]  # once a minute, more is tried
+    assert max(later) <= 2 * takes
+    assert sum(calls > takes for calls in later) <= 1
 
 
 @given(st.integers(1, MAX_BATCH), st.integers(1, MAX_BATCH))
