@@ -15,9 +15,7 @@ from capdex.errors import InvalidInput
 from capdex.varint import read_varint
 
 MAX_LINKS: Final = 64  # a package is 64 blocks at most, and so is what one block points to
-MAX_FIELDS: Final = (
-    MAX_LINKS + 16
-)  # of one message: UnixFS has a size for each link, and seven more
+MAX_FIELDS: Final = MAX_LINKS + 16  # of a message: UnixFS has a size for each link, and 7 more
 
 _VARINT, _BYTES = 0, 2  # protobuf's wire types
 _RAW, _FILE = 0, 2  # of UnixFS; the others cannot be a package
