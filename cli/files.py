@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from capdex.errors import Code, UsageError
@@ -48,10 +49,11 @@ def write_atomically(path: Path, data: bytes) -> None:
     A link stays one, and so does what is no file: an account that may would replace a device.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise UsageError(
-            f"cannot write {path}", Code.UNREADABLE, why="it is no file", fix="check the path"
-        )
+    with suppress(OSError):  # what cannot be looked at cannot be written, either
+        if target.exists() and not target.is_file():
+            raise UsageError(
+                f"cannot write {path}", Code.UNREADABLE, why="it is no file", fix="check the path"
+            )
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as file:
@@ -62,7 +64,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             partial.chmod(target.stat().st_mode & 0o777)
         partial.replace(target)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
         raise UsageError(
             f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
         ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -156,10 +156,10 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
     What is there and no file stays, too: an account that may would replace a device.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise UsageError(
-            f"cannot write {path}", Code.UNREADABLE, "it is no file", "name a file to be written"
-        )
+    with suppress(OSError):  # what cannot be looked at cannot be written, either
+        if target.exists() and not target.is_file():
+            why, fix = "it is no file", "name a file to be written"
+            raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as file:
@@ -172,7 +172,8 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             f"cannot write {path}", Code.UNREADABLE, error.strerror or "", "check path and disk"
         ) from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 def _votes(connection: Connection, block: int) -> Digest | None:

@@ -50,6 +50,14 @@ def test_what_is_no_file_is_never_replaced(capdex: Any, folder: Path, out: str) 
     assert (folder / "link-to-pipe").is_symlink()
 
 
+@pytest.mark.parametrize("out", ["file/below", "n" * 250, "n" * 300])
+def test_what_cannot_be_a_file_is_refused_in_words(capdex: Any, folder: Path, out: str) -> None:
+    (folder / "file").touch()
+    case = next(case for case in CASES if case["file"] == "good-two-links.car")
+    result = capdex("car", str(HOSTILE / case["file"]), "--root", case["root"], "-o", out)
+    assert (result.exit_code, "cannot write" in result.stderr) == (2, True)
+
+
 def test_a_cid_is_taken_apart(capdex: Any) -> None:
     text = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
     assert capdex.json("cid", text) | {"digest": ""} == {

@@ -203,6 +203,14 @@ def test_what_is_no_file_is_never_replaced_by_a_snapshot(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("out", ["file/below", "n" * 250, "n" * 300])
+def test_what_cannot_be_a_file_is_refused_in_words(original: Any, tmp_path: Path, out: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError) as refused:
+        original.export(tmp_path / out)
+    assert refused.value.code is Code.UNREADABLE
+
+
 def test_a_link_to_a_snapshot_leads_to_the_new_one(original: Any, tmp_path: Path) -> None:
     old, link = tmp_path / "old.car", tmp_path / "latest.car"
     old.write_bytes(b"an older one")
