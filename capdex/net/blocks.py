@@ -70,16 +70,20 @@ class BlockDirectory:
 
     def _keep_new(self, new: Mapping[Path, bytes]) -> None:
         together = len(new) >= MANY and hasattr(_LIBC, "syncfs")
+        written: list[Path] = []
         try:
             for target, data in new.items():
                 _write(target, data, sync=not together)
+                written.append(target)
             if together:
                 _sync_all(self.path)
             elif new:
                 for folder in {self.path, *(target.parent for target in new)}:
                     _sync(folder)
         except OSError as error:
-            for target in new:  # it may not be durable: whoever tries again is to write it again
+            for (
+                target
+            ) in written:  # it may not be durable: whoever tries again is to write it again
                 with suppress(OSError):
                     target.unlink()
             raise _unreadable(self.path, error) from None

@@ -396,6 +396,23 @@ def test_blocks_that_may_not_be_durable_are_not_there(
     assert all(map(block_directory.holds, some))
 
 
+def test_a_write_that_fails_takes_no_block_away_that_another_process_wrote(
+    block_directory: BlockDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = b"one", b"other"
+    replace = os.replace
+
+    def full(*_: object) -> None:
+        monkeypatch.setattr("os.replace", replace)
+        BlockDirectory(block_directory.path).write(other)  # just then
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(UsageError):
+        block_directory.keep_many([(Cid.of(data), data) for data in (one, other)])
+    assert [block_directory.holds(Cid.of(data)) for data in (one, other)] == [False, True]
+
+
 def test_a_process_killed_while_it_wrote_is_not_in_the_way_of_one_with_its_number(
     tmp_path: Path,
 ) -> None:
