@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 import orjson
 from sqlalchemy import Connection
 
-from capdex.errors import Code, UsageError
+from capdex.errors import Code, Unavailable, UsageError
 from indexer import denial
 from indexer.digest import Digest, read_digest
 from indexer.mirror.content import FORMAT, config, count_names, read_files
@@ -45,22 +46,24 @@ def write_mirror(
     """Make `directory` a mirror of the index; `report` is told of names done, and of how many.
 
     Raises UsageError for a directory that holds something else or cannot be written, Unavailable
-    before the first block.
+    before the first block, and while another run writes it.
     """
     digest, denials = read_digest(connection), denial.read(connection)
     total, done, releases, written = count_names(connection), 0, 0, 0
     try:
-        stale = _claim(directory)
-        for name, body, count in read_files(connection, denials):
-            path = path_of(name)
-            written += _put(directory / path, body)
-            stale.discard(path)
-            done, releases = done + 1, releases + count
-            report(done, total)
-        for path in stale:
-            _remove(directory, path)
-        # The last one: whoever reads it finds nothing older than it says.
-        written += _put(directory / CONFIG, config(digest, denials, gateway))
+        directory.mkdir(parents=True, exist_ok=True)
+        with _alone(directory):
+            stale = _claim(directory)
+            for name, body, count in read_files(connection, denials):
+                path = path_of(name)
+                written += _put(directory / path, body)
+                stale.discard(path)
+                done, releases = done + 1, releases + count
+                report(done, total)
+            for path in stale:
+                _remove(directory, path)
+            # The last one: whoever reads it finds nothing older than it says.
+            written += _put(directory / CONFIG, config(digest, denials, gateway))
     except OSError as error:
         raise UsageError(
             f"{directory} cannot be written",
@@ -72,9 +75,31 @@ def write_mirror(
     return Written(digest, done, releases, written, unchanged, len(stale), denials.count)
 
 
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """One run at a time: one of an older index would undo what another has just written.
+
+    The lock is on the directory itself, for no file of it is to be published.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Unavailable(
+                f"another run writes the mirror {directory}",
+                Code.STALLED,
+                fix="wait until it has ended, then try again",
+            ) from None
+        except OSError:
+            pass  # a file system without such locks: nobody is kept out
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _claim(directory: Path) -> set[str]:
-    """Make the directory, or see that it is a mirror; the files of names in it."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """See that the directory is empty or a mirror; the files of names in it."""
     if not _is_mirror(directory):
         raise UsageError(
             f"{directory} holds something else than a mirror",

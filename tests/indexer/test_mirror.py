@@ -321,6 +321,33 @@ def test_a_file_that_is_gone_before_it_is_looked_at_ends_no_run(
     assert write().written == 0
 
 
+def test_a_run_of_an_older_index_undoes_nothing_of_a_newer_one_beside_it(
+    filled: Any, making: Any, store: Store, database_url: str, write: Write, tmp_path: Path
+) -> None:
+    engine = open_reader(database_url)
+
+    def older(done: int, total: int) -> None:
+        if done == total:
+            with pytest.raises(Unavailable, match="another run"):
+                write_mirror(connection, tmp_path / "mirror", gateway=GATEWAY, report=skip)
+
+    def skip(done: int, total: int) -> None:
+        """Nobody looks."""
+
+    try:
+        with transaction(engine) as connection:
+            before = write_mirror(connection, tmp_path / "before", gateway=GATEWAY, report=skip)
+            filled.publish("note", "2.0.0")
+            filled.publish("newest")
+            making.follow(store, filled)
+            newer = write(report=older)
+    finally:
+        engine.dispose()
+    assert newer.names == before.names + 1
+    write("whole")
+    assert tree(tmp_path / "mirror") == tree(tmp_path / "whole")
+
+
 STEPS = st.one_of(
     st.tuples(st.just("publish"), st.sampled_from(NAMES), st.integers(0, 3)),
     st.tuples(st.just("yank"), st.sampled_from(NAMES), st.integers(0, 3)),
