@@ -111,7 +111,7 @@ async def _deployed_at(rpc: Rpc, registry: bytes) -> int:
             else:
                 low = middle + 1
     except RpcError as error:
-        if error.fault is Fault.RATE or not error.answered:
+        if error.fault is Fault.RATE or not (error.answered or error.fault is Fault.FATAL):
             raise
         return 0
     return low

@@ -87,6 +87,20 @@ async def test_old_state_that_is_not_served_lets_a_node_begin_at_block_0(simulat
     assert place.start_block == 0
 
 
+async def test_old_state_that_costs_extra_lets_a_node_begin_at_block_0(simulate, garbage):
+    sim = await simulate()
+    sim.mine(20)
+
+    def latest(code):
+        sim.respond_once(garbage(b"eth_getCode of old blocks: see our plans", 403))
+        return code
+
+    sim.once("eth_getCode", lambda code: code)
+    sim.once("eth_getCode", latest)
+    place, _ = await find(sim, start_block=None)
+    assert place.start_block == 0
+
+
 async def test_an_endpoint_that_goes_down_meanwhile_is_no_reason_to_begin_at_block_0(
     simulate, garbage
 ):
