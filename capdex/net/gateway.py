@@ -54,7 +54,7 @@ def _is_http(url: str) -> bool:
         named = bool(parts.hostname) and parts.port != 0  # a port may be none, too
     except ValueError:
         return False
-    more = parts.username is not None or parts.query or parts.fragment
+    more = parts.username is not None or set("?#") & set(url)
     return parts.scheme in ("http", "https") and named and not more
 
 
