@@ -58,7 +58,7 @@ async def _run(settings: NodeSettings, line: Line | None) -> None:
         blocks=settings.blocks,
         ipfs=settings.ipfs,
         serve=served,
-        start_block=settings.start_block or None,
+        start_block=settings.start_block,
         finality_depth=settings.finality_depth,
         poll_interval_s=settings.poll_interval_s,
         votes=settings.votes or None,

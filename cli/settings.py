@@ -88,7 +88,7 @@ class NodeSettings:
     chain_id: int
     registry: str
     votes: str  # the contract of votes on its names, if there is one
-    start_block: int
+    start_block: int | None  # None: find it
     db: str  # a SQLAlchemy URL
     ipfs: tuple[str, ...]  # specs of capdex.net.ipfs.open_ipfs, tried in this order
     blocks: Path  # the directory of verified blocks

@@ -36,7 +36,8 @@ class Deployment:
 def check(connection: Connection, registry: Deployment, listing_rules: str) -> RowMapping | None:
     """What the database says of its registry; None when it is new, and now of this one.
 
-    Raises UsageError FOREIGN_DATABASE when it is another's, or of a newer capdex.
+    While it holds no event it may yet begin at an earlier block than it did. Raises UsageError
+    FOREIGN_DATABASE when it is another's, or of a newer capdex.
     """
     from indexer.migrations import foreign_version  # alembic takes a while
 
@@ -46,7 +47,11 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
         _make(connection, REGISTRY, registry, listing_rules)
         return None
     other = [key for key, value in ours.items() if row[key] != value]
-    if other:
+    if other == ["start_block"] and _may_begin_at(connection, row, registry.start_block):
+        _forget_places(connection, REGISTRY)
+        first = {"start_block": registry.start_block, "revision": DEPLOYMENT.c.revision + 1}
+        connection.execute(update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY).values(first))
+    elif other:
         raise _foreign(other, row, ours)
     if row["decoder_version"] > DECODER_VERSION:
         raise foreign_version(f"its events were decoded by rules {row['decoder_version']}")
@@ -56,12 +61,14 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
 
 
 def begun(connection: Connection, registry: Deployment) -> Deployment:
-    """It, with the first block that the database began at, if it is not new.
+    """It, with the first block that the database began at, if that is to stay.
 
     For whoever looked for that block: what is found depends on the state that an endpoint keeps.
     """
     row = _read(connection, REGISTRY)
-    return registry if row is None else replace(registry, start_block=row["start_block"])
+    if row is None or _may_begin_at(connection, row, registry.start_block):
+        return registry
+    return replace(registry, start_block=row["start_block"])
 
 
 def bring_up_to_date(connection: Connection, *, rules_version: int, listing_rules: str) -> None:
@@ -81,10 +88,21 @@ def adopt(connection: Connection, deployment_id: int, contract: Deployment) -> N
     connection.execute(
         delete(events).where(events.c.sequence.between(first + 1, base(deployment_id + 1)))
     )
-    for places in (table(CursorRow), table(BlockRow)):
-        connection.execute(delete(places).where(places.c.deployment_id == deployment_id))
+    _forget_places(connection, deployment_id)
     connection.execute(delete(DEPLOYMENT).where(DEPLOYMENT.c.id == deployment_id))
     _make(connection, deployment_id, contract, "")
+
+
+def _may_begin_at(connection: Connection, row: RowMapping, first: int) -> bool:
+    """Whether an index can begin at this block still: it found nothing after a later one."""
+    sequence = table(EventRow).c.sequence
+    some = select(sequence).where(sequence <= base(REGISTRY + 1)).limit(1)
+    return first < row["start_block"] and connection.execute(some).first() is None
+
+
+def _forget_places(connection: Connection, deployment_id: int) -> None:
+    for places in (table(CursorRow), table(BlockRow)):
+        connection.execute(delete(places).where(places.c.deployment_id == deployment_id))
 
 
 def _read(connection: Connection, deployment_id: int) -> RowMapping | None:

@@ -6,8 +6,8 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -21,7 +21,7 @@ from indexer.figures import Figures
 from indexer.health import Health
 from indexer.heartbeat import BEAT_S
 from indexer.http import Surface
-from indexer.locate import Place, locate
+from indexer.locate import locate
 from indexer.options import NodeOptions, Role
 from indexer.search import Index
 from indexer.seat import Means, Seat
@@ -173,7 +173,8 @@ class Node:
         if now.trouble is not None:
             trouble = now.trouble
             if before.trouble is None or before.trouble.message != trouble.message:
-                log.warning("waiting", code=str(trouble.code), why=trouble.message)
+                why = f"{trouble.message}: {trouble.why}".removesuffix(": ")
+                log.warning("waiting", code=str(trouble.code), why=why)
         elif before.trouble is not None:
             log.info("going on", position=health.position())
         if now.undone:
@@ -202,20 +203,21 @@ async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
         stack.push_async_callback(source.close)
     await stack.enter_async_context(verifier)
     blocks = BlockDirectory(options.blocks)
-    votes = await _votes(options, rpc, place) if options.votes else None
+    votes = await _votes(options.votes, rpc, deployment) if options.votes else None
     return Means(rpc, deployment, votes, tuple(sources), verifier, blocks)
 
 
-async def _votes(options: NodeOptions, rpc: Rpc, place: Place) -> Deployment | None:
-    """The votes beside the registry; None, said in the log, where nobody has deployed them."""
-    contract = _address(options.votes or "")
-    if not await rpc.code(contract):
-        log.warning("no contract of votes", address=options.votes)
-        return None
-    # it cannot be older than the registry it is for
-    return Deployment(
-        options.chain_id, checksum_address(contract), place.start_block, place.genesis
-    )
+async def _votes(address: str, rpc: Rpc, registry: Deployment) -> Deployment:
+    """The votes beside the registry; said in the log where an endpoint knows none yet.
+
+    They are followed all the same: it may be behind, or they may be deployed later.
+    """
+    contract = _address(address)
+    with suppress(Unavailable):  # no start waits for votes
+        if not await rpc.code(contract):
+            log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
+    # they cannot be older than the registry they are for
+    return replace(registry, registry=checksum_address(contract))
 
 
 def _address(text: str) -> bytes:

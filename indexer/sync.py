@@ -169,14 +169,17 @@ def follow(step: Blocks, log: LogHead) -> list[LogHead]:
     for data, (_, count) in zip(step.drafts.logs.data, heads, strict=True):
         if data[:32] != count.to_bytes(32, "big"):
             found = int.from_bytes(data[:32], "big")
-            raise _gap(step, f"event {count} is missing: {found} came in its place")
+            raise _gap(step, log, f"event {count} is missing: {found} came in its place")
     end = heads[-1] if heads else log
     if step.log is not None and step.log != end:
-        raise _gap(step, f"the contract counts {step.log.count} events, the logs give {end.count}")
+        why = f"the contract counts {step.log.count} events, the logs give {end.count}"
+        raise _gap(step, log, why)
     return heads
 
 
-def _gap(step: Blocks, why: str) -> Gap:
+def _gap(step: Blocks, log: LogHead, why: str) -> Gap:
+    if not log.count:
+        why += "; if the registry is older than the first block read, pass its --start-block"
     return Gap(
         f"the RPC endpoint left out or changed events up to block {step.upto.number}",
         Code.STALLED,

@@ -146,7 +146,7 @@ def node_command(
         chain_id=chain_id or 0,
         registry=registry or known.registry,
         votes=votes or known.votes,
-        start_block=known.start_block if start_block is None else start_block,
+        start_block=(known.start_block or None) if start_block is None else start_block,
         db=db or default_database(chain_id or 0),
         ipfs=ipfs or ((known.ipfs,) if known.ipfs else ()),
         blocks=blocks or place / "blocks",

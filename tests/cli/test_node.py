@@ -81,6 +81,14 @@ def test_a_number_that_no_node_could_run_by_is_refused(
     assert told == []
 
 
+def test_the_first_block_is_looked_for_unless_it_is_given(
+    capdex: Any, told: list[NodeSettings]
+) -> None:
+    assert capdex("node", *GIVEN).exit_code == 0
+    assert capdex("node", *GIVEN, "--start-block", "0").exit_code == 0
+    assert [settings.start_block for settings in told] == [None, 0]
+
+
 def test_role_and_standby_come_from_the_environment_too(
     capdex: Any, told: list[NodeSettings], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from indexer.locate import locate
 from indexer.node import Node, NodeOptions
+from indexer.sync import Progress
 
 FAIL_AFTER_S = 60.0  # a hang's end; no test waits for it
 DEV = 31337
@@ -153,6 +154,20 @@ async def test_votes_are_counted_beside_the_registry_and_taken_back_in_a_reorg(
         await registry.call("anvil_reorg", 1, [])
         await until(counted(1, 0))
         assert node.surface.index.state().log_count == 1
+
+
+async def test_votes_that_no_endpoint_knows_at_the_start_are_counted_once_they_are_there(
+    registry: Any, options: NodeOptions, publish: Publisher
+) -> None:
+    await publish("note")
+    before = await registry.call("evm_snapshot")
+    votes = await registry.deploy_votes()
+    await registry.call("evm_revert", before)
+    async with Node.open(replace(options, votes=votes)) as node, running(node) as until:
+        await until(lambda: node.surface.health.following)
+        assert await registry.deploy_votes() == votes
+        await registry.vote(votes, "note", 1)
+        await until(lambda: node.surface.index.standing("note").upvotes == 1)
 
 
 async def test_without_a_contract_of_votes_a_node_goes_on_without_votes(
@@ -316,6 +331,40 @@ async def test_a_first_block_that_is_looked_for_is_the_one_that_the_index_began_
         assert node.store.deployment.start_block == 0
     other = await refusal(replace(options, start_block=1))
     assert other.code is Code.FOREIGN_DATABASE
+
+
+async def test_an_index_of_no_event_that_began_too_late_begins_where_its_operator_says(
+    registry: Any, options: NodeOptions, publish: Publisher
+) -> None:
+    await publish("note")
+    await registry.mine()
+    await publish("note", "1.1.0")
+    late = replace(options, start_block=registry.start_block + 2)
+    async with Node.open(late) as node, running(node) as until:
+        await until(lambda: node.surface.health.at.trouble is not None)
+        trouble = node.surface.health.at.trouble
+        assert trouble is not None
+        assert "--start-block" in trouble.why
+    async with (
+        Node.open(replace(options, start_block=0)) as node,
+        running(node) as until,
+    ):
+        await until(verified(node, 2))
+        assert node.surface.index.state().start_block == 0
+    assert (await refusal(late)).code is Code.FOREIGN_DATABASE  # now it has events
+
+
+async def test_an_index_of_no_event_takes_an_earlier_first_block_that_is_found(
+    registry: Any, options: NodeOptions, publish: Publisher
+) -> None:
+    await publish("note")
+    await registry.mine()
+    late = replace(options, start_block=registry.start_block + 2)
+    async with Node.open(late) as node, running(node) as until:
+        await until(lambda: node.surface.health.at != Progress())
+    async with Node.open(options) as node, running(node) as until:
+        await until(verified(node, 1))
+        assert node.surface.index.state().start_block == registry.start_block
 
 
 async def test_a_chain_is_known_by_its_genesis_except_for_development(registry: Any) -> None:
