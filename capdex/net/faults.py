@@ -55,11 +55,6 @@ _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
     (fault, re.compile(pattern, re.IGNORECASE))
     for fault, pattern in (
         (Fault.REVERTED, r"execution reverted|\breverted\b"),
-        (  # of so many calls at once; their codes are those of a rate or of nothing
-            Fault.FATAL,
-            r"batch(ed)? (requests?|size|limit|too|of more than)|max\w*[ -]batch"
-            r"|requests in (a )?batch",
-        ),
         (
             Fault.TOO_LARGE_RANGE,
             r"more than \d+ (results|logs)|too many (results|logs|blocks)"
@@ -73,6 +68,11 @@ _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
             r"|range(s over)? \d+ (exceeds|blocks)|blocks distance|range allowed for your plan"
             r"|at most [\d,]+ blocks|number of requested blocks|block range should work"
             r"|up to a [\d,]+k? block|range limit",
+        ),
+        (  # of so many calls at once; their codes are those of a rate or of nothing
+            Fault.FATAL,
+            r"batch(ed)? (requests?|size|limit|too|of more than)|max\w*[ -]batch"
+            r"|requests in (a )?batch",
         ),
         (
             Fault.BEYOND_HEAD,

@@ -66,6 +66,8 @@ SILENT = [
     "logs matched by query exceeds limit of 10000",
     "Block range limit exceeded. See more details at https://docs.example/limits#evm-range-limits",
     "Query timeout exceeded. Consider reducing your block range.",
+    "block range is too wide: it exceeds the max batch size",
+    f"{MORE}, use a smaller batch size",
 ]
 
 
