@@ -61,12 +61,13 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
 
 
 def begun(connection: Connection, registry: Deployment) -> Deployment:
-    """It, with the first block that the database began at, if that is to stay.
+    """It, with the first block that the database began at, unless it stood before that.
 
-    For whoever looked for that block: what is found depends on the state that an endpoint keeps.
+    For whoever looked for that block: what is found depends on the state that an endpoint keeps,
+    and 0 says that it keeps none.
     """
     row = _read(connection, REGISTRY)
-    if row is None or _may_begin_at(connection, row, registry.start_block):
+    if row is None or 0 < registry.start_block < row["start_block"]:
         return registry
     return replace(registry, start_block=row["start_block"])
 

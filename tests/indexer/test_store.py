@@ -362,6 +362,34 @@ def test_two_thousand_releases_of_one_name_list_the_highest(
     assert search_index.search("note").hits[0].found.semver == "1.0.1999"
 
 
+@pytest.mark.parametrize("events", [0, 1])
+def test_a_first_block_that_was_looked_for_yields_to_the_one_the_index_began_at(
+    making: Any, database_url: str, chain: Any, events: int
+) -> None:
+    begun = replace(making.DEPLOYMENT, start_block=1)
+    for found in (1, 0, 2):  # 0: of an endpoint without old state
+        store = Store.open(database_url, replace(begun, start_block=found), sought=True)
+        if events and store.cursor() is None:
+            chain.publish("note")
+            making.append(store, chain)
+        store.close()
+        assert store.deployment == begun
+
+
+def test_a_registry_found_before_the_first_block_of_an_index_with_events_is_another_one(
+    making: Any, database_url: str, chain: Any
+) -> None:
+    begun = replace(making.DEPLOYMENT, start_block=2)
+    store = Store.open(database_url, begun, sought=True)
+    chain.mine()
+    chain.publish("note")
+    making.append(store, chain)
+    store.close()
+    with pytest.raises(UsageError) as refusal:  # as when a development chain began anew
+        Store.open(database_url, replace(begun, start_block=1), sought=True)
+    assert refusal.value.code is Code.FOREIGN_DATABASE
+
+
 @pytest.mark.parametrize(
     "other",
     [
