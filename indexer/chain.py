@@ -25,7 +25,8 @@ from indexer.tail import Tail
 
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
-STILL_S = 60.0  # a head that stands still for so long is compared with other endpoints'
+COMPARE_S = 60.0  # how often a head is compared with other endpoints'
+MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
 
 _LOG = keccak(b"log()")[:4]
 
@@ -78,7 +79,7 @@ class ChainReader:
         self._finalized = 0  # by the newest head
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
-        self._still: tuple[int, float] = (-1, 0.0)  # the head, and since when
+        self._compared: tuple[int, float] = (-1, 0.0)  # the head, and when
 
     @property
     def span(self) -> Span:
@@ -105,7 +106,7 @@ class ChainReader:
                         self._forks.cut(fork)
                     elif self._next > head.number:
                         self.on_idle(head.number, self._finalized)
-                        await self._check_stillness(head)
+                        await self._compare(head)
                         await self._wait()
                     elif self._next <= self._finalized:
                         async with aclosing(self._final(head)) as pieces:
@@ -208,13 +209,16 @@ class ChainReader:
         self._forks.check_parent(headers[0])
         return await self._tail.step(headers, head.number, self._finalized)
 
-    async def _check_stillness(self, head: Header) -> None:
-        """An endpoint that stands still while others go on answers as if all were well."""
-        now = asyncio.get_running_loop().time()
-        if self.rpc.alone or head.number != self._still[0]:
-            self._still = head.number, now
-        elif now - self._still[1] > STILL_S:
-            self._still, label = (head.number, now), self.rpc.endpoint
+    async def _compare(self, head: Header) -> None:
+        """An endpoint that stands still, or is far behind, answers as if all were well."""
+        now, (before, at) = asyncio.get_running_loop().time(), self._compared
+        if self.rpc.alone or before < 0:
+            self._compared = head.number, now
+        elif now - at > COMPARE_S:
+            self._compared, label = (head.number, now), self.rpc.endpoint
             heads = await self.rpc.survey("eth_blockNumber", (), quantity)
-            if any(isinstance(one.said, int) and one.said > head.number + 1 for one in heads):
-                self.rpc.blame(f"it stands still at block {head.number}, others go on", label)
+            newest = max((one.said for one in heads if isinstance(one.said, int)), default=0)
+            still = head.number == before
+            if newest - head.number > (1 if still else MAX_BEHIND):
+                how = "stands still" if still else "is far behind"
+                self.rpc.blame(f"it {how} at block {head.number}, others are at {newest}", label)

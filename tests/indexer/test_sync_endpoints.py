@@ -258,12 +258,32 @@ async def test_an_endpoint_behind_undoes_nothing_and_the_other_is_asked(
 async def test_an_endpoint_that_stands_still_is_left_for_one_that_goes_on(
     twins, following, monkeypatch
 ):
-    monkeypatch.setattr(chain, "STILL_S", 0.05)
+    monkeypatch.setattr(chain, "COMPARE_S", 0.05)
     a, b = await twins(2)
     async with following(urls([a, b]), registry=a.registry, start_block=1) as it:
         await it.reach(a.head.hash)
         for _ in range(5):
             b.publish()
+        await it.reach(b.head.hash)
+    assert it.logs == b.logs
+
+
+async def test_an_endpoint_that_goes_on_far_behind_the_others_is_left_for_one_of_them(
+    twins, following, monkeypatch
+):
+    monkeypatch.setattr(chain, "COMPARE_S", 0.05)
+    a, b = await twins(2, blocks=60)
+    a.blocks, a.visible = b.blocks, 20
+    async with following(urls([a, b]), registry=a.registry, start_block=1) as it:
+
+        def left():
+            if it.rpc.endpoint != a.url.rstrip("/"):
+                return True
+            b.publish()
+            a.visible += 1
+            return False
+
+        await it.until(left)
         await it.reach(b.head.hash)
     assert it.logs == b.logs
 
