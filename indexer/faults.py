@@ -63,6 +63,13 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
         return Unavailable(
             f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
         )
+    if _says(error, "permission denied", "no schema has been selected"):
+        return Unavailable(
+            f"the account may not do this in {where}",
+            Code.DATABASE_UNAVAILABLE,
+            why,
+            "let it create and write tables there; a reader's needs SELECT on them all",
+        )
     if _says(error, "not a database", "malformed", "unable to open"):
         return UsageError(
             f"{where} cannot be opened",

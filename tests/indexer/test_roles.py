@@ -13,7 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from capdex.errors import CapdexError
+from capdex.errors import CapdexError, Code, Unavailable
 from capdex.events import checksum_address
 from capdex.problems import Verdict
 from indexer import database, node, seat
@@ -114,6 +114,21 @@ async def test_an_account_that_may_only_select_is_enough_for_a_reader(
         async with running(reads) as (reader, until_read):
             await until_read(lambda: not codes(reader))
             assert reader.surface.index.search("").hits == []
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_an_account_without_rights_is_no_fault_of_ours(
+    options: NodeOptions, selecting: Callable[[str], str], hidden: bool
+) -> None:
+    if hidden:  # it does not even see where tables would be
+        with psycopg.connect(options.db, autocommit=True) as admin:
+            admin.execute("REVOKE ALL ON SCHEMA public FROM public")
+    with pytest.raises(Unavailable) as refused:
+        async with Node.open(replace(options, db=selecting(options.db))):
+            pass
+    assert refused.value.code is Code.DATABASE_UNAVAILABLE
+    assert "may not do this" in refused.value.message
 
 
 async def test_a_standby_answers_meanwhile_and_takes_the_seat_when_it_is_free(
