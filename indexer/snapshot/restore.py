@@ -17,7 +17,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, select, update
 
 from capdex.cid import Cid
-from capdex.errors import UsageError
+from capdex.errors import InvalidInput, Unavailable, UsageError, VerificationFailure
 from capdex.events import Announcement
 from capdex.net.blocks import BlockDirectory
 from capdex.package import VerifiedPackage
@@ -46,7 +46,8 @@ Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
 def restore_events(path: Path, checked: Checked, db: str, *, say: Say = lambda *_: None) -> None:
     """Write the events of a snapshot into an empty database, all of them or nothing.
 
-    Raises UsageError where the database holds an index or is another registry's,
+    One that holds them already is left as it is: an import was cut short among its packages.
+    Raises UsageError where the database holds another index or is another registry's,
     VerificationFailure where the events have another digest than the snapshot names, and as any
     writer does.
     """
@@ -97,6 +98,8 @@ def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], sa
     if connection.execute(select(EVENT.c.sequence).limit(1)).first() or place.read_cursor(
         connection, REGISTRY
     ):
+        if _holds(connection, manifest.block.number, parts):
+            return
         raise UsageError(
             "the database holds an index already",
             why="a snapshot is taken whole or not at all",
@@ -120,6 +123,15 @@ def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], sa
         place.advance(connection, deployment_id, end, part.log)
     _check_digests(parts, read_digest(connection), read_votes_digest(connection))
     connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
+
+
+def _holds(connection: Connection, block: int, parts: dict[int, Part]) -> bool:
+    """Whether an index has the events of a snapshot, however far beyond it has come."""
+    try:
+        _check_digests(parts, read_digest(connection, block), read_votes_digest(connection, block))
+    except (InvalidInput, Unavailable, VerificationFailure):
+        return False
+    return True
 
 
 def _apply(

@@ -379,10 +379,14 @@ async def test_a_database_that_holds_anything_is_left_alone(
 ) -> None:
     path = original.export(tmp_path / "index.car")
     found = await checked(path, making, Trust(block_hash=original.world.hash))
-    before = snapshots.soak.contents(original.url)
+    chain, url = history(making), f"sqlite:///{tmp_path / 'shorter.db'}"
+    store = Store.open(url, snapshots.DEPLOYMENT)
+    making.append(store, chain, chain.blocks[2].ref)
+    store.close()
+    before = snapshots.soak.contents(url)
     with pytest.raises(UsageError, match="holds an index already"):
-        restore_events(path, found, original.url)
-    assert snapshots.soak.contents(original.url) == before
+        restore_events(path, found, url)
+    assert snapshots.soak.contents(url) == before
     url = f"sqlite:///{tmp_path / 'other.db'}"
     Store.open(url, replace(making.DEPLOYMENT, registry="0x" + "44" * 20)).close()
     with pytest.raises(UsageError) as caught:
@@ -406,6 +410,19 @@ async def test_an_import_that_is_interrupted_has_not_begun(
         snapshots.digest_of(database_url)
     restore_events(path, found, database_url)
     assert snapshots.digest_of(database_url).log.count == 11
+
+
+async def test_an_import_that_was_cut_short_among_its_packages_is_ended_by_the_next(
+    original: Any, making: Any, tmp_path: Path, snapshots: Any, database_url: str
+) -> None:
+    path, trust = original.export(tmp_path / "index.car"), Trust(block_hash=original.world.hash)
+    restore_events(path, await checked(path, making, trust), database_url)
+    before = snapshots.soak.contents(database_url)
+    found, kept = await take(path, making, trust, database_url, tmp_path / "new")
+    assert kept == found.manifest.packages > 0
+    assert snapshots.soak.contents(database_url) == before
+    _, kept = await take(path, making, trust, original.url, tmp_path / "newer")  # all is judged
+    assert kept == found.manifest.packages
 
 
 async def test_a_file_that_changed_since_it_was_checked_is_not_taken(
