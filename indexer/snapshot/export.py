@@ -77,14 +77,17 @@ def plan(db: str, block: int | None = None) -> Plan:
     )
     with _reading(db) as connection:
         rows = {row.id: row for row in connection.execute(query)}
-    if (registry := rows.get(REGISTRY)) is None:
-        raise Unavailable("the index holds no block yet", fix="wait until the node has read some")
-    number = registry.number if block is None else block
-    check_indexed(number, registry.start_block, registry.number)
-    final = min(registry.finalized, registry.number)
-    if block is None and registry.chain_id != DEV_CHAIN_ID and final >= registry.start_block:
-        number = final
-    contracts = {x.id: x.contract for x in rows.values() if x.start_block <= number <= x.number}
+        if (registry := rows.get(REGISTRY)) is None:
+            raise Unavailable(
+                "the index holds no block yet", fix="wait until the node has read some"
+            )
+        number = registry.number if block is None else block
+        check_indexed(number, registry.start_block, registry.number)
+        final = min(registry.finalized, registry.number)
+        if block is None and registry.chain_id != DEV_CHAIN_ID and final >= registry.start_block:
+            number = final
+        parts = [REGISTRY, *([VOTES] if _votes(connection, number) else [])]
+    contracts = {x: rows[x].contract for x in parts}
     return Plan(
         registry.chain_id, number, number <= final, {x: _bytes(y) for x, y in contracts.items()}
     )
@@ -177,9 +180,14 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _votes(connection: Connection, block: int) -> Digest | None:
-    """The digest of the votes at a block, if their log is read that far."""
+    """The digest of the votes at a block, if their log is read that far and holds some.
+
+    Where it holds none there may be no contract yet, and so nothing that could be proven.
+    """
     found = read_votes_digest(connection, block)
-    return found if found is not None and found.block_number == block else None
+    if found is None or found.block_number != block or not found.log.count:
+        return None
+    return found
 
 
 def _part(

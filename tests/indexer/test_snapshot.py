@@ -265,6 +265,18 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
         await check(path, Subject(making.CHAIN_ID, making.REGISTRY, b"\x33" * 20), trust)
 
 
+def test_a_log_of_votes_without_any_is_left_out_since_no_contract_may_stand_there(
+    original: Any, making: Any, tmp_path: Path, snapshots: Any
+) -> None:
+    store = Store.open(original.url, snapshots.DEPLOYMENT)
+    empty = making.Chain()
+    empty.blocks[1:] = [making.Block(x.ref) for x in original.chain.blocks[1:]]
+    making.append(store.beside(replace(snapshots.DEPLOYMENT, registry="0x" + "33" * 20)), empty)
+    store.close()
+    assert list(export.plan(original.url).contracts) == [1]
+    assert snapshots.Parts.read(original.export(tmp_path / "index.car")).manifest["votes"] is None
+
+
 @pytest.mark.parametrize(
     ("chain_id", "finalized", "block"),
     [(31337, 4, 7), (1, 4, 4), (1, 0, 0), (1, 99, 7)],
