@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from indexer.mirror.content import FORMAT, config, count_names, read_files
 from indexer.mirror.layout import CONFIG, name_at, path_of
 
 PARTIAL: Final = ".new-"  # how the name of a file begins that is not whole yet
-ABANDONED_S: Final = 3600.0  # no file takes so long to write
 
 Report = Callable[[int, int], None]
 
@@ -113,9 +111,7 @@ def _claim(directory: Path) -> set[str]:
         if name_at(path):
             found.add(path)
         elif file.name.startswith(PARTIAL):
-            with suppress(FileNotFoundError):  # another run has just finished it
-                if time.time() - file.lstat().st_mtime > ABANDONED_S:
-                    file.unlink()
+            file.unlink(missing_ok=True)  # of a run that was cut short
     return found
 
 
