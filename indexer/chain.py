@@ -7,6 +7,7 @@ Below the finalised block, ranges of `eth_getLogs` (`indexer.backfill`); above i
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 
@@ -16,7 +17,7 @@ from capdex.net.faults import Fault, RpcError
 from capdex.net.heads import ring_on_heads
 from capdex.net.rpc import Rpc
 from capdex.net.together import both, end
-from capdex.net.wire import Header, quantity
+from capdex.net.wire import Header, read_header
 from indexer.backfill import Backfill
 from indexer.forks import Accepted, Forks
 from indexer.span import Span
@@ -25,7 +26,7 @@ from indexer.tail import Tail
 
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
-COMPARE_S = 60.0  # how often a head is compared with other endpoints'
+COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
 
 _LOG = keccak(b"log()")[:4]
@@ -79,7 +80,8 @@ class ChainReader:
         self._finalized = 0  # by the newest head
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
-        self._compared: tuple[int, float] = (-1, 0.0)  # the head, and when
+        self._heads: dict[str, int] = {}  # of each endpoint, as last compared
+        self._compared_at = -math.inf
 
     @property
     def span(self) -> Span:
@@ -97,6 +99,8 @@ class ChainReader:
             for url in self.rpc.websockets:
                 task = asyncio.create_task(ring_on_heads(url, self.rpc.session, self._bell))
                 stack.push_async_callback(end, [task])
+            if not self.rpc.alone:
+                stack.push_async_callback(end, [asyncio.create_task(self._watch())])
             while True:
                 self._bell.clear()
                 try:
@@ -106,7 +110,6 @@ class ChainReader:
                         self._forks.cut(fork)
                     elif self._next > head.number:
                         self.on_idle(head.number, self._finalized)
-                        await self._compare(head)
                         await self._wait()
                     elif self._next <= self._finalized:
                         async with aclosing(self._final(head)) as pieces:
@@ -209,16 +212,21 @@ class ChainReader:
         self._forks.check_parent(headers[0])
         return await self._tail.step(headers, head.number, self._finalized)
 
-    async def _compare(self, head: Header) -> None:
-        """An endpoint that stands still, or is far behind, answers as if all were well."""
-        now, (before, at) = asyncio.get_running_loop().time(), self._compared
-        if self.rpc.alone or before < 0:
-            self._compared = head.number, now
-        elif now - at > COMPARE_S:
-            self._compared, label = (head.number, now), self.rpc.endpoint
-            heads = await self.rpc.survey("eth_blockNumber", (), quantity)
-            newest = max((one.said for one in heads if isinstance(one.said, int)), default=0)
-            still = head.number == before
-            if newest - head.number > (1 if still else MAX_BEHIND):
-                how = "stands still" if still else "is far behind"
-                self.rpc.blame(f"it {how} at block {head.number}, others are at {newest}", label)
+    async def _watch(self) -> None:
+        """Leave an endpoint that stands still, or is far behind: it answers as if all were well.
+
+        Beside the reading, since others may take long to say how far they are.
+        """
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(max(0.0, self._compared_at + COMPARE_S - clock()))
+            said = await self.rpc.survey("eth_getBlockByNumber", ["latest", False], read_header)
+            heads = {one.label: one.said.number for one in said if isinstance(one.said, Header)}
+            before, self._heads, self._compared_at = self._heads, heads, clock()
+            label = self.rpc.endpoint
+            if label in heads:
+                number, newest = heads[label], max(heads.values())
+                still = before.get(label) == number
+                if newest - number > (1 if still else MAX_BEHIND):
+                    how = "stands still" if still else "is far behind"
+                    self.rpc.blame(f"it {how} at block {number}, others are at {newest}", label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -286,6 +287,32 @@ async def test_an_endpoint_that_goes_on_far_behind_the_others_is_left_for_one_of
         await it.until(left)
         await it.reach(b.head.hash)
     assert it.logs == b.logs
+
+
+async def test_an_endpoint_that_never_answers_holds_up_nobody_who_follows_another(
+    twins, following, monkeypatch
+):
+    monkeypatch.setattr(chain, "COMPARE_S", 0.05)
+    (sim,), asked, ended = await twins(1), asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard = b""
+        while b"eth_chainId" not in heard and (more := await reader.read(1024)):
+            heard += more
+        asked.set()
+        await ended.wait()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        all_urls = [*urls([sim]), f"http://127.0.0.1:{port}"]
+        async with following(all_urls, registry=sim.registry, start_block=1) as it:
+            await it.reach(sim.head.hash)
+            await asked.wait()
+            sim.publish(2)
+            await it.reach(sim.head.hash)
+        ended.set()
+    assert it.logs == sim.logs
 
 
 async def test_another_chain_behind_a_second_endpoint_is_never_read(twins, following, garbage):
