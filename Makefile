@@ -174,7 +174,7 @@ soak-rpc: COUNT = 57
 soak-rpc: dev ## COUNT spells of misbehaviour, of 19 kinds in turn, of the endpoints that a node reads by (SEED)
 	$(BIN)/python tests/soak/rpc.py $(COUNT) --seed $(SEED)
 
-soak-faults: COUNT = 24
+soak-faults: COUNT = 26
 soak-faults: dev ## break disk, database, clock and writer below a node COUNT times (SEED)
 	$(BIN)/python tests/soak/faults.py $(COUNT) --seed $(SEED) --verbose
 
