@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from capdex.errors import Code, UsageError
@@ -41,34 +39,6 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
             return file.read(limit + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` by a complete file or leave it as it was; raises UsageError UNREADABLE.
-
-    A link stays one, and so does what is no file: an account that may would replace a device.
-    """
-    target = Path(os.path.realpath(path))
-    with suppress(OSError):  # what cannot be looked at cannot be written, either
-        if target.exists() and not target.is_file():
-            raise UsageError(
-                f"cannot write {path}", Code.UNREADABLE, why="it is no file", fix="check the path"
-            )
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            partial.chmod(target.stat().st_mode & 0o777)
-        partial.replace(target)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise UsageError(
-            f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
-        ) from None
 
 
 def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from capdex.errors import CapdexError, InvalidInput
 from cli.app import App
 from cli.errors import exit_code, show
-from cli.files import read, write_atomically
+from cli.files import read
 from cli.text import safe
 from cli.wallet import open_author
+from publisher.files import write_atomically
 
 if TYPE_CHECKING:
     from capdex.problems import Problem

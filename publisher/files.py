@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import stat
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from capdex.errors import Code, Refused, UsageError
@@ -68,26 +70,35 @@ def read_descriptor(descriptor: int, source: str, limit_bytes: int) -> bytes:
     return data
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file whole or not at all, keeping its mode; raises UsageError UNREADABLE."""
+def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
+    """Replace a file whole or not at all, keeping its mode; raises UsageError UNREADABLE.
+
+    A link stays one, and so does what is no file: an account that may would replace a device.
+    `parents` says to make the folders that are missing.
+    """
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o644
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(mode)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written", Code.UNREADABLE, why=error.strerror or ""
-        ) from None
+        if parents:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        mode = target.stat().st_mode if target.exists() else None
+        if mode is not None and not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        with partial.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            partial.chmod(stat.S_IMODE(mode))
+        partial.replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            partial.unlink()
+        if isinstance(error, OSError):
+            why = error.strerror or ""
+            fix = "check the path, and that the disk is not full"
+            raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix) from None
+        raise
 
 
 def taken(path: Path) -> UsageError:

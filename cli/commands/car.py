@@ -9,9 +9,10 @@ import click
 
 from capdex.cid import Cid
 from cli.app import App
-from cli.files import read, write_atomically
+from cli.files import read
 from cli.house import command
 from cli.text import size
+from publisher.files import write_atomically
 
 
 @command(
@@ -39,7 +40,7 @@ def car_command(app: App, file: str, root: str, target: str | None) -> None:
         sys.stdout.buffer.flush()
         return
     if target is not None:
-        write_atomically(Path(target), data)
+        write_atomically(Path(target), data, parents=False)
     raw = Cid.of(data)
     value = {
         "ok": True,

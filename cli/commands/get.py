@@ -13,11 +13,11 @@ from capdex.uri import CapabilityURI
 from capdex.version import Version, VersionRange
 from cli.app import App
 from cli.commands.resolve import resolve
-from cli.files import write_atomically
 from cli.house import command
 from cli.known import complete, remember
 from cli.progress import open_registry
 from cli.text import safe, size
+from publisher.files import write_atomically
 
 if TYPE_CHECKING:
     from capdex.events import Announcement
@@ -51,7 +51,7 @@ def get_command(app: App, uri: str, target: str | None) -> None:
         sys.stdout.buffer.flush()
         return
     path = Path(target or f"{found.name}-{found.version}.acp.yaml")
-    write_atomically(path, package.data)
+    write_atomically(path, package.data, parents=False)
     value = {
         "cap_uri": str(found),
         "file": str(path),

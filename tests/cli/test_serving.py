@@ -116,10 +116,12 @@ async def test_a_client_that_is_cut_off_when_a_node_ends_leaves_no_trace_in_the_
 ) -> None:
     monkeypatch.setattr("cli.serving.STOP_S", 0.1)
     async with served(surface, asyncio.Event().wait) as (url, _):  # type: ignore[arg-type]
-        _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
         head = "POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json"
-        writer.write("\r\n".join((*head, "Content-Length: 9", "", "{")).encode())
-        assert await health(url) == 200  # the half of a request has arrived before this one
+        writer.write(
+            "\r\n".join((*head, "Content-Length: 9", "Expect: 100-continue\r\n\r\n")).encode()
+        )
+        assert b"100" in await reader.readline()  # its body is waited for
     writer.close()
     told = [x for x in caplog.records if x.name == "uvicorn.error" and x.levelname == "ERROR"]
     assert [x.getMessage().partition(",")[0] for x in told] == ["Cancel 1 running task(s)"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -285,6 +286,20 @@ def test_an_atomic_write_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o640
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_atomic_write_goes_through_a_link_and_replaces_nothing_but_files(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("file")
+    write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"new"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="cannot write") as refusal:
+        write_atomically(tmp_path / "pipe", b"new")
+    assert refusal.value.why == "it is no file"
+    assert (tmp_path / "pipe").is_fifo()
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def _fields(deployment: Deployment) -> dict[str, Any]:
