@@ -91,14 +91,12 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
         if mode is not None:
             partial.chmod(stat.S_IMODE(mode))
         partial.replace(target)
-    except BaseException as error:
-        with suppress(OSError):
+    except OSError as error:
+        why, fix = error.strerror or "", "check the path, and that the disk is not full"
+        raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix) from None
+    finally:
+        with suppress(OSError):  # there is none where all went well
             partial.unlink()
-        if isinstance(error, OSError):
-            why = error.strerror or ""
-            fix = "check the path, and that the disk is not full"
-            raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix) from None
-        raise
 
 
 def taken(path: Path) -> UsageError:

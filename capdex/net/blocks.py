@@ -81,9 +81,7 @@ class BlockDirectory:
                 for folder in {self.path, *(target.parent for target in new)}:
                     _sync(folder)
         except OSError as error:
-            for (
-                target
-            ) in written:  # it may not be durable: whoever tries again is to write it again
+            for target in written:  # they may not be durable: the next try is to write them again
                 with suppress(OSError):
                     target.unlink()
             raise _unreadable(self.path, error) from None
