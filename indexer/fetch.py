@@ -1,7 +1,7 @@
 """From announced to judged: a durable queue, worked as fast as the sources of packages allow.
 
 The queue is the store's: a crash repeats work and never skips it. One slow CID holds one place for
-a second, not the head of the chain; absence is never final, only parked.
+a second at most, not the head of the chain; absence is never final, only parked.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from capdex.cid import Cid
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.net.blocks import BlockDirectory
 from capdex.net.source import SLOW_S, Source
-from capdex.net.sources import File, Resting, Sources
+from capdex.net.sources import File, Resting, Sources, Watcher
 from capdex.package import RejectedPackage
 from capdex.problems import Reason, Verdict
 from indexer.line import Line
@@ -52,22 +53,45 @@ FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
 Fetching = Coroutine[Any, Any, tuple[File, bool]]
 
 
+@dataclass(eq=False)
+class _Waiter:
+    """A job that waits for a file: what it does once a source was asked, and once that is late."""
+
+    asked: Callable[[], None]
+    late: Callable[[], None]
+
+
 class _Shared:
-    """A file that is being fetched, for all who wait for it.
+    """A file that is being fetched, for all who wait for it; watches how that goes on.
 
     Nobody who waits is slow before a source was asked: those without a turn yet cost nobody any.
     """
 
-    def __init__(self, fetch: Callable[[Callable[[], None]], Fetching]) -> None:
-        self.asked, self.waiters = False, list[Callable[[], None]]()
-        self.task = asyncio.create_task(fetch(self.ask))
+    def __init__(self, fetch: Callable[[Watcher], Fetching]) -> None:
+        self.waiters = list[_Waiter]()
+        self._asked = self._late = False
+        self.task = asyncio.create_task(fetch(self))
 
-    def ask(self) -> None:
-        """Tell those who wait that a source is asked from now on."""
-        if not self.asked:
-            self.asked = True
-            for begin in self.waiters:
-                begin()
+    def join(self, waiter: _Waiter) -> None:
+        """Tell one more how it goes on, and how far it has gone."""
+        self.waiters.append(waiter)
+        if self._asked:
+            waiter.asked()
+        if self._late:
+            waiter.late()
+
+    def asked(self) -> None:
+        """Tell those who wait that a source is asked from now on; once, for the first."""
+        if not self._asked:
+            self._asked = True
+            for waiter in self.waiters:
+                waiter.asked()
+
+    def late(self) -> None:
+        """Tell them that they keep nobody else waiting."""
+        self._late = True
+        for waiter in self.waiters:
+            waiter.late()
 
 
 class Fetcher:
@@ -219,16 +243,14 @@ class Fetcher:
         try:
             async with asyncio.timeout(None) as patience:
 
-                def begin() -> None:
+                def asked() -> None:
                     timers.append(loop.call_later(SLOW_S, self._is_slow, job, patience))
 
-                shared.waiters.append(begin)
-                if shared.asked:
-                    begin()
+                shared.join(waiter := _Waiter(asked, partial(self._leave_place, job)))
                 try:
                     return await asyncio.shield(shared.task)
                 finally:
-                    shared.waiters.remove(begin)
+                    shared.waiters.remove(waiter)
                     for timer in timers:
                         timer.cancel()
         except TimeoutError:
@@ -239,13 +261,13 @@ class Fetcher:
                 shared.task.cancel()
                 self._fetches.pop(cid.text, None)
 
-    async def _fetch(self, cid: Cid, asked: Callable[[], None]) -> tuple[File, bool]:
+    async def _fetch(self, cid: Cid, watcher: Watcher) -> tuple[File, bool]:
         if self._blocks.holds(cid):
             with suppress(Unavailable):  # it may be spoilt, or a part of it be missing
                 return await self._kept.file(cid), True
         try:
             async with asyncio.timeout(FILE_S):
-                return await self.sources.file(cid, asked), False
+                return await self.sources.file(cid, watcher), False
         except TimeoutError:
             raise Unavailable(
                 f"the blocks of {cid} did not come within {FILE_S:.0f} s", Code.TIMEOUT
@@ -253,8 +275,7 @@ class Fetcher:
 
     def _is_slow(self, job: Job, patience: asyncio.Timeout) -> None:
         """Let a job go on that keeps nobody waiting; of too many, one is given up."""
-        self._line.leave(job)
-        self._stirred.set()
+        self._leave_place(job)
         self._slow[job.release_id] = (job.announcement.publisher, patience)
         if len(self._slow) > MAX_SLOW:
             most, _ = Counter(publisher for publisher, _ in self._slow.values()).most_common(1)[0]
@@ -263,6 +284,9 @@ class Fetcher:
 
     def _leave(self, job: Job) -> None:
         self._slow.pop(job.release_id, None)
+        self._leave_place(job)
+
+    def _leave_place(self, job: Job) -> None:
         self._line.leave(job)
         self._stirred.set()
 

@@ -15,10 +15,12 @@ from typing import Final, Protocol
 
 from capdex.cid import Cid
 from capdex.errors import Code, Unavailable
+from capdex.net.latency import Latency
 
 FIRST_LIMIT: Final = 8  # requests at once, before anything is known of a source
 MIN_LIMIT, MAX_LIMIT = 4, 128  # 128 fill a gateway 50 ms away; more only wait in its queue
 SLOW_S: Final = 1.0  # a source that has a block has given it by then
+LATE_S: Final = 0.2  # no answer is late before, however quick the others are; as TCP's on Linux
 COOL_S: Final = 1.0  # the limit is cut once in this time: what was in flight says the same thing
 BREAK_AFTER: Final = 16  # failures in a row, and a source rests; chance alone hardly makes so many
 REST_S, MAX_REST_S = 1.0, 60.0  # twice as long each time in a row
@@ -88,6 +90,10 @@ class Standing:
     The limit of requests at once grows by one with each that is answered, until a first one is not
     (so that it doubles in each round trip), and from then on by one a round of `limit` answers. It
     is halved when requests time out, fail, or are refused for their number.
+
+    A request holds its place until it has ended or is slow. One that is late, by what this source
+    usually takes, leaves it earlier, but no more than `limit` at a time do: so a few blocks that do
+    not come keep nobody waiting, and a source that slows down is asked twice as much at most.
     """
 
     limit: int = FIRST_LIMIT
@@ -95,6 +101,8 @@ class Standing:
     received_bytes: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     _prompt: set[object] = field(default_factory=set)
+    _late: set[object] = field(default_factory=set)
+    _latency: Latency = field(default_factory=lambda: Latency(LATE_S, SLOW_S))
     _ramping: bool = True
     _credit: int = 0  # answers that may raise the limit: a round of them after it was met
     _answered: int = 0  # of those, since the limit was raised
@@ -111,8 +119,13 @@ class Standing:
 
     @property
     def in_flight(self) -> int:
-        """Requests that keep others waiting: those asked less than SLOW_S ago."""
+        """Requests that keep others waiting."""
         return len(self._prompt)
+
+    @property
+    def late_s(self) -> float:
+        """How long a request may take before it is late; at most SLOW_S."""
+        return self._latency.late_s
 
     def begin(self, request: object) -> None:
         """Count a request, until it has ended or is slow."""
@@ -120,13 +133,22 @@ class Standing:
         if len(self._prompt) >= self.limit:
             self._credit = self.limit
 
+    def is_late(self, request: object) -> bool:
+        """It has taken `late_s`: whether it leaves its place to others, since few others did."""
+        leaves = not self._rests and len(self._late) < self.limit
+        if leaves:
+            self._prompt.remove(request)
+            self._late.add(request)
+        return leaves
+
     def leave(self, request: object) -> None:
-        """Count it no more; safe to repeat."""
+        """Count it no more, since it has ended or is slow; safe to repeat."""
         self._prompt.discard(request)
+        self._late.discard(request)
 
     def waits_for(self, request: object) -> bool:
-        """Whether it is still counted."""
-        return request in self._prompt
+        """Whether it has neither ended nor become slow."""
+        return request in self._prompt or request in self._late
 
     def free(self, now: float) -> int:
         """How many more requests it may be sent; one at a time after a rest, to see how it is."""
@@ -170,6 +192,8 @@ class Standing:
         self.received_bytes += size_bytes
         self.outcomes[outcome] += 1
         self._expect(outcome is Outcome.GAVE, now - began, now)
+        if outcome is Outcome.GAVE:
+            self._latency.note(now - began)
         if outcome is Outcome.WRONG:
             self._benched_until = now + BENCH_S
             self._spare(cid, now + BENCH_S)

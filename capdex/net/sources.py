@@ -8,7 +8,7 @@ from asyncio import FIRST_COMPLETED
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from capdex.cid import RAW, Cid
 from capdex.errors import CapdexError, Code, Unavailable
@@ -26,6 +26,18 @@ class Resting(Unavailable):
 
     code: Code = Code.IPFS_UNAVAILABLE
     wait_s: float = 0.0
+
+
+class Watcher(Protocol):
+    """Whoever wants to know how the fetching of a file goes on."""
+
+    def asked(self) -> None:
+        """A source is asked for a block of it from now on."""
+        ...
+
+    def late(self) -> None:
+        """A block of it is late, and has left its place at the source to others."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class Sources:
     """Sources and their standings; `clock` gives monotonic seconds.
 
     Each is asked for no more at once than its standing allows: whoever comes when the likely ones
-    are full waits, first come first served. A request that has become slow holds up nobody else,
+    are full waits, first come first served. A request that is late or slow holds up nobody else,
     so callers bound how many of those they leave open.
     """
 
@@ -73,25 +85,24 @@ class Sources:
             for number, place in enumerate(self._places, 1)
         ]
 
-    async def file(self, cid: Cid, asked: Callable[[], None] | None = None) -> File:
+    async def file(self, cid: Cid, watcher: Watcher | None = None) -> File:
         """The file that a CID names: its one raw block, or a UnixFS file block by block (P3).
 
-        `asked` is called whenever a source is asked. Raises as `get` does, and InvalidInput for
-        what is no file within the limits.
+        Raises as `get` does, and InvalidInput for what is no file within the limits.
         """
         if cid.codec == RAW:
-            data = await self.get(cid, asked)
+            data = await self.get(cid, watcher)
             return File(data, {cid: data})
         assembly = Assembly(cid)
         while (wanted := assembly.wanted) is not None:
-            assembly.give(await self.get(wanted, asked))
+            assembly.give(await self.get(wanted, watcher))
         return File(assembly.data, assembly.blocks)
 
-    async def get(self, cid: Cid, asked: Callable[[], None] | None = None) -> bytes:
+    async def get(self, cid: Cid, watcher: Watcher | None = None) -> bytes:
         """The block from whoever gives it first; raises Unavailable naming what each source said.
 
         The next source is asked when one fails, or when it is slow as well. Raises Resting when
-        none may be asked. `asked` is called whenever one is.
+        none may be asked.
         """
         left, said = list(self._places), list[str]()
         running: set[asyncio.Task[bytes]] = set()
@@ -100,9 +111,7 @@ class Sources:
                 place = await self._turn(left, cid, wait=not running)
                 if place is not None:
                     left.remove(place)
-                    running.add(self._send(place, cid))
-                    if asked:
-                        asked()
+                    running.add(self._send(place, cid, watcher))
                 if not running:
                     raise self._nobody(cid, left, said)
                 patience_s = source_.SLOW_S if left else None
@@ -158,19 +167,32 @@ class Sources:
             if other == benched and cost <= dearness + LIKELY
         ]
 
-    def _send(self, place: _Place, cid: Cid) -> asyncio.Task[bytes]:
+    def _send(self, place: _Place, cid: Cid, watcher: Watcher | None) -> asyncio.Task[bytes]:
         """Ask one source from now on, whatever becomes of the task."""
         standing, request = place.standing, object()
+
+        def late() -> None:
+            if standing.is_late(request):
+                self._wake()
+                if watcher:
+                    watcher.late()
+
+        def ended(_: object = None) -> None:
+            for timer in timers:
+                timer.cancel()
+            standing.leave(request)
+            self._wake()
+
+        loop = asyncio.get_running_loop()
+        timers = [
+            loop.call_later(standing.late_s, late),
+            loop.call_later(source_.SLOW_S, ended),  # slow: for its place as good as ended
+        ]
         standing.begin(request)
         asking = asyncio.create_task(self._ask(place, cid, request))
-        loop = asyncio.get_running_loop()
-        slow = loop.call_later(source_.SLOW_S, self._leave, standing, request)
-
-        def ended(_: asyncio.Task[bytes]) -> None:
-            slow.cancel()
-            self._leave(standing, request)
-
         asking.add_done_callback(ended)
+        if watcher:
+            watcher.asked()
         return asking
 
     async def _ask(self, place: _Place, cid: Cid, request: object) -> bytes:
@@ -202,10 +224,6 @@ class Sources:
                     retry_after_s=patience_s,
                 )
         return data
-
-    def _leave(self, standing: Standing, request: object) -> None:
-        standing.leave(request)
-        self._wake()
 
     def _wake(self) -> None:
         """Let the first who waits look again."""

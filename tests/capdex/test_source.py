@@ -11,10 +11,12 @@ from capdex.net.source import (
     BENCH_S,
     BREAK_AFTER,
     FIRST_LIMIT,
+    LATE_S,
     MAX_LIMIT,
     MAX_REST_S,
     MAX_SPARED,
     MIN_LIMIT,
+    SLOW_S,
     Outcome,
     Standing,
 )
@@ -85,6 +87,44 @@ def test_a_limit_that_is_never_met_is_not_raised() -> None:
         asking.note(GAVE)
         asking.standing.leave(request)
     assert asking.standing.limit == FIRST_LIMIT
+
+
+def test_a_late_request_leaves_its_place_to_another_but_only_as_many_as_the_limit_do() -> None:
+    asking = Asking()
+    first = asking.fill()
+    assert all(asking.standing.is_late(request) for request in first)
+    assert asking.standing.in_flight == 0
+    second = asking.fill()
+    assert len(second) == FIRST_LIMIT
+    assert not asking.standing.is_late(second[0])
+    assert asking.standing.in_flight == FIRST_LIMIT
+    assert all(asking.standing.waits_for(request) for request in first + second)
+    asking.standing.leave(first[0])
+    assert asking.standing.is_late(second[0])
+    assert not asking.standing.waits_for(first[0])
+    assert asking.standing.free(asking.now) == 1
+
+
+def test_a_source_under_probation_is_asked_for_no_more_because_it_is_late() -> None:
+    asking = Asking()
+    for _ in range(BREAK_AFTER):
+        asking.note(FAILED)
+    asking.now += asking.standing.resting_s(asking.now)
+    (probe,) = asking.fill()
+    assert not asking.standing.is_late(probe)
+    assert asking.standing.free(asking.now) == 0
+
+
+def test_only_blocks_that_came_say_from_when_on_one_is_late() -> None:
+    asking = Asking()
+    for _ in range(10):
+        for trouble in set(Outcome) - {GAVE}:
+            asking.note(trouble, took_s=30.0)
+    assert asking.standing.late_s == SLOW_S
+    for _ in range(10):
+        asking.note(GAVE, took_s=0.01)
+        asking.note(SLOW, took_s=30.0)
+    assert asking.standing.late_s == LATE_S
 
 
 def test_absence_is_an_answer_and_searching_for_long_is_no_failure() -> None:

@@ -9,7 +9,7 @@ import pytest
 from capdex.cid import Cid
 from capdex.errors import Unavailable
 from capdex.net import source
-from capdex.net.source import BREAK_AFTER, FIRST_LIMIT, Outcome, SourceFault
+from capdex.net.source import BREAK_AFTER, FIRST_LIMIT, MAX_LIMIT, Outcome, SourceFault
 from capdex.net.sources import Resting, Sources
 
 PACKAGES = {Cid.of(b"%d" % number): b"%d" % number for number in range(200)}
@@ -24,6 +24,7 @@ class Shelf:
     def __init__(self, label: str = "shelf") -> None:
         self.label = label
         self.outcome: Outcome | None = None
+        self.silent: set[Cid] = set()
         self.retry_after_s: float | None = None
         self.asked: list[Cid] = []
         self.waiting = self.most = 0
@@ -37,6 +38,8 @@ class Shelf:
         try:
             await asyncio.sleep(0)
             await self.gate.wait()
+            if cid in self.silent:
+                await asyncio.Event().wait()
         finally:
             self.waiting -= 1
         if self.outcome is not None:
@@ -83,6 +86,30 @@ async def test_a_slow_request_keeps_no_other_waiting(monkeypatch: pytest.MonkeyP
     await waiting(shelf, 50)
     shelf.gate.set()
     assert await asking == list(PACKAGES.values())[:50]
+
+
+async def test_blocks_that_do_not_come_keep_no_other_waiting_once_they_are_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(source, "LATE_S", 0.01)
+    monkeypatch.setattr(source, "SLOW_S", 600.0)
+    shelf = Shelf()
+    sources = Sources([shelf])
+    while (limit := sources.limit()) < MAX_LIMIT:  # until it is known what is usual
+        assert await all_of(sources, CIDS) == list(PACKAGES.values())
+    silent = [Cid.of(b"nobody gives %d" % number) for number in range(3 * limit)]
+    shelf.silent |= set(silent)
+    asking = [asyncio.create_task(sources.get(cid)) for cid in silent[:limit]]
+    await waiting(shelf, limit)
+    async with asyncio.timeout(20):
+        assert await all_of(sources, CIDS) == list(PACKAGES.values())
+    asking += [asyncio.create_task(sources.get(cid)) for cid in silent[limit:]]
+    await waiting(shelf, 2 * limit)
+    await asyncio.sleep(0.1)
+    assert shelf.waiting == 2 * limit  # a source that is slow as a whole is asked no more than this
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
 
 
 async def test_a_dead_source_is_asked_a_few_times_and_then_left_alone() -> None:

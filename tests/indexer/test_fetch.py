@@ -322,6 +322,32 @@ async def test_slow_cids_of_one_publisher_hold_nobody_else_up(
         assert "did not come at once" in queue.index.releases("flood")[-1].message
 
 
+async def test_cids_that_nobody_answers_hold_their_places_no_longer_than_is_usual(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "LATE_S", 0.01)
+    for module in (fetch, source):
+        monkeypatch.setattr(module, "SLOW_S", 600.0)
+    chain, shelf = queue.chain, queue.shelf
+    chain.publish("note")
+    shelf.put(*queue.packages)
+    queue.append()
+    async with queue.fetching() as fetcher:
+        await queue.becomes(available=1)  # now it is known what is usual
+        limit = fetcher.sources.limit()
+        known = len(queue.packages)
+        chain.mine(*(chain.release("flood", f"1.0.{n}") for n in range(limit)))
+        shelf.slow = {Cid.of(data).text for data in queue.packages[known:]}
+        queue.append()
+        queue.committed.set()
+        await until(lambda: shelf.waiting == limit)
+        chain.publish("note", "1.1.0")
+        shelf.put(queue.packages[-1])
+        queue.append()
+        queue.committed.set()
+        await until(lambda: queue.counts.get("available") == 2)
+
+
 async def test_whoever_waits_for_a_turn_at_a_source_is_not_given_up(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
