@@ -187,11 +187,13 @@ class Fetcher:
             }
 
         due = await asyncio.get_running_loop().run_in_executor(thread, read)
+        self._more.clear()
         for lane, jobs in due.items():
-            self._line.add(jobs)
+            new = self._line.add(jobs)
+            if new < len(jobs) or len(jobs) == room[lane]:  # for some there is no room yet
+                self._more.add(lane)
             if jobs:
                 self._after[lane] = jobs[-1].announcement.publisher
-        self._more = {lane for lane, jobs in due.items() if len(jobs) == room[lane]}
         self._stirred.set()
 
     def _is_hungry(self) -> bool:

@@ -365,6 +365,22 @@ async def test_whoever_waits_for_a_turn_at_a_source_is_not_given_up(
         await queue.becomes(available=2 * FIRST_LIMIT)
 
 
+async def test_what_was_read_and_had_no_room_in_the_line_is_read_again_at_once(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "LOOK_S", 600.0)
+    monkeypatch.setattr(fetch, "AHEAD", 12)
+    queue.chain.mine(*(queue.chain.release("note", f"1.0.{n}") for n in range(23)))
+    queue.shelf.put(*queue.packages)
+    queue.shelf.gate.clear()
+    queue.append()
+    async with queue.fetching() as fetcher:
+        # 8 are asked for and 4 wait; of the 11 that are read next the line takes 8
+        await until(lambda: fetcher._line.waiting(Lane.NEW) == 12)
+        queue.shelf.gate.set()
+        await queue.becomes(available=23)
+
+
 async def test_a_backlog_of_retries_delays_no_new_release(queue: Queue) -> None:
     store, now = queue.store, queue.clock.now
     queue.chain.mine(*(queue.chain.release("flood", f"1.0.{n}") for n in range(60)))
