@@ -29,7 +29,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "5"))
 DENSE = int(os.environ.get("DENSE", "100000"))
 SPARSE = int(os.environ.get("SPARSE", "20000"))
 RELEASES = int(os.environ.get("RELEASES", "100000"))
-PACKAGES = int(os.environ.get("PACKAGES", "2000"))
+PACKAGES = int(os.environ.get("PACKAGES", "6_000"))
 RANGES = {100: (10, 50, 200, 1000), 5: (100, 500, 2000, 4000)}  # blocks, by events in one
 
 
