@@ -9,14 +9,12 @@ from typing import ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 import aiohttp
-from aiohttp.connector import Connection
-from aiohttp.http import RawResponseMessage
-from aiohttp.streams import StreamReader
 from typing_extensions import override
 
 from capdex.cid import Cid
 from capdex.errors import Code, UsageError
 from capdex.net.faults import retry_after
+from capdex.net.response import Response
 from capdex.net.source import Outcome, SourceFault
 from capdex.unixfs import MAX_BLOCK_BYTES
 from capdex.yaml import MAX_PACKAGE_BYTES
@@ -36,7 +34,6 @@ class Limits:
 LIMITS: Final = Limits()
 # No block of a package has more; a gateway that says how long a larger one is may send it.
 MAX_UNDECLARED_BYTES: Final = MAX_PACKAGE_BYTES + 4096
-MAX_INFORMATIONAL: Final = 16  # responses (1xx) before the answer; a few hints are usual
 _CHUNK_BYTES: Final = 64 * 1024
 _STATUSES: Final = {
     404: Outcome.ABSENT,
@@ -56,31 +53,6 @@ def _is_http(url: str) -> bool:
         return False
     more = parts.username is not None or set("?#") & set(url)
     return parts.scheme in ("http", "https") and named and not more
-
-
-class _Response(aiohttp.ClientResponse):
-    """An answer that comes in the end: reading hints (1xx) for ever would keep the loop busy."""
-
-    @override
-    async def start(self, connection: Connection) -> Self:
-        protocol = connection.protocol
-        if protocol is None:
-            raise aiohttp.ServerDisconnectedError
-        left = MAX_INFORMATIONAL + 1
-
-        async def read() -> tuple[RawResponseMessage, StreamReader]:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise aiohttp.ClientConnectionError("it only says that an answer will come")
-            return await type(protocol).read(protocol)
-
-        protocol.read = read  # type: ignore[method-assign] # of this connection, while it starts
-        try:
-            await super().start(connection)
-        finally:
-            del protocol.read
-        return self
 
 
 class Http(ABC):
@@ -163,7 +135,7 @@ class Http(ABC):
             self._session = aiohttp.ClientSession(
                 timeout=timeout,
                 auto_decompress=False,
-                response_class=_Response,
+                response_class=Response,
                 connector=aiohttp.TCPConnector(limit=0),  # who asks decides how much at once
                 cookie_jar=aiohttp.DummyCookieJar(),
             )

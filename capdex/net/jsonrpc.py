@@ -17,6 +17,7 @@ import orjson
 from capdex.net import faults
 from capdex.net.faults import Fault, rpc_error
 from capdex.net.replies import Answer, read_many, read_one
+from capdex.net.response import Response
 
 CONNECT_S = 5.0
 READ_S = 20.0
@@ -52,7 +53,7 @@ def open_session() -> aiohttp.ClientSession:
     timeout = aiohttp.ClientTimeout(
         total=CONNECT_S + READ_S, sock_connect=CONNECT_S, sock_read=READ_S
     )
-    return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20)
+    return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20, response_class=Response)
 
 
 async def ask_one(

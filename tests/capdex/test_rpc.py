@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import gzip
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -138,6 +139,29 @@ async def test_redirects_are_not_followed(endpoint):
         with pytest.raises(RpcError):
             await chain.chain_id()
     assert not seen
+
+
+@pytest.mark.parametrize(("hints", "heard"), [(3, True), (10_000, False)])
+async def test_an_endpoint_is_not_heard_out_that_only_says_that_an_answer_will_come(hints, heard):
+    async def soon(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length:"))
+        call = orjson.loads(await reader.readexactly(int(length.split(b":")[1])))
+        body = orjson.dumps(answer(call, "0x1"))
+        reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * hints + reply)
+        with suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(soon, "127.0.0.1", 0)
+    async with server, Rpc([f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"]) as chain:
+        if heard:
+            assert await chain.chain_id() == 1
+        else:
+            with pytest.raises(RpcError) as caught:
+                await chain.chain_id()
+            assert caught.value.code == Code.RPC_UNAVAILABLE
 
 
 @pytest.mark.parametrize("zipped", [False, True])
