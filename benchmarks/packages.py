@@ -230,10 +230,13 @@ async def ours(url: str, step: Blocks, verifier: Verifier, folder: Path) -> floa
     started = time.perf_counter()
     running = asyncio.create_task(fetcher.run())
     with closing(sqlite3.connect(folder / "index.db", isolation_level=None)) as connection:
-        waiting = "SELECT EXISTS (SELECT 1 FROM release WHERE verdict IS NOT 'verified')"
+        waiting = "SELECT EXISTS (SELECT 1 FROM release WHERE availability = 'pending')"
         while connection.execute(waiting).fetchone()[0]:  # noqa: ASYNC110 - rows are no event
             await asyncio.sleep(0.02)
-    seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        others = "SELECT cap_uri, reason, message FROM release WHERE verdict IS NOT 'verified'"
+        if found := connection.execute(others).fetchall():
+            raise SystemExit(f"{len(found)} packages were not verified: {found[0]}")
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     await gateway.close()

@@ -210,7 +210,7 @@ class Verifier:
                 answer = f"it took more than {self._judge_s:g} s"
             except (EOFError, OSError) as error:
                 worker.alive, answer = False, error
-                if await worker.end() == -signal.SIGXCPU:  # it would meet that bound again
+                if await worker.end() == -signal.SIGPROF:  # it would meet that bound again
                     answer = "it took more processor time than it may"
             if isinstance(answer, str):
                 worker.kill()  # what is left of its memory is not the next package's affair

@@ -29,7 +29,7 @@ PACKAGES = Path(__file__).parents[1] / "vectors" / "packages" / "hostile"
 
 # A worker as it is, whose `judge` does to the process what some input may do one day.
 HOSTILE = """
-import os, signal, sys, time
+import os, resource, signal, sys, time
 from pathlib import Path
 from capdex import package
 from indexer import worker
@@ -52,6 +52,11 @@ def judge(announcement, data):
         os.kill(os.getpid(), signal.SIGSEGV)
     if how == b"hang":
         time.sleep(3600)
+    if how == b"work":
+        resource.getrusage = lambda who: resource.struct_rusage([0] * 16)  # it lags behind
+        until = time.process_time() + 0.4
+        while time.process_time() < until:
+            pass
     if data == b"print":
         print("noise" * 1000, flush=True)
         os.write(1, b"more noise")
@@ -203,6 +208,17 @@ async def test_a_worker_lost_to_something_else_costs_no_package(
         judged = await verifier.judge(announce(b"crash once"), b"crash once")
     assert isinstance(judged, RejectedPackage)
     assert judged.verdict is Verdict.INVALID
+
+
+async def test_a_worker_that_has_worked_for_long_has_as_much_time_as_a_new_one(
+    making: Any, announce: Any, hostile: tuple[str, ...]
+) -> None:
+    good = making.package_bytes()
+    async with Verifier(1, command=hostile) as verifier:
+        for number in range(8):  # 3.2 s of processor time, of which each may take 1
+            data = b"work %d" % number
+            assert isinstance(await verifier.judge(announce(data), data), RejectedPackage)
+        assert isinstance(await verifier.judge(announce(good), good), VerifiedPackage)
 
 
 async def test_what_a_library_prints_breaks_no_answer(
