@@ -103,7 +103,8 @@ class Verifier:
     async def judge(self, announcement: Announcement, data: bytes) -> Judged:
         """Judge one package; waits for an idle worker, and replaces one that did not survive.
 
-        A worker may end for want of the machine's memory, too: the package has a second try.
+        A worker may end for want of the machine's memory, or stand still with the machine: the
+        package has a second try.
         """
         answer = await self._bounded(partial(judge, announcement, data))
         return cast(Judged, answer)
@@ -206,8 +207,9 @@ class Verifier:
             try:
                 async with asyncio.timeout(self._judge_s):
                     answer = await worker.answer()
-            except TimeoutError:
-                answer = f"it took more than {self._judge_s:g} s"
+            except TimeoutError as error:  # the machine stood still, as like as not
+                worker.kill()
+                answer = error
             except (EOFError, OSError) as error:
                 worker.alive, answer = False, error
                 if await worker.end() == -signal.SIGPROF:  # it would meet that bound again

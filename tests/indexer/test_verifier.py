@@ -50,7 +50,8 @@ def judge(announcement, data):
     if how == b"crash" and (data != b"crash once" or not once.exists()):
         once.touch()
         os.kill(os.getpid(), signal.SIGSEGV)
-    if how == b"hang":
+    if how == b"hang" and (data != b"hang once" or not once.exists()):
+        once.touch()
         time.sleep(3600)
     if how == b"work":
         resource.getrusage = lambda who: resource.struct_rusage([0] * 16)  # it lags behind
@@ -181,7 +182,7 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     # its way to end calls for, and no worker is started but for one that ended.
     steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
     judged = Counter(what for step, what in steps if step == "judge")
-    assert judged == {uri: 2 if bad.get(uri) == "crash" else 1 for uri in found}
+    assert judged == {uri: 2 if bad.get(uri) in ("crash", "hang") else 1 for uri in found}
     started = [int(what) for step, what in steps if step == "start"]
     ended = sum(judged[uri] for uri in bad)
     assert 2 <= len(started) <= 2 + ended
@@ -201,11 +202,12 @@ async def test_no_file_that_is_known_to_be_hostile_ends_its_worker(
     assert [step.split()[0] for step in steps].count("start") == 1
 
 
+@pytest.mark.parametrize(("data", "judge_s"), [(b"crash once", 60.0), (b"hang once", 1.0)])
 async def test_a_worker_lost_to_something_else_costs_no_package(
-    announce: Any, hostile: tuple[str, ...]
+    announce: Any, hostile: tuple[str, ...], data: bytes, judge_s: float
 ) -> None:
-    async with Verifier(1, command=hostile) as verifier:
-        judged = await verifier.judge(announce(b"crash once"), b"crash once")
+    async with Verifier(1, judge_s=judge_s, command=hostile) as verifier:
+        judged = await verifier.judge(announce(data), data)
     assert isinstance(judged, RejectedPackage)
     assert judged.verdict is Verdict.INVALID
 
