@@ -137,8 +137,9 @@ class Scene:
         return found
 
     def let_a_minute_pass(self) -> None:
-        self.call("evm_increaseTime", AGE_S)
-        self.call("evm_mine")
+        latest = self.call("eth_getBlockByNumber", "latest", False)
+        # Time and block in one call: between two, what waits for the time could enter the block.
+        self.call("evm_mine", int(latest["timestamp"], 16) + AGE_S)
 
     def reserve(self) -> Any:
         """A process whose commitment is in a block, and which waits."""
