@@ -175,6 +175,8 @@ class _Journey:
         sender, nonce = self.sent.transaction.sender, self.sent.nonce
         state = await self._state(sender)
         if state in (_State.DROPPED, _State.REPLACED):
+            if await self._receipt() is not None:
+                return  # the block that holds it came while we asked
             now = time.monotonic()
             self._lost_since = self._lost_since or now
             self.why = f"the chain does not know it any more: it was {state.value}"

@@ -320,6 +320,18 @@ async def test_a_block_without_followers_is_not_deep_enough(errand, registry):
     assert late.value.code is Code.TIMEOUT
 
 
+async def test_what_enters_a_block_between_two_questions_is_not_lost(errand, registry, monkeypatch):
+    sent = await errand.send()
+    receipt, early = registry.chain.receipt, [None]
+
+    async def asked_early(tx_hash):
+        return early.pop() if early else await receipt(tx_hash)
+
+    monkeypatch.setattr(registry.chain, "receipt", asked_early)
+    assert (await errand.wait(sent)).tx_hash == sent.tx_hash
+    assert not early
+
+
 async def test_public_chains_are_given_two_confirmations(local_chain, tmp_path):
     async with Chain.connect(local_chain.url, 31337, state_dir=tmp_path) as chain:
         assert chain.confirmations == 1
