@@ -133,8 +133,8 @@ class Standing:
         if len(self._prompt) >= self.limit:
             self._credit = self.limit
 
-    def is_late(self, request: object) -> bool:
-        """It has taken `late_s`: whether it leaves its place to others, since few others did."""
+    def give_way(self, request: object) -> bool:
+        """Leave its place to others, having taken `late_s`; whether it may, as few others have."""
         leaves = not self._rests and len(self._late) < self.limit
         if leaves:
             self._prompt.remove(request)

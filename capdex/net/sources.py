@@ -172,7 +172,7 @@ class Sources:
         standing, request = place.standing, object()
 
         def late() -> None:
-            if standing.is_late(request):
+            if standing.give_way(request):
                 self._wake()
                 if watcher:
                     watcher.late()

@@ -92,15 +92,15 @@ def test_a_limit_that_is_never_met_is_not_raised() -> None:
 def test_a_late_request_leaves_its_place_to_another_but_only_as_many_as_the_limit_do() -> None:
     asking = Asking()
     first = asking.fill()
-    assert all(asking.standing.is_late(request) for request in first)
+    assert all(asking.standing.give_way(request) for request in first)
     assert asking.standing.in_flight == 0
     second = asking.fill()
     assert len(second) == FIRST_LIMIT
-    assert not asking.standing.is_late(second[0])
+    assert not asking.standing.give_way(second[0])
     assert asking.standing.in_flight == FIRST_LIMIT
     assert all(asking.standing.waits_for(request) for request in first + second)
     asking.standing.leave(first[0])
-    assert asking.standing.is_late(second[0])
+    assert asking.standing.give_way(second[0])
     assert not asking.standing.waits_for(first[0])
     assert asking.standing.free(asking.now) == 1
 
@@ -111,7 +111,7 @@ def test_a_source_under_probation_is_asked_for_no_more_because_it_is_late() -> N
         asking.note(FAILED)
     asking.now += asking.standing.resting_s(asking.now)
     (probe,) = asking.fill()
-    assert not asking.standing.is_late(probe)
+    assert not asking.standing.give_way(probe)
     assert asking.standing.free(asking.now) == 0
 
 
