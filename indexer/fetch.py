@@ -40,6 +40,7 @@ log = structlog.get_logger(part="fetch")
 LOOK_S: Final = 1.0  # how often the queue is looked at for retries that fell due
 PAUSE_S: Final = 0.05  # between two looks at least, however often the chain adds to it
 AHEAD: Final = 1024  # jobs of a lane read at once; of a publisher no more wait in memory
+HUNGRY: Final = AHEAD // 4  # jobs waiting in a lane that has more: reading takes less than they do
 MIN_PLACES: Final = 8  # jobs at once while every source rests: what is here already is judged
 MAX_SLOW: Final = 128  # jobs open for over a second; then whoever has most of them loses the oldest
 MAX_UNJUDGED: Final = 128  # packages that wait for a worker; there is no hurry to fetch more
@@ -197,7 +198,7 @@ class Fetcher:
         self._stirred.set()
 
     def _is_hungry(self) -> bool:
-        return any(self._line.waiting(lane) < AHEAD // 2 for lane in self._more)
+        return any(self._line.waiting(lane) < HUNGRY for lane in self._more)
 
     # one job ----------------------------------------------------------------------------------
 

@@ -27,7 +27,8 @@ JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 # -P: never a module of the directory that the node was started in
 COMMAND: Final = (sys.executable, "-P", "-m", "indexer.worker")
 TRIES: Final = 2
-MAX_BATCH: Final = 8  # packages handed over at once: enough that neither side waits for the other
+MAX_BATCH: Final = 8  # packages handed over at once
+FEW: Final = 4  # packages before a worker, and it is handed more: neither side waits for the other
 MAX_BATCH_BYTES: Final = 256 * 1024
 MAX_ASIDE_BYTES: Final = 8 * 1024 * 1024  # what is made of it is smaller
 
@@ -67,7 +68,7 @@ class _Question:
 class Verifier:
     """A few worker processes around `capdex.package.judge`, each on one package at a time.
 
-    Where many packages wait, a worker is handed several at once, and neither waits for the other;
+    Where many packages wait, a worker is handed several at once, and more before it has done those;
     it answers each by itself, so that what ends it is known, and the rest is handed out again.
     """
 
@@ -158,6 +159,7 @@ class Verifier:
 
     async def _serve(self, worker: Child) -> None:
         """Hand out what waits to one worker after another, until it is cancelled."""
+        asked: deque[_Question] = deque()  # what the worker has before it
         try:
             while True:
                 self._idle += 1
@@ -165,18 +167,19 @@ class Verifier:
                     await self._some.wait()
                 finally:
                     self._idle -= 1
-                questions = self._take()
+                asked += self._take()
                 try:
                     if not worker.alive:
                         await worker.end()
                         worker = await Child.start(self._command)
-                    await self._work(worker, questions)
+                    await self._work(worker, asked)
                 except Exception as error:  # noqa: BLE001 - whoever asked is told, and may ask again
                     worker.kill()
-                    while questions:
-                        questions.popleft().settle(error)
+                    while asked:
+                        asked.popleft().settle(error)
                 finally:
-                    self._waiting.extendleft(reversed(questions))
+                    self._waiting.extendleft(reversed(asked))
+                    asked.clear()
                     if self._waiting:
                         self._some.set()
         except BaseException:
@@ -185,10 +188,10 @@ class Verifier:
         finally:
             await worker.end()
 
-    def _take(self) -> deque[_Question]:
+    def _take(self) -> list[_Question]:
         """A fair share of what waits."""
         share = min(MAX_BATCH, -(-len(self._waiting) // self._count))
-        taken: deque[_Question] = deque()
+        taken: list[_Question] = []
         size = 0
         while self._waiting and len(taken) < share and size < MAX_BATCH_BYTES:
             question = self._waiting.popleft()
@@ -199,11 +202,14 @@ class Verifier:
             self._some.clear()
         return taken
 
-    async def _work(self, worker: Child, questions: deque[_Question]) -> None:
+    async def _work(self, worker: Child, asked: deque[_Question]) -> None:
         """Have one worker answer in turn, as far as it gets: what it did not come to is left."""
-        worker.ask(question.frame for question in questions)
-        while questions and worker.alive:
-            questions[0].worker = worker
+        worker.ask(question.frame for question in asked)
+        while asked and worker.alive:
+            if len(asked) <= FEW and not self._idle and (more := self._take()):
+                asked += more
+                worker.ask(question.frame for question in more)
+            asked[0].worker = worker
             try:
                 async with asyncio.timeout(self._judge_s):
                     answer = await worker.answer()
@@ -216,7 +222,7 @@ class Verifier:
                     answer = "it took more processor time than it may"
             if isinstance(answer, str):
                 worker.kill()  # what is left of its memory is not the next package's affair
-            questions.popleft().settle(answer)
+            asked.popleft().settle(answer)
 
 
 def _size(frame: Frame) -> int:
