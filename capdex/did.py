@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -84,6 +85,7 @@ class Resolver(Protocol):
         """The key of a method-specific identifier and a fragment; raises InvalidInput."""
 
 
+@lru_cache(maxsize=1024)  # authors publish more than once
 def _resolve_did_key(identifier: str, fragment: str) -> PublicKey:
     if fragment != identifier:
         raise _bad_author("the fragment of a did:key is its own identifier")

@@ -22,7 +22,7 @@ from capdex.did import Algorithm, PublicKey, curve_key, resolve_key
 from capdex.errors import InvalidInput, VerificationFailure
 from capdex.keccak import keccak
 from capdex.problems import Reason, Severity
-from capdex.yaml import Scalar, Style, YamlReading, read_yaml
+from capdex.yaml import Mapping, Scalar, Style, YamlReading, read_yaml
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
@@ -119,19 +119,19 @@ def prepare(data: bytes, *, author: str, publisher: str | None) -> bytes:
     reading = _sound(read_yaml(data))
     wanted = {"author": author, "publisher": publisher, "signature": PLACEHOLDER}
     values = {key: value for key, value in wanted.items() if value is not None}
+    metadata = reading.mappings[("metadata",)]
     edits: list[tuple[int, int, str]] = []
     for key, value in values.items():
-        if key in reading.mappings[("metadata",)].keys:
-            scalar = _one_line_scalar(reading, data, key)
+        if key in metadata.keys:
+            scalar = _one_line_scalar(reading, metadata, data, key)
             space = "" if scalar.end > scalar.start else " "  # `key:` has no place for a value yet
             edits.append((scalar.start, scalar.end, space + value))
-    present = reading.mappings[("metadata",)].keys
-    new = [(key, value) for key, value in values.items() if key not in present]
+    new = [(key, value) for key, value in values.items() if key not in metadata.keys]
     edits += _insertions(reading, data, new)
     for start, end, text in sorted(edits, reverse=True):
         data = data[:start] + text.encode() + data[end:]
-    metadata = _sound(read_yaml(data)).value["metadata"]
-    if any(metadata.get(key) != value for key, value in values.items()):
+    written = _sound(read_yaml(data)).value["metadata"]
+    if any(written.get(key) != value for key, value in values.items()):
         raise _bad_encoding("metadata is written in a way that cannot be edited line by line")
     return data
 
@@ -211,22 +211,23 @@ def _sound(reading: YamlReading) -> YamlReading:
 
 def _signature_span(reading: YamlReading, data: bytes) -> tuple[int, int]:
     """Where the value of `metadata.signature` stands; raises InvalidInput."""
-    if "signature" not in reading.mappings[("metadata",)].keys:
+    metadata = reading.mappings[("metadata",)]
+    if "signature" not in metadata.keys:
         raise InvalidInput(
             "metadata.signature is missing",
             fix="run capdex sign",
             details={"reason": str(Reason.UNSIGNED)},
         )
-    scalar = _one_line_scalar(reading, data, "signature")
+    scalar = _one_line_scalar(reading, metadata, data, "signature")
     if scalar.style is not Style.PLAIN:
         raise _bad_encoding("metadata.signature is written in quotes")
     return scalar.start, scalar.end
 
 
-def _one_line_scalar(reading: YamlReading, data: bytes, key: str) -> Scalar:
+def _one_line_scalar(reading: YamlReading, metadata: Mapping, data: bytes, key: str) -> Scalar:
     """The value of a key of metadata that stands on the key's own line; raises InvalidInput."""
     scalar = reading.scalars.get(("metadata", key))
-    line = reading.mappings[("metadata",)].keys[key].line
+    line = metadata.keys[key].line
     if (
         scalar is None
         or scalar.style is Style.BLOCK
@@ -246,7 +247,7 @@ def _insertions(
         return []
     if "id" not in metadata.keys:
         raise InvalidInput("metadata.id is missing", details={"reason": str(Reason.MISSING_FIELD)})
-    behind = _one_line_scalar(reading, data, "id").end
+    behind = _one_line_scalar(reading, metadata, data, "id").end
     if metadata.flow:
         return [(behind, behind, "".join(f", {key}: {value}" for key, value in new))]
     newline = data.find(b"\n", behind)

@@ -25,6 +25,7 @@ FOLDED: Final = frozenset({"tag", "domain", "language", "license", "publisher"})
 
 Document = dict[str, Any]
 
+_encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _ESCAPE = re.compile(r"\\.")  # of a regex: what follows the backslash is no word
 
 
@@ -76,7 +77,7 @@ def report(announcement: Announcement, data: bytes) -> Report:
 
 def json_text(value: Any) -> str:
     """A JSON value as ASCII: NUL and lone surrogates stay escaped, as PostgreSQL needs."""
-    return json.dumps(value, separators=(",", ":"))
+    return _encode(value)
 
 
 def document(manifest: Manifest, publisher: str, chain_id: int) -> Document:

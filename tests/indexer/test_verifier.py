@@ -252,21 +252,28 @@ async def test_packages_are_judged_side_by_side(making: Any, announce: Any) -> N
     assert [x.manifest.uri.name for x in judged if isinstance(x, VerifiedPackage)] == list(data)
 
 
+@pytest.mark.parametrize("at", [3, 10])  # among the first handed over, and among those added
 @pytest.mark.parametrize(("how", "times"), [(b"eat", 1), (b"crash", 2), (b"spin", 1)])
 async def test_packages_handed_over_together_are_blamed_one_by_one(
-    making: Any, announce: Any, hostile: tuple[str, ...], tmp_path: Path, how: bytes, times: int
+    making: Any,
+    announce: Any,
+    hostile: tuple[str, ...],
+    tmp_path: Path,
+    how: bytes,
+    times: int,
+    at: int,
 ) -> None:
     names = [f"package-{i}" for i in range(20)]
     files = {name: making.package_bytes(name) for name in names}
-    files[names[3]] = how
+    files[names[at]] = how
     async with Verifier(1, command=hostile) as verifier:
         judged = await asyncio.gather(
             *(verifier.judge(announce(file, name), file) for name, file in files.items())
         )
-    assert [isinstance(one, Parked) for one in judged] == [name == names[3] for name in names]
+    assert [isinstance(one, Parked) for one in judged] == [name == names[at] for name in names]
     steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
     counted = Counter(what for step, what in steps if step == "judge")
-    bad = f"did:nuwa:cap:{names[3]}@1.0.0"
+    bad = f"did:nuwa:cap:{names[at]}@1.0.0"
     assert counted == {f"did:nuwa:cap:{x}@1.0.0": 1 for x in names} | {bad: times}
     # No worker judges anything more after it met a bound.
     behind = [steps[i + 1][0] for i, (_, what) in enumerate(steps[:-1]) if what == bad]
