@@ -168,7 +168,7 @@ def node_server() -> Iterator[SimulatedNode]:
     )
     sock = socket.create_server(("127.0.0.1", 0))
     state.port = sock.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     yield state
