@@ -127,7 +127,7 @@ def prepare(data: bytes, *, author: str, publisher: str | None) -> bytes:
             space = "" if scalar.end > scalar.start else " "  # `key:` has no place for a value yet
             edits.append((scalar.start, scalar.end, space + value))
     new = [(key, value) for key, value in values.items() if key not in metadata.keys]
-    edits += _insertions(reading, data, new)
+    edits += _insertions(reading, metadata, data, new)
     for start, end, text in sorted(edits, reverse=True):
         data = data[:start] + text.encode() + data[end:]
     written = _sound(read_yaml(data)).value["metadata"]
@@ -239,10 +239,9 @@ def _one_line_scalar(reading: YamlReading, metadata: Mapping, data: bytes, key: 
 
 
 def _insertions(
-    reading: YamlReading, data: bytes, new: list[tuple[str, str]]
+    reading: YamlReading, metadata: Mapping, data: bytes, new: list[tuple[str, str]]
 ) -> list[tuple[int, int, str]]:
     """Where keys that are not there yet go: behind `metadata.id`, in its own style."""
-    metadata = reading.mappings[("metadata",)]
     if not new:
         return []
     if "id" not in metadata.keys:

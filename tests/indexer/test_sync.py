@@ -40,7 +40,7 @@ async def test_a_chain_is_backfilled_and_then_followed(simulate, following):
         await it.reach(sim.head.hash)
         assert it.logs == sim.logs
         assert it.store.cursor().log == sim.head.slot
-        assert [str(trouble.why) for trouble in it.troubles] == []
+        assert [trouble.why for trouble in it.troubles] == []
 
 
 async def test_a_walk_goes_on_where_the_last_one_stopped(simulate, following):
@@ -191,7 +191,7 @@ async def test_a_reorg_of_the_first_block_is_followed_while_nothing_is_final(
         sim.publish(3)
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
-    assert [str(trouble.why) for trouble in it.troubles] == []
+    assert [trouble.why for trouble in it.troubles] == []
 
 
 async def test_an_endpoint_that_falls_behind_undoes_nothing(simulate, following):
@@ -285,7 +285,7 @@ async def test_logs_asked_for_by_an_orphaned_hash_are_asked_for_anew(simulate, f
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
-    assert [str(trouble.why) for trouble in it.troubles] == []
+    assert [trouble.why for trouble in it.troubles] == []
 
 
 async def test_a_second_endpoint_takes_over_when_the_first_lies(simulate, following):
