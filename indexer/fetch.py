@@ -46,7 +46,7 @@ MAX_SLOW: Final = 128  # jobs open for over a second; then whoever has most of t
 MAX_UNJUDGED: Final = 128  # packages that wait for a worker; there is no hurry to fetch more
 LINGER_S: Final = 0.02  # for outcomes of what is being worked on, to store them together
 BACKLOG: Final = 64  # jobs waiting: freshness is no concern, and throughput is
-BACKLOG_LINGER_S: Final = 0.1
+BACKLOG_LINGER_S: Final = 0.2
 FILE_S: Final = 120.0  # all blocks of one file; one alone may take half of that
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -43,6 +44,8 @@ class Recorder:
         self._store, self._blocks, self._clock = store, blocks, clock
         self._stored, self._linger_s = stored, linger_s
         self._outcomes: asyncio.Queue[tuple[Job, Outcome]] = asyncio.Queue()
+        self._full = asyncio.Event()  # there is no use in lingering
+        self._gathering = asyncio.Lock()
 
     @property
     def is_full(self) -> bool:
@@ -52,6 +55,8 @@ class Recorder:
     def put(self, job: Job, outcome: Outcome) -> None:
         """Store what has become of a job, soon."""
         self._outcomes.put_nowait((job, outcome))
+        if self.is_full:
+            self._full.set()
 
     async def run(self) -> None:
         """Store for ever."""
@@ -64,14 +69,23 @@ class Recorder:
     async def _record(self, threads: ThreadPoolExecutor) -> None:
         """Store outcomes, as many in one transaction as have come meanwhile."""
         while True:
-            batch = [await self._outcomes.get()]
-            if (pause_s := self._linger_s()) > 0:
-                await asyncio.sleep(pause_s)
-            while not self._outcomes.empty() and len(batch) < MAX_UNSTORED:
-                batch.append(self._outcomes.get_nowait())
+            async with self._gathering:  # two that linger at once share what comes meanwhile
+                batch = await self._gather()
             await self._write(batch, threads)
             for job, _ in batch:
                 self._stored(job)
+
+    async def _gather(self) -> Batch:
+        """The next outcomes: what came while lingering, or as many as a transaction takes."""
+        batch = [await self._outcomes.get()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._linger_s()):
+                await self._full.wait()
+        while not self._outcomes.empty() and len(batch) < MAX_UNSTORED:
+            batch.append(self._outcomes.get_nowait())
+        if not self.is_full:
+            self._full.clear()
+        return batch
 
     async def _write(self, batch: Batch, threads: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()

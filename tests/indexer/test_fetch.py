@@ -160,6 +160,19 @@ async def test_what_is_announced_becomes_verified_and_is_kept(queue: Queue) -> N
     assert queue.kept.read(Cid.of(unbound)) is None
 
 
+async def test_what_fills_a_transaction_is_stored_at_once(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "LINGER_S", 3600.0)  # for more of what is being worked on
+    monkeypatch.setattr(recorder, "MAX_UNSTORED", 4)
+    for number in range(8):
+        queue.chain.publish(f"note-{number}")
+    queue.shelf.put(*queue.packages)
+    queue.append()
+    async with queue.fetching():
+        await until(lambda: queue.counts.get("available", 0) >= 4)
+
+
 def cut(data: bytes, kind: int, leaf_bytes: int = 1000) -> list[bytes]:
     """A UnixFS file as dag-pb: its root block, then its leaves."""
 
