@@ -26,6 +26,7 @@ from indexer.tail import Tail
 
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
+MAX_DOUBTS = 3  # refusals in a row of what was served before
 COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
 
@@ -78,6 +79,7 @@ class ChainReader:
         self._backfill = Backfill(rpc, registry, self.log_at)
         self._tail = Tail(rpc, registry, self.log_at)
         self._finalized = 0  # by the newest head
+        self._doubts = 0  # refusals of the log slot that are not believed
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
         self._heads: dict[str, int] = {}  # of each endpoint, as last compared
@@ -136,14 +138,26 @@ class ChainReader:
         self._forks.resume(ring, finalized)
 
     async def log_at(self, block_hash: bytes) -> LogHead | None:
-        """The contract's own log slot after a block; None where that state is not served."""
-        try:
-            data = await self.rpc.view(self._registry, _LOG, block_hash)
-        except RpcError as error:
-            if error.fault is Fault.RATE:
-                raise
-            return None
-        return LogHead(data[:24], int.from_bytes(data[32:64], "big")) if len(data) == 64 else None
+        """The contract's own log slot after a block; None where that state is not served.
+
+        Where that of another block was served, this is asked for more than once: a whim must not
+        let pass what nothing else can check.
+        """
+        while True:
+            try:
+                data = await self.rpc.view(self._registry, _LOG, block_hash)
+            except RpcError as error:
+                if error.fault is Fault.RATE:
+                    raise
+                if error.fault in (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD) or not self._doubts:
+                    return None
+                self._doubts -= 1
+                self.rpc.blame("it does not serve the contract's log slot, which was served before")
+                continue
+            if len(data) != 64:
+                return None
+            self._doubts = MAX_DOUBTS
+            return LogHead(data[:24], int.from_bytes(data[32:64], "big"))
 
     async def last_sequence(self) -> int:
         """The highest sequence number the endpoint now shows up to our newest block, else 0."""

@@ -4,6 +4,7 @@ import pytest
 
 from capdex.errors import Code
 from capdex.net.failover import MAX_ATTEMPTS
+from indexer.chain import MAX_DOUBTS
 from indexer.sync import MAX_REREADS
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -67,6 +68,35 @@ async def test_bent_logs_never_reach_the_rows(simulate, following, bend, tail):
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
+
+
+@pytest.mark.parametrize("bend", [dropped, falsified])
+@pytest.mark.parametrize("refusal", [(-32000, "missing trie node"), (-32602, "invalid params")])
+async def test_bent_logs_do_not_pass_while_the_state_is_refused_for_once(
+    simulate, following, bend, refusal
+):
+    sim = await simulate()
+    sim.publish(5)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        for _ in range(MAX_DOUBTS):
+            sim.refuse_once("eth_call", *refusal)
+        sim.once("eth_getLogs", bend)
+        sim.publish(3)
+        await it.reach(sim.head.hash)
+        assert it.logs == sim.logs
+
+
+async def test_a_chain_is_followed_whose_state_is_no_longer_served(simulate, following):
+    sim = await simulate()
+    sim.publish(5)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        sim.serves_state = False
+        for _ in range(3):
+            sim.publish(3)
+            await it.reach(sim.head.hash)
+        assert it.logs == sim.logs
 
 
 @pytest.mark.parametrize("bend", [dropped, lambda _: []])

@@ -79,8 +79,8 @@ def contents(db: str) -> Contents:
 def differences(ours: Contents, theirs: Contents) -> list[str]:
     """One line for each table that is not the same, with the first row that differs."""
     found = []
-    for table in CONTENTS:
-        mine, other = ours[table], theirs[table]
+    for table, mine in ours.items():
+        other = theirs[table]
         if mine != other:
             at = next((i for i, (a, b) in enumerate(zip(mine, other, strict=False)) if a != b), -1)
             pair = (mine[at], other[at]) if at >= 0 else "one is longer"

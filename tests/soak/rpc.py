@@ -124,9 +124,8 @@ class Soak:
         ours, theirs = contents(db), contents(clean)
         wrong = differences(ours, theirs)
         for held in seen:
-            count = len(held["event"])
-            if held["event"] != theirs["event"][:count]:
-                wrong.append(f"among {count} events on the way were some that the chain has not")
+            there = {"event": theirs["event"][: len(held["event"])]}
+            wrong += [f"on the way: {what}" for what in differences(held, there)]
         mine, other = digest(db), digest(clean)
         if (mine.index, mine.content) != (other.index, other.content) or not mine.content:
             wrong.append("the digests differ")
