@@ -20,6 +20,7 @@ from indexer.span import Span
 from indexer.steps import BlockRef, Blocks, Moved
 
 MAX_SKIPPED = 64  # ranges; the head of the chain is compared with the contract's in any case
+RECENT = 64  # blocks: their state is served by nodes that keep no old one, which have 128
 RANGES_AHEAD = 3  # on the wire, being read, and at hand while the consumer writes
 
 LogSlot = Callable[[bytes], Coroutine[Any, Any, LogHead | None]]
@@ -63,7 +64,7 @@ class Backfill:
             while True:
                 while first <= last and len(running) <= RANGES_AHEAD:
                     upto = min(first + self.span.blocks - 1, last)
-                    running.append((upto, asyncio.create_task(self._range(first, upto))))
+                    running.append((upto, asyncio.create_task(self._range(first, upto, last))))
                     first = upto + 1
                 if not running:
                     return
@@ -102,7 +103,7 @@ class Backfill:
                 self.span.learn(blocks, len(drafts), size)
                 return drafts, times, last
 
-    async def _range(self, first: int, last: int) -> Range:
+    async def _range(self, first: int, last: int, newest: int) -> Range:
         (drafts, times, reached), ends = await both(
             self.logs(first, last), read_headers(self._rpc, sorted({first, last}))
         )
@@ -114,7 +115,7 @@ class Backfill:
             times = {}
         inner, slot = await both(
             read_headers(self._rpc, sorted(with_logs - times.keys() - {first, reached})),
-            self._old_slot(ends[-1].hash),
+            self._old_slot(ends[-1], newest),
         )
         headers = {header.number: header for header in (*ends, *inner)}
         hashes = {number: header.hash for number, header in headers.items()}
@@ -125,12 +126,12 @@ class Backfill:
         kept = [headers[number] for number in sorted(headers.keys() & (with_logs | {reached}))]
         return Range(ends[0], ends[-1], drafts, times, kept, slot)
 
-    async def _old_slot(self, block_hash: bytes) -> LogHead | None:
+    async def _old_slot(self, block: Header, newest: int) -> LogHead | None:
         """The slot, asked for ever less often where an endpoint keeps no old state."""
-        if self._skip:
+        if self._skip and block.number <= newest - RECENT:
             self._skip -= 1
             return None
-        slot = await self._slot(block_hash)
+        slot = await self._slot(block.hash)
         self._skipped = 1 if slot else min(2 * self._skipped, MAX_SKIPPED)
         self._skip = self._skipped - 1
         return slot

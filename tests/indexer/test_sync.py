@@ -87,6 +87,25 @@ async def test_bent_logs_do_not_pass_while_the_state_is_refused_for_once(
         assert it.logs == sim.logs
 
 
+async def test_bent_logs_of_recent_blocks_do_not_pass_since_old_state_was_not_served(
+    simulate, following
+):
+    sim = await simulate(serves_state=False)
+    for _ in range(200):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        sim.serves_state = True
+        sim.once("eth_getLogs", falsified)
+        sim.publish(5)
+        sim.mine(30)
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+    assert [trouble.code for trouble in it.troubles] == [
+        Code.STALLED
+    ]  # none more: it was not stored
+
+
 async def test_a_chain_is_followed_whose_state_is_no_longer_served(simulate, following):
     sim = await simulate()
     sim.publish(5)

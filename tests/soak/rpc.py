@@ -122,14 +122,14 @@ class Soak:
         finally:
             node.kill()
         ours, theirs = contents(db), contents(clean)
-        wrong = differences(ours, theirs)
+        wrong = dict.fromkeys(differences(ours, theirs))
         for held in seen:
             there = {"event": theirs["event"][: len(held["event"])]}
-            wrong += [f"on the way: {what}" for what in differences(held, there)]
+            wrong |= {f"on the way: {what}": None for what in differences(held, there)}
         mine, other = digest(db), digest(clean)
         if (mine.index, mine.content) != (other.index, other.content) or not mine.content:
-            wrong.append("the digests differ")
-        return wrong
+            wrong["the digests differ"] = None
+        return list(wrong)
 
 
 def run(count: int, seconds: float, rate: float, kinds: list[str], seed: int, talk: bool) -> int:
