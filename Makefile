@@ -170,9 +170,10 @@ soak-reorg: COUNT = 300
 soak-reorg: dev ## reorganise the chain below a node COUNT times, 1 to 64 blocks deep (DB, SEED)
 	$(BIN)/python tests/soak/reorg.py $(COUNT) --db $(DB) --seed $(SEED)
 
-soak-rpc: COUNT = 57
-soak-rpc: dev ## COUNT spells of misbehaviour, of 19 kinds in turn, of the endpoints that a node reads by (SEED)
-	$(BIN)/python tests/soak/rpc.py $(COUNT) --seed $(SEED)
+soak-rpc: COUNT = 40
+soak-rpc: SPELL = 60
+soak-rpc: dev ## COUNT spells of SPELL seconds of misbehaviour of a node's endpoints, of 20 kinds in turn (SEED)
+	$(BIN)/python tests/soak/rpc.py $(COUNT) --seconds $(SPELL) --seed $(SEED) --verbose
 
 soak-faults: COUNT = 26
 soak-faults: dev ## break disk, database, clock and writer below a node COUNT times (SEED)

@@ -26,7 +26,7 @@ from indexer.tail import Tail
 
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
-MAX_DOUBTS = 3  # refusals in a row of what was served before
+MAX_DOUBTS = 6  # refusals in a row of the log slot: seldom all by chance
 COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
 
@@ -79,7 +79,8 @@ class ChainReader:
         self._backfill = Backfill(rpc, registry, self.log_at)
         self._tail = Tail(rpc, registry, self.log_at)
         self._finalized = 0  # by the newest head
-        self._doubts = 0  # refusals of the log slot that are not believed
+        self._served = False  # whether the log slot ever was
+        self._doubts = MAX_DOUBTS  # refusals of it that are not believed
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
         self._heads: dict[str, int] = {}  # of each endpoint, as last compared
@@ -140,24 +141,29 @@ class ChainReader:
     async def log_at(self, block_hash: bytes) -> LogHead | None:
         """The contract's own log slot after a block; None where that state is not served.
 
-        Where that of another block was served, this is asked for more than once: a whim must not
-        let pass what nothing else can check.
+        It is asked for more than once, unless it was long refused: a whim must not let pass what
+        nothing else can check. Raises Moved where the block itself is no longer known.
         """
         while True:
+            fault, data = None, b""
             try:
                 data = await self.rpc.view(self._registry, _LOG, block_hash)
             except RpcError as error:
                 if error.fault is Fault.RATE:
                     raise
-                if error.fault in (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD) or not self._doubts:
-                    return None
-                self._doubts -= 1
-                self.rpc.blame("it does not serve the contract's log slot, which was served before")
-                continue
-            if len(data) != 64:
+                fault = error.fault
+            if len(data) == 64:
+                self._served, self._doubts = True, MAX_DOUBTS
+                return LogHead(data[:24], int.from_bytes(data[32:64], "big"))
+            tried = fault in (Fault.TRANSIENT, Fault.TIMEOUT)  # often, and of all endpoints
+            if not self._doubts or (tried and not self._served):
                 return None
-            self._doubts = MAX_DOUBTS
-            return LogHead(data[:24], int.from_bytes(data[32:64], "big"))
+            self._doubts -= 1
+            if not self._served:
+                continue
+            if fault in (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD):
+                raise Moved("it no longer knows a block it has just shown")
+            self.rpc.blame("it does not serve the contract's log slot, which was served before")
 
     async def last_sequence(self) -> int:
         """The highest sequence number the endpoint now shows up to our newest block, else 0."""

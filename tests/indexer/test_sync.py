@@ -71,19 +71,38 @@ async def test_bent_logs_never_reach_the_rows(simulate, following, bend, tail):
 
 
 @pytest.mark.parametrize("bend", [dropped, falsified])
-@pytest.mark.parametrize("refusal", [(-32000, "missing trie node"), (-32602, "invalid params")])
+@pytest.mark.parametrize("served_before", [True, False])
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (-32000, "missing trie node"),
+        (-32602, "invalid params"),
+        (-32000, "header not found"),
+        (-32000, "block 7 is beyond the current head"),
+        None,
+    ],
+)
 async def test_bent_logs_do_not_pass_while_the_state_is_refused_for_once(
-    simulate, following, bend, refusal
+    simulate, following, bend, served_before, refusal
 ):
+    def spoil():
+        for _ in range(MAX_DOUBTS):
+            if refusal:
+                sim.refuse_once("eth_call", *refusal)
+            else:
+                sim.once("eth_call", lambda _: "0x")
+        sim.once("eth_getLogs", bend)
+
     sim = await simulate()
     sim.publish(5)
+    if not served_before:
+        spoil()
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-        for _ in range(MAX_DOUBTS):
-            sim.refuse_once("eth_call", *refusal)
-        sim.once("eth_getLogs", bend)
-        sim.publish(3)
-        await it.reach(sim.head.hash)
+        if served_before:
+            spoil()
+            sim.publish(3)
+            await it.reach(sim.head.hash)
         assert it.logs == sim.logs
 
 

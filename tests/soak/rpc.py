@@ -2,10 +2,10 @@
 
 A node reads a registry from an Anvil through two endpoints of the same kind of misbehaviour, each
 of which spoils three requests in ten (--rate) for S seconds (--seconds), while more is published.
-COUNT is the number of such spells; the kinds take turns, so COUNT=19 has each of them once:
+COUNT is the number of such spells; the kinds take turns, so COUNT=20 has each of them once:
 
     timeout reset truncated stale patience status page internal wrong-id null empty doubled shuffled
-    dropped falsified narrow stateless foreign mixed
+    dropped falsified narrow stateless unwitnessed foreign mixed
 
 Each spell has an index of its own, so that the past and the present are both read through it. What
 is stored meanwhile must be the chain's, however little; once the endpoints are well the index must

@@ -141,7 +141,10 @@ def _foreign(self: Faulty, call: Call, reply: Call) -> Answer:
 
 
 def _stateless(self: Faulty, call: Call, reply: Call) -> Answer:
-    return refusal(call, -32000, "missing trie node") if call["method"] == "eth_call" else None
+    if call["method"] != "eth_call":
+        return None
+    said = self.chance.choice(["missing trie node", "header not found", None])
+    return refusal(call, -32000, said) if said else {**reply, "result": "0x"}
 
 
 def _logs(bend: Callable[[Faulty, list[Any]], list[Any]]) -> Fault:
@@ -181,6 +184,10 @@ def _falsified(self: Faulty, logs: list[Any]) -> list[Any]:
     return logs
 
 
+def _unwitnessed(self: Faulty, call: Call, reply: Call) -> Answer:
+    return _stateless(self, call, reply) or _logs(_falsified)(self, call, reply)
+
+
 def _narrow(self: Faulty, call: Call, reply: Call) -> Answer:
     blocks = range_of(call)
     if blocks is None or blocks[0] == blocks[1]:
@@ -213,6 +220,7 @@ FAULTS: dict[str, Fault] = {
     "falsified": _logs(_falsified),
     "narrow": _narrow,
     "stateless": _stateless,
+    "unwitnessed": _unwitnessed,  # falsified, and the state that would tell is refused
     "foreign": _foreign,
 }
 KINDS = (*FAULTS, "mixed")
