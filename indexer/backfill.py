@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 from capdex.events import LogHead
 from capdex.net.faults import Fault, RpcError
@@ -16,14 +15,12 @@ from capdex.net.rpc import Rpc
 from capdex.net.together import both, end
 from capdex.net.wire import Header
 from indexer.drafts import Drafts, read_drafts
+from indexer.slot import RECENT, LogSlot
 from indexer.span import Span
 from indexer.steps import BlockRef, Blocks, Moved
 
 MAX_SKIPPED = 64  # ranges; the head of the chain is compared with the contract's in any case
-RECENT = 64  # blocks: their state is served by nodes that keep no old one, which have 128
 RANGES_AHEAD = 3  # on the wire, being read, and at hand while the consumer writes
-
-LogSlot = Callable[[bytes], Coroutine[Any, Any, LogHead | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +41,26 @@ class Range:
 
 
 class Backfill:
-    """Reads what is final; `slot` gives the contract's log slot after a block (None: not served).
-
-    `span` learns from every reply.
-    """
+    """Reads what is final; `span` learns from every reply."""
 
     def __init__(self, rpc: Rpc, registry: bytes, slot: LogSlot) -> None:
         self.span = Span()
         self._rpc, self._registry, self._slot = rpc, registry, slot
         self._skip, self._skipped = 0, 1  # ranges without asking for the slot: now, and next time
 
-    async def ranges(self, first: int, last: int) -> AsyncGenerator[Range, None]:
+    async def ranges(self, first: int, last: int, head: int) -> AsyncGenerator[Range, None]:
         """Contiguous ranges from block `first` to block `last`, each as wide as is answered well.
 
-        Raises Moved, or RpcError when nobody answers.
+        The chain's newest block is `head`. Raises Moved, or RpcError when nobody answers.
         """
         running: deque[tuple[int, asyncio.Task[Range]]] = deque()
         try:
             while True:
                 while first <= last and len(running) <= RANGES_AHEAD:
                     upto = min(first + self.span.blocks - 1, last)
-                    running.append((upto, asyncio.create_task(self._range(first, upto, last))))
+                    running.append(
+                        (upto, asyncio.create_task(self._range(first, upto, last, head)))
+                    )
                     first = upto + 1
                 if not running:
                     return
@@ -103,7 +99,7 @@ class Backfill:
                 self.span.learn(blocks, len(drafts), size)
                 return drafts, times, last
 
-    async def _range(self, first: int, last: int, newest: int) -> Range:
+    async def _range(self, first: int, last: int, newest: int, head: int) -> Range:
         (drafts, times, reached), ends = await both(
             self.logs(first, last), read_headers(self._rpc, sorted({first, last}))
         )
@@ -115,7 +111,7 @@ class Backfill:
             times = {}
         inner, slot = await both(
             read_headers(self._rpc, sorted(with_logs - times.keys() - {first, reached})),
-            self._old_slot(ends[-1], newest),
+            self._slot_at(ends[-1], newest, head),
         )
         headers = {header.number: header for header in (*ends, *inner)}
         hashes = {number: header.hash for number, header in headers.items()}
@@ -126,12 +122,12 @@ class Backfill:
         kept = [headers[number] for number in sorted(headers.keys() & (with_logs | {reached}))]
         return Range(ends[0], ends[-1], drafts, times, kept, slot)
 
-    async def _old_slot(self, block: Header, newest: int) -> LogHead | None:
+    async def _slot_at(self, block: Header, newest: int, head: int) -> LogHead | None:
         """The slot, asked for ever less often where an endpoint keeps no old state."""
         if self._skip and block.number <= newest - RECENT:
             self._skip -= 1
             return None
-        slot = await self._slot(block.hash)
+        slot = await self._slot.at(block, head)
         self._skipped = 1 if slot else min(2 * self._skipped, MAX_SKIPPED)
         self._skip = self._skipped - 1
         return slot

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 
 from capdex.events import LogHead
-from capdex.keccak import keccak
 from capdex.net.faults import Fault, RpcError
 from capdex.net.heads import ring_on_heads
 from capdex.net.rpc import Rpc
@@ -20,17 +19,15 @@ from capdex.net.together import both, end
 from capdex.net.wire import Header, read_header
 from indexer.backfill import Backfill
 from indexer.forks import Accepted, Forks
+from indexer.slot import LogSlot
 from indexer.span import Span
 from indexer.steps import BlockRef, Blocks, Moved, Reorg
 from indexer.tail import Tail
 
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
-MAX_DOUBTS = 6  # refusals in a row of the log slot: seldom all by chance
 COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
-
-_LOG = keccak(b"log()")[:4]
 
 
 async def _nothing() -> bytes | None:
@@ -76,11 +73,10 @@ class ChainReader:
             is_dev=self._is_dev,
             accepted=accepted,
         )
-        self._backfill = Backfill(rpc, registry, self.log_at)
-        self._tail = Tail(rpc, registry, self.log_at)
-        self._finalized = 0  # by the newest head
-        self._served = False  # whether the log slot ever was
-        self._doubts = MAX_DOUBTS  # refusals of it that are not believed
+        self._slot = LogSlot(rpc, registry)
+        self._backfill = Backfill(rpc, registry, self._slot)
+        self._tail = Tail(rpc, registry, self._slot)
+        self._head = self._finalized = 0  # as last looked at
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
         self._heads: dict[str, int] = {}  # of each endpoint, as last compared
@@ -138,52 +134,26 @@ class ChainReader:
         """
         self._forks.resume(ring, finalized)
 
-    async def log_at(self, block_hash: bytes) -> LogHead | None:
-        """The contract's own log slot after a block; None where that state is not served.
+    async def slot_at(self, block: BlockRef) -> LogHead | None:
+        """The contract's own log slot after a block; None where that state is not served."""
+        return await self._slot.old(block.hash)
 
-        It is asked for more than once, unless it was long refused: a whim must not let pass what
-        nothing else can check. Raises Moved where the block itself is no longer known.
+    async def again(
+        self, after: BlockRef | None, last: int | None = None
+    ) -> AsyncGenerator[Blocks, None]:
+        """The blocks after one, or from the start, as they are shown now; none counts as taken.
+
+        They end with block `last`, or with the newest final one. Raises as `steps` does, and Moved.
         """
-        while True:
-            fault, data = None, b""
-            try:
-                data = await self.rpc.view(self._registry, _LOG, block_hash)
-            except RpcError as error:
-                if error.fault is Fault.RATE:
-                    raise
-                fault = error.fault
-            if len(data) == 64:
-                self._served, self._doubts = True, MAX_DOUBTS
-                return LogHead(data[:24], int.from_bytes(data[32:64], "big"))
-            tried = fault in (Fault.TRANSIENT, Fault.TIMEOUT)  # often, and of all endpoints
-            if not self._doubts or (tried and not self._served):
-                return None
-            self._doubts -= 1
-            if not self._served:
-                continue
-            if fault in (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD):
-                raise Moved("it no longer knows a block it has just shown")
-            self.rpc.blame("it does not serve the contract's log slot, which was served before")
+        first = after.number + 1 if after else self._start_block
+        last = self._finalized if last is None else last
+        async with aclosing(self._backfill.ranges(first, last, self._head)) as ranges:
+            async for found in ranges:
+                yield found.step(self._head, self._finalized)
 
-    async def last_sequence(self) -> int:
-        """The highest sequence number the endpoint now shows up to our newest block, else 0."""
-        oldest = self._forks.oldest
-        first, highest = oldest.number if oldest else self._start_block, 0
-        while first < self._next:
-            last = min(first + self.span.blocks, self._next) - 1
-            drafts, _, last = await self._backfill.logs(first, last)
-            claimed = (int.from_bytes(data[:32], "big") for data in drafts.logs.data)
-            highest, first = max([highest, *claimed]), last + 1
-        return highest
-
-    async def rewind(self) -> BlockRef:
-        """Go back to the oldest block of the ring, else to where the registry begins; return it.
-
-        For a consumer who finds that what it stored is not what the contract says.
-        """
-        fork = self._forks.oldest or await self._forks.bottom(await self._look())
-        self._forks.cut(fork)
-        return fork
+    async def bottom(self) -> BlockRef:
+        """A block before everything that was read."""
+        return await self._forks.bottom(await self._look())
 
     # ---------------------------------------------------------------------------------- inside
 
@@ -204,6 +174,7 @@ class ChainReader:
         head, tagged = await both(self.rpc.block("latest"), self._finalized_tag())
         if head is None:
             raise self.rpc.blame("it knows no latest block")
+        self._head = head.number
         deep = max(min(tagged, head.number), head.number - self._finality_depth, 0)
         self._finalized = deep if self._is_dev else max(deep, self._forks.settled)
         return head
@@ -222,7 +193,7 @@ class ChainReader:
 
     async def _final(self, head: Header) -> AsyncGenerator[Blocks, None]:
         finalized = min(self._finalized, head.number)
-        async with aclosing(self._backfill.ranges(self._next, finalized)) as ranges:
+        async with aclosing(self._backfill.ranges(self._next, finalized, head.number)) as ranges:
             async for found in ranges:
                 self._forks.check_parent(found.first)
                 yield found.step(head.number, finalized)

@@ -52,11 +52,6 @@ class Forks:
         """The newest block read."""
         return self._ring[-1] if self._ring else None
 
-    @property
-    def oldest(self) -> BlockRef | None:
-        """The oldest block a fork can be found at, where that is not the tip itself."""
-        return self._ring[0] if len(self._ring) > 1 else None
-
     def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
         """Go on after the last of these, whatever else was read; final is what `finalized` says."""
         self._ring.clear()

@@ -17,15 +17,16 @@ from capdex.events import LogHead
 from capdex.net.faults import ELSEWHERE, RpcError
 from capdex.net.together import end
 from indexer.chain import ChainReader
+from indexer.place import Cursor
 from indexer.steps import BlockRef, Blocks, Moved, Reorg
 from indexer.store import Store
 from indexer.threads import whole
 
 PAUSE_BASE_S = 0.25
-PAUSE_CAP_S = 30.0
+PAUSE_CAP_S = 5.0  # a node is to be back within a minute of its endpoints
 AHEAD = 4  # steps
 MAX_TOGETHER = 2_000  # logs, from which on no more are joined
-MAX_REREADS = 4  # then the rows already stored are compared with the contract, too
+MAX_REREADS = 2  # then the rows already stored are compared with the contract, too
 
 
 Checked = tuple[Blocks | Reorg, list[LogHead]]  # a step, and the log slot after each log
@@ -68,16 +69,17 @@ async def index(
         report(replace(at, head=head, finalized=finalized, undone=0, trouble=None))
 
     reader.on_idle, failures, at = idle, 0, Progress()
-    doubtful = False
+    doubtful, sure = False, Progress()
     while True:
         try:
             if doubtful:
-                await _doubt_the_store(reader, store)
+                await _doubt_the_store(reader, store, sure)
             at, ring, final = await asyncio.to_thread(_resume, store, at)
             reader.resume(ring, final)
             async with aclosing(_ahead(reader, store, at.log)) as checked:
                 async for step, heads in checked:
                     at = await whole(_apply, store, step, heads, at)
+                    sure = _surest(sure, step, at)
                     failures = 0
                     committed.set()
                     report(at)
@@ -188,21 +190,48 @@ def _gap(step: Blocks, log: LogHead, why: str) -> Gap:
     )
 
 
-async def _doubt_the_store(reader: ChainReader, store: Store) -> None:
-    """Undo what is stored where the chain itself says that it is wrong.
+def _surest(sure: Progress, step: Blocks | Reorg, at: Progress) -> Progress:
+    """How far the contract itself said that all is right, once a step has led to `at`."""
+    if isinstance(step, Blocks):
+        return at if step.log is not None else sure
+    undone = sure.block and at.block and sure.block.number > at.block.number
+    return at if undone else sure  # what is left of what was right is right
 
-    Possible only where an endpoint that serves no old state left logs out of an earlier step.
+
+async def _doubt_the_store(reader: ChainReader, store: Store, sure: Progress) -> None:
+    """Undo what is stored beyond `sure` where the contract itself says that it is wrong.
+
+    Possible only where endpoints that serve no old state left out or changed logs of earlier steps.
     """
     cursor = await asyncio.to_thread(store.cursor)
-    if cursor is None:
+    if cursor is None or sure.block == cursor.block:
         return
     try:
-        theirs = await reader.log_at(cursor.block.hash)
+        theirs = await reader.slot_at(cursor.block)
         if theirs is None:
-            wrong = await reader.last_sequence() > cursor.log.count
+            wrong = await _is_contradicted(reader, cursor, sure)
         else:
             wrong = theirs != cursor.log
         if wrong:
-            await whole(store.rollback, await reader.rewind())
+            await whole(store.rollback, sure.block or await reader.bottom())
     except Moved as moved:
         raise reader.rpc.blame(str(moved)) from None
+
+
+async def _is_contradicted(reader: ChainReader, cursor: Cursor, sure: Progress) -> bool:
+    """Whether the logs beyond `sure` are others now, and are those that the contract has.
+
+    Raises Gap where the contract says that they are not.
+    """
+    shown = sure.log
+    async with aclosing(reader.again(sure.block, cursor.block.number)) as steps:
+        async for step in steps:
+            shown = (await whole(follow, step, shown) or [shown])[-1]
+    if shown == cursor.log or shown.count != cursor.log.count:
+        return shown.count > cursor.log.count  # they are numbered: some were left out
+    async with aclosing(reader.again(cursor.block)) as steps:
+        async for step in steps:
+            shown = (await whole(follow, step, shown) or [shown])[-1]
+            if step.log is not None:
+                return True
+    return False

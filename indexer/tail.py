@@ -11,8 +11,9 @@ from capdex.net.faults import Fault, RpcError
 from capdex.net.rpc import Rpc
 from capdex.net.together import both
 from capdex.net.wire import Header
-from indexer.backfill import LogSlot, read_headers
+from indexer.backfill import read_headers
 from indexer.drafts import Drafts
+from indexer.slot import LogSlot
 from indexer.steps import BlockRef, Blocks, Moved
 
 MAX_TAIL_BLOCKS = 100  # one batch of headers, one of logs
@@ -44,7 +45,7 @@ class Tail:
         """These blocks with their logs; raises Moved when the endpoint no longer knows one."""
         try:
             logs, slot = await both(
-                self._rpc.logs_at(self._registry, headers), self._slot(headers[-1].hash)
+                self._rpc.logs_at(self._registry, headers), self._slot.at(headers[-1], head)
             )
         except RpcError as error:
             if error.fault in (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD):

@@ -71,6 +71,7 @@ class SimulatedChain:
     finalized: int = 0
     visible: int | None = None  # a lagging endpoint shows blocks up to here only
     serves_state: bool = True
+    keeps_states: int | None = None  # of that many newest blocks alone
     max_logs: int | None = None
     max_blocks: int | None = None
     log_time: Callable[[int], Any] | None = None  # what logs say of when their block was made
@@ -229,7 +230,10 @@ class SimulatedChain:
     def _eth_call(self, call: dict[str, str], at: Any) -> str:
         if not self.serves_state:
             raise Refusal(-32000, "missing trie node")
-        slot = self._block(at["blockHash"]).slot
+        block = self._block(at["blockHash"])
+        if self.keeps_states and block.number <= self._shown[-1].number - self.keeps_states:
+            raise Refusal(-32602, f"BlockOutOfRangeError: requested was {block.number}")
+        slot = block.slot
         return "0x" + (slot.head + bytes(8) + bytes(24) + slot.count.to_bytes(8, "big")).hex()
 
     def _log_json(self, log: RawLog) -> dict[str, Any]:

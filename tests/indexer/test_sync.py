@@ -4,7 +4,7 @@ import pytest
 
 from capdex.errors import Code
 from capdex.net.failover import MAX_ATTEMPTS
-from indexer.chain import MAX_DOUBTS
+from indexer.slot import MAX_DOUBTS
 from indexer.sync import MAX_REREADS
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -155,6 +155,29 @@ async def test_rows_with_a_hole_are_read_anew_once_it_shows(
     assert it.logs == sim.logs
     assert [trouble.code for trouble in it.troubles] == [Code.STALLED] * len(it.troubles)
     assert bool(it.troubles) == hole
+
+
+@pytest.mark.parametrize("bend", [dropped, falsified, lambda _: []])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_logs_bent_where_no_state_is_kept_are_read_anew_once_the_contract_tells(
+    simulate, following, bend, restarted
+):
+    sim = await simulate(keeps_states=128)
+    for _ in range(20):
+        sim.publish(2)
+        sim.mine(20)
+    sim.once("eth_getLogs", bend, times=2)
+    if restarted:
+        sim.visible = 200
+        async with following([sim.url], registry=sim.registry, start_block=1) as it:
+            await it.reach(sim.blocks[200].hash)
+        sim.visible = None
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        assert it.logs == sim.logs
+        sim.publish(2)
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
 
 
 @pytest.mark.parametrize(
