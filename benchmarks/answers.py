@@ -42,12 +42,12 @@ from capdex.net.blocks import BlockDirectory
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from cli.serving import build_app, listen
+from indexer.doubt import follow
 from indexer.health import Health
 from indexer.http import Surface
 from indexer.report import report
 from indexer.search import Index
 from indexer.store import Deployment, Store
-from indexer.sync import follow
 from mcp_service import answers
 from mcp_service.hosts import LOOPBACK
 from mcp_service.http import build_face

@@ -54,12 +54,12 @@ from capdex.schema import check_package_schema, check_schema, parse_json
 from capdex.triggers import compile_pattern
 from capdex.uri import name_id
 from capdex.yaml import read_yaml
+from indexer.doubt import follow
 from indexer.drafts import Drafts
 from indexer.fetch import Fetcher
 from indexer.interpreter import settle
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
-from indexer.sync import follow
 from indexer.verifier import Verifier
 from publisher.keys import DidKey
 from publisher.scaffold import scaffold

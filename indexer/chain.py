@@ -19,7 +19,7 @@ from capdex.net.together import both, end
 from capdex.net.wire import Header, read_header
 from indexer.backfill import Backfill
 from indexer.forks import Accepted, Forks
-from indexer.slot import LogSlot
+from indexer.slot import RECENT, LogSlot
 from indexer.span import Span
 from indexer.steps import BlockRef, Blocks, Moved, Reorg
 from indexer.tail import Tail
@@ -76,7 +76,7 @@ class ChainReader:
         self._slot = LogSlot(rpc, registry)
         self._backfill = Backfill(rpc, registry, self._slot)
         self._tail = Tail(rpc, registry, self._slot)
-        self._head = self._finalized = 0  # as last looked at
+        self._finalized = 0  # by the newest head
         self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
         self._bell = asyncio.Event()
         self._heads: dict[str, int] = {}  # of each endpoint, as last compared
@@ -143,13 +143,19 @@ class ChainReader:
     ) -> AsyncGenerator[Blocks, None]:
         """The blocks after one, or from the start, as they are shown now; none counts as taken.
 
-        They end with block `last`, or with the newest final one. Raises as `steps` does, and Moved.
+        They end with block `last`, or near the head. Raises as `steps` does, and Moved.
         """
         first = after.number + 1 if after else self._start_block
-        last = self._finalized if last is None else last
-        async with aclosing(self._backfill.ranges(first, last, self._head)) as ranges:
-            async for found in ranges:
-                yield found.step(self._head, self._finalized)
+        while True:
+            head = await self._look()  # it moves on while much is read
+            upto = max(self._finalized, head.number - RECENT // 2) if last is None else last
+            if first > upto:
+                return
+            # as from far beyond: whatever state is not served now is not insisted on
+            async with aclosing(self._backfill.ranges(first, upto, upto + RECENT)) as ranges:
+                async for found in ranges:
+                    yield found.step(head.number, self._finalized)
+            first = upto + 1
 
     async def bottom(self) -> BlockRef:
         """A block before everything that was read."""
@@ -174,7 +180,6 @@ class ChainReader:
         head, tagged = await both(self.rpc.block("latest"), self._finalized_tag())
         if head is None:
             raise self.rpc.blame("it knows no latest block")
-        self._head = head.number
         deep = max(min(tagged, head.number), head.number - self._finality_depth, 0)
         self._finalized = deep if self._is_dev else max(deep, self._forks.settled)
         return head

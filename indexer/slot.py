@@ -48,11 +48,10 @@ class LogSlot:
             if not self._recent or (fault in _TRIED and not self._served):
                 return None
             self._recent -= 1
-            if not self._served:
-                continue
-            if fault in _GONE:
+            if self._served and fault in _GONE:
                 raise Moved("it no longer knows a block it has just shown")
-            self._rpc.blame("it does not serve the contract's log slot, which was served before")
+            if self._served or not self._rpc.alone:
+                self._rpc.blame("it does not serve the contract's log slot after a recent block")
 
     async def old(self, block_hash: bytes) -> LogHead | None:
         """After a block whose state few nodes keep."""

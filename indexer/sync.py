@@ -12,13 +12,13 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from capdex.errors import Code, Unavailable
+from capdex.errors import Unavailable
 from capdex.events import LogHead
 from capdex.net.faults import ELSEWHERE, RpcError
 from capdex.net.together import end
 from indexer.chain import ChainReader
-from indexer.place import Cursor
-from indexer.steps import BlockRef, Blocks, Moved, Reorg
+from indexer.doubt import Gap, Sure, follow, to_undo
+from indexer.steps import BlockRef, Blocks, Reorg
 from indexer.store import Store
 from indexer.threads import whole
 
@@ -27,13 +27,10 @@ PAUSE_CAP_S = 5.0  # a node is to be back within a minute of its endpoints
 AHEAD = 4  # steps
 MAX_TOGETHER = 2_000  # logs, from which on no more are joined
 MAX_REREADS = 2  # then the rows already stored are compared with the contract, too
+MAX_DOUBTED = 16  # and then those, too, that it once confirmed
 
 
 Checked = tuple[Blocks | Reorg, list[LogHead]]  # a step, and the log slot after each log
-
-
-class Gap(Unavailable):
-    """What was read cannot be what the contract emitted: logs are missing or foreign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +66,26 @@ async def index(
         report(replace(at, head=head, finalized=finalized, undone=0, trouble=None))
 
     reader.on_idle, failures, at = idle, 0, Progress()
-    doubtful, sure = False, Progress()
+    gaps, doubtful, sure = 0, False, Sure()
     while True:
         try:
             if doubtful:
-                await _doubt_the_store(reader, store, sure)
+                await _doubt(reader, store, sure if gaps % MAX_DOUBTED else Sure())
             at, ring, final = await asyncio.to_thread(_resume, store, at)
+            sure = sure.at(at.block, at.log, told=False)
             reader.resume(ring, final)
             async with aclosing(_ahead(reader, store, at.log)) as checked:
                 async for step, heads in checked:
                     at = await whole(_apply, store, step, heads, at)
-                    sure = _surest(sure, step, at)
-                    failures = 0
+                    told = isinstance(step, Blocks) and step.log is not None
+                    sure = sure.at(at.block, at.log, told=told)
+                    failures, gaps = 0, 0 if told else gaps
                     committed.set()
                     report(at)
         except Unavailable as error:
-            failures += 1
+            failures, gaps = failures + 1, gaps + isinstance(error, Gap)
             report(replace(at, undone=0, trouble=error))
-            doubtful = isinstance(error, Gap) and failures % MAX_REREADS == 0
+            doubtful = isinstance(error, Gap) and gaps % MAX_REREADS == 0
             refused = isinstance(error, RpcError) and error.fault not in ELSEWHERE
             if isinstance(error, Gap):
                 reader.rpc.blame(error.message)
@@ -146,6 +145,13 @@ async def _read(
         await ready.put(error)
 
 
+async def _doubt(reader: ChainReader, store: Store, sure: Sure) -> None:
+    cursor = await asyncio.to_thread(store.cursor)
+    fork = await to_undo(reader, cursor, sure) if cursor else None
+    if fork:
+        await whole(store.rollback, fork)
+
+
 def _resume(store: Store, at: Progress) -> tuple[Progress, list[BlockRef], int]:
     cursor, ring = store.cursor(), store.ring()
     if cursor is None:
@@ -162,76 +168,3 @@ def _apply(store: Store, step: Blocks | Reorg, heads: Sequence[LogHead], at: Pro
     store.append(step, heads)
     log = heads[-1] if heads else at.log
     return Progress(step.upto, step.head, step.finalized, log)
-
-
-def follow(step: Blocks, log: LogHead) -> list[LogHead]:
-    """The log slot after each log of a step that continues `log`; raises Gap when it does not."""
-    heads = log.through(step.drafts.entries)
-    # the first word of its data is the sequence number that a log claims (P13)
-    for data, (_, count) in zip(step.drafts.logs.data, heads, strict=True):
-        if data[:32] != count.to_bytes(32, "big"):
-            found = int.from_bytes(data[:32], "big")
-            raise _gap(step, log, f"event {count} is missing: {found} came in its place")
-    end = heads[-1] if heads else log
-    if step.log is not None and step.log != end:
-        why = f"the contract counts {step.log.count} events, the logs give {end.count}"
-        raise _gap(step, log, why)
-    return heads
-
-
-def _gap(step: Blocks, log: LogHead, why: str) -> Gap:
-    if not log.count:
-        why += "; if the registry is older than the first block read, pass its --start-block"
-    return Gap(
-        f"the RPC endpoint left out or changed events up to block {step.upto.number}",
-        Code.STALLED,
-        why=why,
-        fix="wait, or add another endpoint with --rpc-url",
-    )
-
-
-def _surest(sure: Progress, step: Blocks | Reorg, at: Progress) -> Progress:
-    """How far the contract itself said that all is right, once a step has led to `at`."""
-    if isinstance(step, Blocks):
-        return at if step.log is not None else sure
-    undone = sure.block and at.block and sure.block.number > at.block.number
-    return at if undone else sure  # what is left of what was right is right
-
-
-async def _doubt_the_store(reader: ChainReader, store: Store, sure: Progress) -> None:
-    """Undo what is stored beyond `sure` where the contract itself says that it is wrong.
-
-    Possible only where endpoints that serve no old state left out or changed logs of earlier steps.
-    """
-    cursor = await asyncio.to_thread(store.cursor)
-    if cursor is None or sure.block == cursor.block:
-        return
-    try:
-        theirs = await reader.slot_at(cursor.block)
-        if theirs is None:
-            wrong = await _is_contradicted(reader, cursor, sure)
-        else:
-            wrong = theirs != cursor.log
-        if wrong:
-            await whole(store.rollback, sure.block or await reader.bottom())
-    except Moved as moved:
-        raise reader.rpc.blame(str(moved)) from None
-
-
-async def _is_contradicted(reader: ChainReader, cursor: Cursor, sure: Progress) -> bool:
-    """Whether the logs beyond `sure` are others now, and are those that the contract has.
-
-    Raises Gap where the contract says that they are not.
-    """
-    shown = sure.log
-    async with aclosing(reader.again(sure.block, cursor.block.number)) as steps:
-        async for step in steps:
-            shown = (await whole(follow, step, shown) or [shown])[-1]
-    if shown == cursor.log or shown.count != cursor.log.count:
-        return shown.count > cursor.log.count  # they are numbered: some were left out
-    async with aclosing(reader.again(cursor.block)) as steps:
-        async for step in steps:
-            shown = (await whole(follow, step, shown) or [shown])[-1]
-            if step.log is not None:
-                return True
-    return False

@@ -31,11 +31,11 @@ from capdex.net.rpc import Rpc
 from capdex.net.wire import quantity, unhex
 from capdex.uri import PREFIX, check_name, is_reserved, skeleton
 from capdex.votes import Votes
+from indexer.doubt import follow
 from indexer.drafts import Drafts
 from indexer.search import Index
 from indexer.steps import BlockRef, Blocks
 from indexer.store import Deployment, Store
-from indexer.sync import follow
 
 OPERATIONS = int(os.environ.get("OPERATIONS", "5000"))
 SEED, SEEDS = int(os.environ.get("SEED", "1")), int(os.environ.get("SEEDS", "1"))

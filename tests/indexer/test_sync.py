@@ -4,6 +4,7 @@ import pytest
 
 from capdex.errors import Code
 from capdex.net.failover import MAX_ATTEMPTS
+from indexer import chain
 from indexer.slot import MAX_DOUBTS
 from indexer.sync import MAX_REREADS
 
@@ -24,6 +25,17 @@ def shuffled(logs):
 
 def foreign(logs):
     return [{**log, "address": "0x" + "11" * 20} for log in logs]
+
+
+def added(logs):
+    data = logs[-1]["data"]
+    number = int(data[2:66], 16) + 1
+    index = hex(int(logs[-1]["logIndex"], 16) + 1)
+    return [*logs, {**logs[-1], "data": f"0x{number:064x}{data[66:]}", "logIndex": index}]
+
+
+def word(slot):
+    return "0x" + (slot.head + bytes(8) + bytes(24) + slot.count.to_bytes(8, "big")).hex()
 
 
 def falsified(logs):
@@ -157,15 +169,19 @@ async def test_rows_with_a_hole_are_read_anew_once_it_shows(
     assert bool(it.troubles) == hole
 
 
-@pytest.mark.parametrize("bend", [dropped, falsified, lambda _: []])
+def pruned(sim):
+    for _ in range(20):
+        sim.publish(2)
+        sim.mine(20)
+    return sim
+
+
+@pytest.mark.parametrize("bend", [dropped, added, falsified, lambda _: []])
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_logs_bent_where_no_state_is_kept_are_read_anew_once_the_contract_tells(
     simulate, following, bend, restarted
 ):
-    sim = await simulate(keeps_states=128)
-    for _ in range(20):
-        sim.publish(2)
-        sim.mine(20)
+    sim = pruned(await simulate(keeps_states=128))
     sim.once("eth_getLogs", bend, times=2)
     if restarted:
         sim.visible = 200
@@ -178,6 +194,77 @@ async def test_logs_bent_where_no_state_is_kept_are_read_anew_once_the_contract_
         sim.publish(2)
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
+
+
+async def test_they_are_so_where_nothing_is_final_of_what_state_is_kept(simulate, following):
+    sim = pruned(await simulate(keeps_states=128))
+    sim.once("eth_getLogs", falsified)
+    async with following([sim.url], registry=sim.registry, start_block=1, finality_depth=200) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
+async def test_they_are_so_while_the_chain_outgrows_the_state_that_is_kept(simulate, following):
+    sim = pruned(await simulate(keeps_states=128, max_blocks=10))
+    get_logs, asked = sim._eth_getLogs, 0
+
+    def growing(query):
+        nonlocal asked
+        asked += 1
+        if "fromBlock" in query and asked < 500:
+            sim.mine(6)
+        return get_logs(query)
+
+    sim._eth_getLogs = growing
+    sim.once("eth_getLogs", falsified)
+    async with following([sim.url], registry=sim.registry, start_block=1, finality_depth=64) as it:
+        await it.until(lambda: asked >= 500 and it.logs == sim.logs)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("other_bends", [False, True])
+async def test_they_are_so_beside_an_endpoint_that_stands_still(
+    simulate, following, monkeypatch, swapped, other_bends
+):
+    monkeypatch.setattr(chain, "COMPARE_S", 0.2)
+    sim, other = pruned(await simulate(keeps_states=128)), await simulate(keeps_states=128)
+    other.blocks, other.visible = sim.blocks, 100
+    for one in (sim, other) if other_bends else (sim,):
+        one.once("eth_getLogs", falsified)
+    urls = [other.url, sim.url] if swapped else [sim.url, other.url]
+    async with following(urls, registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
+async def test_a_contract_that_said_what_was_not_true_is_doubted_too(simulate, following):
+    sim = await simulate()
+    sim.publish(5)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+        before = word(sim.head.slot)
+        sim.once("eth_getLogs", lambda _: [])
+        sim.once("eth_call", lambda _: before)
+        sim.publish(1)
+        await it.reach(sim.head.hash)
+        assert len(it.logs) == 5
+        sim.publish(1)
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
+async def test_rows_that_are_right_stand_whatever_the_contract_is_said_to_say(simulate, following):
+    sim = pruned(await simulate())
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    stored, lie = sim.head.number, word(sim.blocks[5].slot)
+    sim.once("eth_call", lambda _: lie, times=2 * MAX_REREADS + 1)
+    sim.publish(1)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+    assert len(it.troubles) >= MAX_REREADS
+    assert min(report.block.number for report in it.reports) >= stored
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,11 @@ from capdex.net.blocks import BlockDirectory
 from capdex.net.gateway import Gateway
 from capdex.net.rpc import Rpc
 from indexer.chain import ChainReader
+from indexer.doubt import follow
 from indexer.fetch import Fetcher
 from indexer.steps import Blocks
 from indexer.store import Store
-from indexer.sync import follow, index
+from indexer.sync import index
 from indexer.verifier import Verifier
 
 PUBLISHERS = [bytes(19) + bytes([number]) for number in range(1, 6)]
