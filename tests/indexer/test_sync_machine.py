@@ -1,6 +1,7 @@
 """Any history of a chain, with crashes in it, gives the rows of its canonical chain alone.
 
-Two endpoints show it, and each may leave out or double logs, fall behind, or rewrite what is final.
+Two endpoints show it, and each may leave out, double, invent or change logs, refuse the state that
+would tell, keep little of it, fall behind, or rewrite what is final.
 """
 
 from __future__ import annotations
@@ -33,14 +34,26 @@ def load(name: str) -> Any:
     return sys.modules[full]
 
 
+BENDS: dict[str, Any] = {
+    "dropped": lambda logs: logs[1:],
+    "doubled": lambda logs: logs * 2,
+    "reversed": lambda logs: logs[::-1],
+    "empty": lambda logs: [],
+    "added": load("test_sync").added,
+    "falsified": load("test_sync").falsified,
+}
+
+
 class ChainMachine(RuleBasedStateMachine):
     """Rules: extend, fork, let the walk advance a little, crash and restart, misbehave, lie."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(keeps_states=st.sampled_from([None, FINALITY + 2]))
+    def begin(self, keeps_states: int | None) -> None:
         self.runner = asyncio.Runner()
         self.directory = tempfile.TemporaryDirectory()
-        self.sim, self.other = (load("simulator").SimulatedChain() for _ in range(2))
+        self.sim, self.other = (
+            load("simulator").SimulatedChain(keeps_states=keeps_states) for _ in range(2)
+        )
         self.other.blocks = self.sim.blocks
         self.settled = 0  # what the walk may call final: never forked below
         self.runner.run(self._serve())
@@ -90,23 +103,19 @@ class ChainMachine(RuleBasedStateMachine):
         self.runner.run(self._start())
 
     @rule(
-        what=st.sampled_from(["dropped", "doubled", "reversed", "empty", "orphaned", "behind"]),
+        what=st.sampled_from(["orphaned", "stateless", "behind", *BENDS]),
         which=st.booleans(),
     )
     def misbehave(self, what: str, which: bool) -> None:
         sim = self.other if which else self.sim
         if what == "orphaned":
             sim.refuse_once("eth_getLogs", -32000, "unknown block")
+        elif what == "stateless":
+            sim.refuse_once("eth_call", -32000, "missing trie node")
         elif what == "behind":
             sim.visible = max(0, len(sim.blocks) - 6)
         else:
-            bends: dict[str, Any] = {
-                "dropped": lambda logs: logs[1:],
-                "doubled": lambda logs: logs * 2,
-                "reversed": lambda logs: logs[::-1],
-                "empty": lambda logs: [],
-            }
-            sim.once("eth_getLogs", bends[what])
+            sim.once("eth_getLogs", BENDS[what])
 
     @rule(which=st.booleans(), more=st.integers(1, 4))
     def lie(self, which: bool, more: int) -> None:
