@@ -22,7 +22,7 @@ MAX_REPLY_BYTES = 64 * 1024 * 1024  # a range of ~50 000 logs; larger ones only 
 MAX_ATTEMPTS = 6  # about 8 s with one endpoint; whoever can wait longer asks again
 MAX_TIMEOUTS = 2  # of one call: asking for less helps sooner than asking again
 MAX_WAIT_S = 30.0  # a call waits no longer for endpoints that rest: it fails
-FOREIGN_REST_S = 20.0  # an endpoint of another chain is looked at again so often
+FOREIGN_REST_S = 40.0  # until one of another chain is looked at again; no call waits for that
 
 T = TypeVar("T")
 
