@@ -26,6 +26,7 @@ from indexer.tail import Tail
 
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
+NEAR = 8  # blocks below the head: nearly always they stay, and everybody has their state
 COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
 
@@ -148,7 +149,7 @@ class ChainReader:
         first = after.number + 1 if after else self._start_block
         while True:
             head = await self._look()  # it moves on while much is read
-            upto = max(self._finalized, head.number - RECENT // 2) if last is None else last
+            upto = max(self._finalized, head.number - NEAR) if last is None else last
             if first > upto:
                 return
             # as from far beyond: whatever state is not served now is not insisted on

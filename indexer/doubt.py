@@ -54,27 +54,32 @@ def follow(step: Blocks, log: LogHead) -> list[LogHead]:
 async def to_undo(reader: ChainReader, cursor: Cursor, sure: Sure) -> BlockRef | None:
     """The block to go back to where rows between `sure` and the cursor are wrong, else None.
 
-    Raises Gap where what is shown now cannot be right either, RpcError when nobody answers.
+    Endpoints are asked in turn until one can tell. Raises Gap where what is shown now cannot be
+    right either, RpcError when nobody answers.
     """
     try:
-        theirs = await reader.slot_at(cursor.block)
-        if theirs == cursor.log:
-            return None
-        if sure.block == cursor.block:
-            if theirs is None:
+        for _ in reader.rpc.endpoints_state():
+            since, theirs = sure, await reader.slot_at(cursor.block)
+            if theirs == cursor.log:
                 return None
-            sure = Sure()  # the contract said one thing then, and another one now
-        if await _are_others_true(reader, cursor, sure):
-            return sure.block or await reader.bottom()
+            if since.block == cursor.block and theirs is not None:
+                since = Sure()  # the contract said one thing then, and another one now
+            if since.block != cursor.block:
+                others = await _are_others_true(reader, cursor, since)
+                if others is not None:
+                    return (since.block or await reader.bottom()) if others else None
+            if not reader.rpc.alone:
+                reader.rpc.blame("it cannot tell what the contract's log is")
     except Moved as moved:
         raise reader.rpc.blame(str(moved)) from None
     return None
 
 
-async def _are_others_true(reader: ChainReader, cursor: Cursor, sure: Sure) -> bool:
+async def _are_others_true(reader: ChainReader, cursor: Cursor, sure: Sure) -> bool | None:
     """Whether other logs than those stored are shown now, which the contract confirms.
 
-    Where it is silent, more logs in the same blocks count: it numbers them, so some were left out.
+    By its log slot; where that is not served by the numbers it gave them, if there are more in the
+    same blocks, or if later ones continue them and not those stored. None: nothing tells.
     """
     shown, told, upto = sure.log, False, sure.block
     async with aclosing(reader.again(sure.block, cursor.block.number)) as steps:
@@ -83,15 +88,18 @@ async def _are_others_true(reader: ChainReader, cursor: Cursor, sure: Sure) -> b
             told, upto = step.log is not None, step.upto
     if upto and upto.hash != cursor.block.hash:
         raise Moved(f"it shows another block {cursor.block.number}")
-    if told or shown == cursor.log:
+    if told:
         return shown != cursor.log
-    more = shown.count > cursor.log.count
+    if shown == cursor.log:
+        return None
+    count = shown.count
     async with aclosing(reader.again(cursor.block)) as steps:
         async for step in steps:
             shown = (await whole(follow, step, shown) or [shown])[-1]
             if step.log is not None:
                 return True
-    return more
+    continued = count != cursor.log.count and shown.count > count
+    return True if count > cursor.log.count or continued else None
 
 
 def _gap(step: Blocks, log: LogHead, why: str) -> Gap:

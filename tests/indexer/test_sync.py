@@ -199,10 +199,37 @@ async def test_logs_bent_where_no_state_is_kept_are_read_anew_once_the_contract_
     assert it.logs == sim.logs
 
 
-async def test_they_are_so_where_nothing_is_final_of_what_state_is_kept(simulate, following):
-    sim = pruned(await simulate(keeps_states=128))
+@pytest.mark.parametrize(("keeps_states", "finality_depth"), [(128, 200), (32, 64)])
+async def test_they_are_so_where_nothing_is_final_of_what_state_is_kept(
+    simulate, following, keeps_states, finality_depth
+):
+    sim = pruned(await simulate(keeps_states=keeps_states))
     sim.once("eth_getLogs", falsified)
-    async with following([sim.url], registry=sim.registry, start_block=1, finality_depth=200) as it:
+    async with following(
+        [sim.url], registry=sim.registry, start_block=1, finality_depth=finality_depth
+    ) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("other_bends", [False, True])
+async def test_they_are_so_beside_an_endpoint_that_serves_no_state(
+    simulate, following, swapped, other_bends
+):
+    sim, other = pruned(await simulate(keeps_states=128)), await simulate(serves_state=False)
+    other.blocks = sim.blocks
+    for one in (sim, other) if other_bends else (sim,):
+        one.once("eth_getLogs", falsified)
+    urls = [other.url, sim.url] if swapped else [sim.url, other.url]
+    async with following(urls, registry=sim.registry, start_block=1) as it:
+        await it.until(lambda: it.logs == sim.logs)
+
+
+async def test_a_log_too_many_is_undone_where_no_state_is_served_at_all(simulate, following):
+    sim = pruned(await simulate(serves_state=False))
+    sim.once("eth_getLogs", added)
+    async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
 

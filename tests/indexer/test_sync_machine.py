@@ -47,7 +47,7 @@ BENDS: dict[str, Any] = {
 class ChainMachine(RuleBasedStateMachine):
     """Rules: extend, fork, let the walk advance a little, crash and restart, misbehave, lie."""
 
-    @initialize(keeps_states=st.sampled_from([None, FINALITY + 2]))
+    @initialize(keeps_states=st.sampled_from([None, FINALITY + 4]))
     def begin(self, keeps_states: int | None) -> None:
         self.runner = asyncio.Runner()
         self.directory = tempfile.TemporaryDirectory()
