@@ -3,7 +3,7 @@
 The contract numbers its events and folds them into its log slot. Where no state is kept that is
 not served, and logs that were left out or changed show much later, if at all by their numbers. So
 it is known how far the contract itself has said that all is right; what lies beyond is read again
-once it says otherwise, and rows are undone only for logs that it confirms.
+once it says otherwise, and rows are undone only for logs that it confirms, by slot or by number.
 """
 
 from __future__ import annotations
