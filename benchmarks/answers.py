@@ -36,24 +36,24 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from capdex import did
-from capdex.events import LogHead, checksum_address
-from capdex.net.blocks import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
+from capdex.registry.events import LogHead, checksum_address
+from capdex.signature import did
 from capdex.uri import CapabilityURI
-from cli.serving import build_app, listen
-from indexer.doubt import follow
-from indexer.health import Health
-from indexer.http import Surface
-from indexer.report import report
-from indexer.search import Index
-from indexer.store import Deployment, Store
+from cli.node.serve import build_app, listen
+from indexer.http.status import Surface
+from indexer.monitoring.health import Health
+from indexer.projection.package_rows import report
+from indexer.query.index import Index
+from indexer.store.store import Deployment, Store
+from indexer.sync.log_completeness import follow
 from mcp_service import answers
 from mcp_service.hosts import LOOPBACK
 from mcp_service.http import build_face
-from publisher.keys import DidKey
-from publisher.scaffold import scaffold
-from publisher.sign import sign
+from publisher.authoring.scaffold import scaffold
+from publisher.authoring.sign import sign
+from publisher.keys.keystore import DidKey
 
 CALLS = 200  # of each kind, in each round
 SERVED = frozenset({Verdict.VERIFIED})

@@ -20,12 +20,12 @@ from typing import TypeVar
 import orjson
 from eth_abi import encode
 
-from capdex.cid import Cid
-from capdex.events import PUBLISHED, LogHead
-from capdex.keccak import keccak
-from capdex.net.wire import read_logs
+from capdex.encoding.keccak import keccak
+from capdex.ipld.cid import Cid
+from capdex.net.rpc.types import read_logs
+from capdex.registry.events import PUBLISHED, LogHead
 from capdex.uri import name_id
-from indexer.drafts import Drafts
+from indexer.projection.log_rows import Drafts
 
 T = TypeVar("T")
 ACCOUNT = bytes(12) + keccak(b"account")[:20]

@@ -34,9 +34,16 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 
-from capdex import did, signing
-from capdex.cid import Cid
-from capdex.events import (
+from capdex.diagnostics import Findings
+from capdex.ipld.cid import Cid
+from capdex.json_schema.schema import check_package_schema, check_schema, parse_json
+from capdex.manifest.manifest import read
+from capdex.manifest.prompt_injection import lint
+from capdex.manifest.triggers import compile_pattern
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.gateway import Gateway
+from capdex.package import verify
+from capdex.registry.events import (
     PUBLISHED,
     Announcement,
     LogHead,
@@ -44,26 +51,20 @@ from capdex.events import (
     RawLog,
     checksum_address,
 )
-from capdex.findings import Findings
-from capdex.lint import lint
-from capdex.manifest import read
-from capdex.net.blocks import BlockDirectory
-from capdex.net.gateway import Gateway
-from capdex.package import verify
-from capdex.schema import check_package_schema, check_schema, parse_json
-from capdex.triggers import compile_pattern
+from capdex.signature import did
+from capdex.signature import signature as signing
 from capdex.uri import name_id
-from capdex.yaml import read_yaml
-from indexer.doubt import follow
-from indexer.drafts import Drafts
-from indexer.fetch import Fetcher
-from indexer.interpreter import settle
-from indexer.steps import BlockRef, Blocks
-from indexer.store import Deployment, Store
-from indexer.verifier import Verifier
-from publisher.keys import DidKey
-from publisher.scaffold import scaffold
-from publisher.sign import sign
+from capdex.yaml.reader import read_yaml
+from cli.terminal.signals import settle
+from indexer.fetch.fetcher import Fetcher
+from indexer.projection.block_range import BlockRef, Blocks
+from indexer.projection.log_rows import Drafts
+from indexer.store.store import Deployment, Store
+from indexer.sync.log_completeness import follow
+from indexer.workers.pool import Verifier
+from publisher.authoring.scaffold import scaffold
+from publisher.authoring.sign import sign
+from publisher.keys.keystore import DidKey
 
 CHAIN_ID = 31337
 ACCOUNT = bytes(19) + b"\x01"

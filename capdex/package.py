@@ -11,16 +11,17 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple
 
-from capdex import did, signing
-from capdex import manifest as manifests
-from capdex.cid import RAW, Cid, spells
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
-from capdex.events import Announcement
-from capdex.manifest import Manifest
+from capdex.ipld.cid import RAW, Cid, spells
+from capdex.manifest import manifest as manifests
+from capdex.manifest.manifest import Manifest
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
+from capdex.registry.events import Announcement
+from capdex.semver import Version
+from capdex.signature import did
+from capdex.signature import signature as signing
 from capdex.uri import PREFIX, CapabilityURI, check_name
-from capdex.version import Version
-from capdex.yaml import YamlReading, read_yaml
+from capdex.yaml.reader import YamlReading, read_yaml
 
 RULES_VERSION: Final = 2  # raised whenever the same bytes could get another verdict
 

@@ -71,7 +71,7 @@ class Reason(StrEnum):
     BAD_BINDING = "BAD_BINDING"
     UNBOUND_TOOL = "UNBOUND_TOOL"
     UNDECLARED_PERMISSION = "UNDECLARED_PERMISSION"
-    # text that may steer a model (`capdex.lint`): shown, never a verdict
+    # text that may steer a model (`capdex.manifest.prompt_injection`): shown, never a verdict
     LINT_OVERRIDE = "LINT_OVERRIDE"
     LINT_HIDDEN_TAG = "LINT_HIDDEN_TAG"
     LINT_SECRECY = "LINT_SECRECY"

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
-from capdex.keccak import keccak
-from capdex.version import Version, VersionRange, parse_selector
+from capdex.semver import Version, VersionRange, parse_selector
 
 PREFIX = "did:nuwa:cap:"
 MIN_NAME_CHARS = 2

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
-from cli.app import App
-from cli.house import Entry, Program, write_examples
+from cli.terminal.app import App
+from cli.terminal.click_commands import Entry, Program, write_examples
 
+# A section is a folder of cli/commands; a command is in the module of its name.
+_FOLDERS = {"Author": "author", "Find": "find", "Own": "own", "Run": "run", "Check": "check"}
 _COMMANDS = {
     "Author": {
         "init": "Start a capability package",
@@ -76,7 +78,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     "capdex",
     cls=Program,
     entries={
-        name: Entry(section, f"cli.commands.{name}", purpose)
+        name: Entry(section, f"cli.commands.{_FOLDERS[section]}.{name}", purpose)
         for section, names in _COMMANDS.items()
         for name, purpose in names.items()
     },

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.names import NameStanding
-from indexer.search import Found, Hit, Page, Position
+from indexer.query.index import Found, Hit, Page, Position
+from indexer.query.name_state import NameStanding
 
 Json = dict[str, Any]
 

@@ -18,9 +18,9 @@ from starlette.routing import BaseRoute, Route
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.problems import Verdict
 from capdex.uri import check_name
-from indexer.search import Index
+from indexer.query.index import Index
 from mcp_service import answers
-from mcp_service.faults import internal, shown
+from mcp_service.errors import internal, shown
 from mcp_service.proofs import Prover
 from mcp_service.server import build_server
 

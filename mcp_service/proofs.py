@@ -12,9 +12,9 @@ import structlog
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
+from capdex.semver import Version
 from capdex.uri import CapabilityURI
-from capdex.version import Version
-from indexer.search import Index, Position
+from indexer.query.index import Index, Position
 from mcp_service import answers
 from mcp_service.answers import Json
 
@@ -26,7 +26,7 @@ log = structlog.get_logger(part="mcp")
 
 
 class Prover(Protocol):
-    """Whoever can prove what the registry keeps; `capdex.net.prover` does so by an endpoint."""
+    """Whoever can prove what the registry keeps; `capdex.net.rpc.proofs` does so by an endpoint."""
 
     async def prove(self, name: str, version: Version | None, block: int | bytes) -> Json:
         """A document about one version, or about all releases, of a name at a block."""

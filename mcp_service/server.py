@@ -23,9 +23,9 @@ from capdex import __version__
 from capdex.errors import CapdexError, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from indexer.search import Filters, Index
+from indexer.query.index import Filters, Index
 from mcp_service import answers, proofs
-from mcp_service.faults import internal, shown
+from mcp_service.errors import internal, shown
 from mcp_service.tools import DEFAULT_PAGE, MAX_PAGE, RESOLVE, SEARCH, TOOLS
 
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small

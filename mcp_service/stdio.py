@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp.server.stdio import stdio_server
 
 from capdex.problems import Verdict
-from indexer.search import Index
+from indexer.query.index import Index
 from mcp_service.proofs import Prover
 from mcp_service.server import build_server
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import mcp_types as types
 
-from indexer.search import FILTER_NAMES, MAX_QUERY_CHARS
+from indexer.query.index import FILTER_NAMES, MAX_QUERY_CHARS
 from mcp_service import answers
 from mcp_service.proofs import KINDS
 

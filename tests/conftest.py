@@ -25,7 +25,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from capdex.net.blocks import BlockDirectory
+    from capdex.net.ipfs.block_store import BlockDirectory
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ENVIRONMENT = dict(os.environ)  # as it was, for the parts: tests see a cleaned one
@@ -240,6 +240,6 @@ def database_url(database: str, request: pytest.FixtureRequest, tmp_path: Path) 
 @pytest.fixture
 def block_directory(tmp_path: Path) -> BlockDirectory:
     """An empty directory of blocks."""
-    from capdex.net.blocks import BlockDirectory
+    from capdex.net.ipfs.block_store import BlockDirectory
 
     return BlockDirectory(tmp_path / "blocks")

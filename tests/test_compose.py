@@ -214,7 +214,7 @@ def test_the_command_of_the_compose_file_is_one_of_ours() -> None:
 
 
 def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_path: Path) -> None:
-    from cli.config import load
+    from cli.config.load import load
 
     settings = load(environ=_environment("node") | {"CAPDEX_HOME": str(tmp_path)}, cwd=tmp_path)
     network = settings.need_network("rpc_url", "chain_id", "registry", "ipfs")
@@ -223,7 +223,7 @@ def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_p
 
 
 def test_only_variables_that_something_reads_are_set() -> None:
-    from cli.config import stray
+    from cli.config.load import stray
 
     assert stray(_environment("node")) == []
 

@@ -15,27 +15,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_account import Account
 
-from capdex import (
-    bindings,
-    composer,
-    manifest,
-    metadata,
-    schema,
-    signing,
-    tools,
-    triggers,
-    urls,
-    yaml,
-)
-from capdex.cid import Cid
-from capdex.digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.errors import KINDS
-from capdex.events import PUBLISHED, TOPICS, Announcement, LogHead, LogPosition, RawLog
+from capdex.ipld.cid import Cid
+from capdex.json_schema import schema
+from capdex.manifest import bindings, manifest, metadata, tools, triggers, urls
 from capdex.package import VerifiedPackage, judge
 from capdex.problems import REASONS, Availability, Reason, Verdict
+from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
+from capdex.registry.events import PUBLISHED, TOPICS, Announcement, LogHead, LogPosition, RawLog
+from capdex.signature import signature as signing
 from capdex.uri import name_id
-from cli.commands.node import node_command
-from indexer.filters import FILTER_NAMES
+from capdex.yaml import composer
+from capdex.yaml import reader as yaml
+from cli.commands.run.node import node_command
+from indexer.query.filters import FILTER_NAMES
 from mcp_service import answers
 
 ROOT = Path(__file__).parents[1]
@@ -249,7 +242,7 @@ def test_the_proof_shown_is_the_one_recorded() -> None:
 
 
 def test_every_metric_is_documented_and_every_documented_metric_exists() -> None:
-    source = (ROOT / "indexer/metrics.py").read_text("utf-8")
+    source = (ROOT / "indexer/monitoring/metrics.py").read_text("utf-8")
     exported = set(re.findall(r'"(capdex_[a-z_]+)"', source))
     rows = _table(OPERATIONS, "| metric | says |")
     documented = {row.split("`")[1].partition("{")[0].removesuffix("_total") for row in rows}

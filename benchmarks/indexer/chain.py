@@ -22,8 +22,8 @@ from typing import Any
 
 from eth_abi import encode
 
-from capdex.cid import Cid
-from capdex.keccak import keccak
+from capdex.encoding.keccak import keccak
+from capdex.ipld.cid import Cid
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTIFACT = ROOT / "capdex" / "abi" / "CapabilityRegistry.json"

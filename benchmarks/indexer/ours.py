@@ -16,13 +16,13 @@ import time
 
 import uvloop
 
-from capdex.events import checksum_address
-from capdex.net.rpc import Rpc
-from indexer.chain import ChainReader
-from indexer.interpreter import settle
-from indexer.store import Deployment, Store
-from indexer.sync import Progress, index
-from indexer.verifier import Verifier
+from capdex.net.rpc.client import Rpc
+from capdex.registry.events import checksum_address
+from cli.terminal.signals import settle
+from indexer.chain.reader import ChainReader
+from indexer.store.store import Deployment, Store
+from indexer.sync.loop import Progress, index
+from indexer.workers.pool import Verifier
 
 CHAIN_ID = 31337
 FINALITY = 64

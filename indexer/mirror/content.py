@@ -9,11 +9,11 @@ from typing import Any, Final
 import orjson
 from sqlalchemy import Connection, func, select
 
-from indexer import found as releases
-from indexer.denial import Denials
-from indexer.digest import Digest
-from indexer.found import LINTED, Found
-from indexer.models import ReleaseRow, table
+from indexer.db.denylist import Denials
+from indexer.db.models import ReleaseRow, table
+from indexer.query import release as releases
+from indexer.query.digest import Digest
+from indexer.query.release import LINTED, Found
 
 FORMAT: Final = "capdex.mirror/1"
 PAGE: Final = 200  # names read at once: some megabytes

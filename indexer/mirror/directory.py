@@ -15,10 +15,10 @@ import orjson
 from sqlalchemy import Connection
 
 from capdex.errors import Code, Unavailable, UsageError
-from indexer import denial
-from indexer.digest import Digest, read_digest
+from indexer.db import denylist as denial
 from indexer.mirror.content import FORMAT, config, count_names, read_files
 from indexer.mirror.layout import CONFIG, name_at, path_of
+from indexer.query.digest import Digest, read_digest
 
 PARTIAL: Final = ".new-"  # how the name of a file begins that is not whole yet
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from capdex.car import write_header
-from capdex.cid import Cid
+from capdex.encoding.varint import MAX_BYTES, read_varint
 from capdex.errors import Code, InvalidInput
-from capdex.unixfs import MAX_BLOCK_BYTES
-from capdex.varint import MAX_BYTES, read_varint
+from capdex.ipld.car import write_header
+from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 
 RAW_PREFIX: Final = b"\x01\x55\x12\x20"  # CIDv1, raw, sha2-256 of 32 bytes: the only kind inside
 CID_BYTES: Final = len(RAW_PREFIX) + 32

@@ -15,35 +15,21 @@ from typing import BinaryIO, Final
 
 from sqlalchemy import Connection, select
 
-from capdex.car import write_block, write_header
-from capdex.cid import Cid
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from capdex.logproof import LogProof, verify_log
-from capdex.net.blocks import BlockDirectory
+from capdex.ipld.car import write_block, write_header
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from capdex.proven import Anchor
-from indexer import denial
-from indexer.chain import DEV_CHAIN_ID
-from indexer.database import open_reader, transaction
-from indexer.digest import (
-    Digest,
-    check_indexed,
-    read_digest,
-    read_leaves,
-    read_votes_digest,
-)
-from indexer.models import (
-    REGISTRY,
-    VOTES,
-    BlockRow,
-    CursorRow,
-    DeploymentRow,
-    ReleaseRow,
-    table,
-)
+from capdex.proof.log_head import LogProof, verify_log
+from capdex.proof.verify import Anchor
+from indexer.chain.reader import DEV_CHAIN_ID
+from indexer.db import denylist as denial
+from indexer.db.engine import open_reader, transaction
+from indexer.db.models import REGISTRY, VOTES, BlockRow, CursorRow, DeploymentRow, ReleaseRow, table
+from indexer.projection.block_range import BlockRef
+from indexer.query.digest import Digest, check_indexed, read_digest, read_leaves, read_votes_digest
+from indexer.snapshot.event_records import pack
 from indexer.snapshot.manifest import Manifest, Part
-from indexer.snapshot.records import pack
-from indexer.steps import BlockRef
 
 KEPT: Final = (Verdict.VERIFIED.value, Verdict.SIGNED.value)  # whose bytes a node keeps
 

@@ -7,17 +7,17 @@ from typing import Any, Final, Self
 
 import orjson
 
-from capdex.cid import Cid
 from capdex.errors import InvalidInput
-from capdex.events import checksum_address
-from capdex.logproof import LogProof
-from capdex.logs import LogHead
-from capdex.proof import Budget, read_number, read_object, read_text, show_hex
-from capdex.unixfs import MAX_BLOCK_BYTES
-from indexer.deployments import Deployment
-from indexer.models import REGISTRY, SEQUENCES, VOTES
+from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import MAX_BLOCK_BYTES
+from capdex.proof.document import Budget, read_number, read_object, read_text, show_hex
+from capdex.proof.log_head import LogProof
+from capdex.registry.events import checksum_address
+from capdex.registry.logs import LogHead
+from indexer.db.models import REGISTRY, SEQUENCES, VOTES
+from indexer.projection.block_range import BlockRef
 from indexer.snapshot.archive import damaged
-from indexer.steps import BlockRef
+from indexer.store.deployment import Deployment
 
 SCHEMA: Final = "capdex.snapshot/1"
 MAX_CHUNKS: Final = 16_384  # a manifest is one block: 16 GiB of events

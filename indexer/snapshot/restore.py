@@ -1,7 +1,8 @@
 """A snapshot that was checked becomes an index: its events in one transaction, then its packages.
 
 Until that transaction ends the database is as it was. Events take the way of any other (decoded,
-written by indexer/journal.py), and the index must have the digest that was promised. Packages are
+written by indexer/store/events.py), and the index must have the digest that was promised. Packages
+are
 kept if they verify; what is thought of them is left to the node, which judges them again.
 """
 
@@ -16,24 +17,26 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, select, update
 
-from capdex.cid import Cid
 from capdex.errors import InvalidInput, Unavailable, UsageError, VerificationFailure
-from capdex.events import Announcement
-from capdex.net.blocks import BlockDirectory
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import VerifiedPackage
 from capdex.problems import Verdict
-from indexer import deployments, journal, place
-from indexer.database import open_reader, open_writer, transaction
-from indexer.digest import Digest, read_digest, read_votes_digest
-from indexer.drafts import Drafts
-from indexer.listing import listing_rules
-from indexer.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
+from capdex.registry.events import Announcement
+from indexer.db.engine import open_reader, open_writer, transaction
+from indexer.db.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
+from indexer.projection.block_range import Blocks
+from indexer.projection.log_rows import Drafts
+from indexer.query.digest import Digest, read_digest, read_votes_digest
 from indexer.snapshot.archive import damaged
-from indexer.snapshot.checking import Checked
 from indexer.snapshot.manifest import Manifest, Part
-from indexer.snapshot.reading import Entry, Snapshot, untrue
-from indexer.steps import Blocks
-from indexer.verifier import Verifier
+from indexer.snapshot.reader import Entry, Snapshot, untrue
+from indexer.snapshot.verify import Checked
+from indexer.store import cursor as place
+from indexer.store import deployment as deployments
+from indexer.store import events as journal
+from indexer.store.listing import listing_rules
+from indexer.workers.pool import Verifier
 
 AT_ONCE: Final = 64  # packages in memory
 SERVED: Final = (Verdict.VERIFIED,)  # what search lists until a node says otherwise
@@ -90,7 +93,7 @@ async def restore_packages(
 
 
 def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], say: Say) -> None:
-    from indexer.migrations import migrate  # alembic takes a while
+    from indexer.db.migrations import migrate  # alembic takes a while
 
     manifest = snapshot.manifest
     migrate(connection)

@@ -11,12 +11,12 @@ import rlp
 from eth_hash.auto import keccak
 from trie import HexaryTrie
 
-from capdex import slots
-from capdex.cid import Cid
-from capdex.header import encode_header
-from capdex.proof import Kind, Proof, Slot
-from capdex.proven import Anchor
-from capdex.version import Version, latest
+from capdex.ipld.cid import Cid
+from capdex.proof import storage_layout as slots
+from capdex.proof.block_header import encode_header
+from capdex.proof.document import Kind, Proof, Slot
+from capdex.proof.verify import Anchor
+from capdex.semver import Version, latest
 
 CHAIN_ID = 31337
 CONTRACT = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from capdex.fields import Fields
-from capdex.findings import Findings
-from capdex.manifest import read
+from capdex.diagnostics import Findings
+from capdex.manifest.fields import Fields
+from capdex.manifest.manifest import read
+from capdex.manifest.triggers import read_triggers
 from capdex.problems import Reason
-from capdex.triggers import read_triggers
 
 
 @pytest.mark.parametrize("data", [b"? x", b"a: b\n? x", b"- a\n-", b"? [x]"])

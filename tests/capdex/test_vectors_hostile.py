@@ -11,15 +11,15 @@ from typing import Any, NoReturn
 
 import pytest
 
-from capdex.car import read_car
-from capdex.cid import Cid
 from capdex.errors import InvalidInput, Unavailable
-from capdex.events import Announcement
-from capdex.manifest import read
+from capdex.ipld.car import read_car
+from capdex.ipld.cid import Cid
+from capdex.manifest.manifest import read
+from capdex.manifest.urls import url_fault
 from capdex.package import RejectedPackage, judge
 from capdex.problems import Reason, Severity, Verdict
-from capdex.urls import url_fault
-from capdex.yaml import read_yaml
+from capdex.registry.events import Announcement
+from capdex.yaml.reader import read_yaml
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 PACKAGES = VECTORS / "packages" / "hostile"

@@ -48,7 +48,7 @@ def imported(*args: str) -> set[str]:
         check=True,
     )
     names = re.findall(r"^import time:[^|]*\|[^|]*\| *(\S+)$", done.stderr, re.MULTILINE)
-    assert "cli.app" in names  # what importlib imports by name is not listed itself
+    assert "cli.terminal.app" in names  # what importlib imports by name is not listed itself
     return {name.split(".")[0] for name in names}
 
 
@@ -132,7 +132,7 @@ def test_ctrl_c_ends_quietly_with_130() -> None:
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:  # until it is inside the command, reading stdin
-            if b"import 'capdex.yaml'" in line:
+            if b"import 'capdex.yaml.reader'" in line:
                 break
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()

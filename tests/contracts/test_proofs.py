@@ -15,11 +15,11 @@ from trie import HexaryTrie
 from web3 import Web3
 from web3.contract import Contract
 
-from capdex import slots
-from capdex.header import encode_header
-from capdex.keccak import keccak
-from capdex.proof import Kind, Proof, Slot
-from capdex.proven import Anchor, Proven, verify
+from capdex.encoding.keccak import keccak
+from capdex.proof import storage_layout as slots
+from capdex.proof.block_header import encode_header
+from capdex.proof.document import Kind, Proof, Slot
+from capdex.proof.verify import Anchor, Proven, verify
 
 LONG = "2.0.0-" + "x" * 27
 VERSIONS = ("1.0.0", "1.1.0", LONG, "1.2.0-" + "y" * 25)

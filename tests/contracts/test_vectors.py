@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from capdex.cid import Cid
+from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
-from capdex.events import TOPICS, Committed, LogHead, LogPosition, Published, RawLog, decode
-from capdex.keccak import keccak
+from capdex.ipld.cid import Cid
+from capdex.registry.events import (
+    TOPICS,
+    Committed,
+    LogHead,
+    LogPosition,
+    Published,
+    RawLog,
+    decode,
+)
+from capdex.semver import Version
 from capdex.uri import RESERVED, check_name, is_reserved, name_id, skeleton
-from capdex.version import Version
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VECTORS = REPOSITORY / "tests" / "vectors" / "contract"

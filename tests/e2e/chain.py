@@ -13,7 +13,7 @@ from typing import Any
 from eth_abi import encode
 from eth_hash.auto import keccak
 
-from capdex.cid import Cid
+from capdex.ipld.cid import Cid
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REGISTRY = REPOSITORY / "capdex" / "abi" / "CapabilityRegistry.json"

@@ -17,8 +17,8 @@ from eth_account.messages import encode_typed_data
 from eth_account.signers.local import LocalAccount
 from eth_hash.auto import keccak
 
-from capdex.cid import Cid
-from capdex.ledger import Ledger, ReleaseState
+from capdex.ipld.cid import Cid
+from capdex.registry.state import Ledger, ReleaseState
 
 ACCOUNTS = 6
 OPERATIONS_A_NAME = 60  # the pool of names grows, since renounced ones are lost for good

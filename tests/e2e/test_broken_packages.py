@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from capdex.cid import Cid
-from capdex.net.blocks import BlockDirectory
-from capdex.net.kubo import Kubo
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.kubo import Kubo
 
 OTHER = bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")
 # What is wrong with the only release of each name, and how it is judged.

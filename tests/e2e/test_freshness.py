@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp import Client
 
-from capdex.net.blocks import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory
 
 WITHIN_S = 1.0
 PUBLICATIONS = 5

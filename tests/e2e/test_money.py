@@ -47,7 +47,7 @@ def author(begin: Callable[..., Any], shell: Any) -> Any:
 
 def published(author: Any, rpc: Callable[..., Any]) -> list[str]:
     """The names of all Published events, in their order."""
-    from capdex.events import PUBLISHED
+    from capdex.registry.events import PUBLISHED
 
     wanted = {"address": author.registry, "topics": ["0x" + PUBLISHED.hex()], "fromBlock": "0x0"}
     return [log["topics"][1] for log in rpc(author.rpc_url, "eth_getLogs", wanted)]

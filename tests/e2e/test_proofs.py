@@ -1,7 +1,7 @@
 """Storage proofs of a real registry on a real chain: what holds, and what was touched.
 
 The vectors are recorded anew by: CAPDEX_GOLDEN=write pytest tests/e2e/test_proofs.py -k recorded,
-and then: CAPDEX_GOLDEN=write pytest tests/capdex/test_proof_vectors.py
+and then: CAPDEX_GOLDEN=write pytest tests/capdex/proof/test_proof_vectors.py
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from capdex.errors import Code, VerificationFailure
-from capdex.net.prover import Prover
-from capdex.net.rpc import Rpc
-from capdex.proof import Proof
-from capdex.proven import Anchor, verify
-from capdex.resolution import check_refusal, check_resolution
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.proofs import Prover
+from capdex.proof.document import Proof
+from capdex.proof.resolution import check_refusal, check_resolution
+from capdex.proof.verify import Anchor, verify
+from capdex.semver import Version, latest
 from capdex.uri import CapabilityURI
-from capdex.version import Version, latest
 
 RECORDED = Path(__file__).parents[1] / "vectors" / "proofs" / "documents.json"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from capdex.events import PUBLISHED
-from capdex.keccak import keccak
+from capdex.encoding.keccak import keccak
+from capdex.registry.events import PUBLISHED
 
 AGE_S = 60
 COMMITTED = keccak(b"Committed(bytes32,address,uint64,uint64)")

@@ -25,17 +25,17 @@ from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
 from capdex.errors import InvalidInput
-from capdex.events import TOPICS, LogHead, RawLog, Voted, checksum_address, decode
-from capdex.ledger import NOBODY, Ledger, NameState
-from capdex.net.rpc import Rpc
-from capdex.net.wire import quantity, unhex
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.types import quantity, unhex
+from capdex.registry.events import TOPICS, LogHead, RawLog, Voted, checksum_address, decode
+from capdex.registry.state import NOBODY, Ledger, NameState
+from capdex.registry.votes import Votes
 from capdex.uri import PREFIX, check_name, is_reserved, skeleton
-from capdex.votes import Votes
-from indexer.doubt import follow
-from indexer.drafts import Drafts
-from indexer.search import Index
-from indexer.steps import BlockRef, Blocks
-from indexer.store import Deployment, Store
+from indexer.projection.block_range import BlockRef, Blocks
+from indexer.projection.log_rows import Drafts
+from indexer.query.index import Index
+from indexer.store.store import Deployment, Store
+from indexer.sync.log_completeness import follow
 
 OPERATIONS = int(os.environ.get("OPERATIONS", "5000"))
 SEED, SEEDS = int(os.environ.get("SEED", "1")), int(os.environ.get("SEEDS", "1"))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from eth_abi import encode
 
-from capdex.car import write_block, write_header
-from capdex.cid import Cid
-from capdex.net.blocks import BlockDirectory
+from capdex.ipld.car import write_block, write_header
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
 from indexer.snapshot import archive
 
 RELEASES = 30

@@ -24,9 +24,9 @@ WARM = (
     "mcp",
     "web3",
     "cli.main",
-    "publisher.publish",
-    "publisher.registry",
-    "publisher.votes",
+    "publisher.publish.publish",
+    "publisher.registry.registry",
+    "publisher.registry.votes",
 )
 MAX_REQUEST_BYTES = 1 << 20
 

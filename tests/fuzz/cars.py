@@ -11,10 +11,10 @@ from identifiers import varint
 from mutation import mutate_bytes, size
 from target import VECTORS, Target
 
-from capdex.car import read_car
-from capdex.cid import Cid
 from capdex.errors import InvalidInput, Unavailable
-from capdex.yaml import MAX_PACKAGE_BYTES
+from capdex.ipld.car import read_car
+from capdex.ipld.cid import Cid
+from capdex.yaml.reader import MAX_PACKAGE_BYTES
 
 HEADER = b"\xa2\x65roots\x80\x67version\x01"
 

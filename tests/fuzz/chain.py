@@ -13,9 +13,9 @@ from mutation import mutate_bytes, mutate_value, size
 from target import VECTORS, Target
 
 from capdex.errors import InvalidInput, VerificationFailure
-from capdex.events import LogHead, LogPosition, RawLog, decode
-from capdex.proof import Proof
-from capdex.proven import Anchor, verify
+from capdex.proof.document import Proof
+from capdex.proof.verify import Anchor, verify
+from capdex.registry.events import LogHead, LogPosition, RawLog, decode
 
 POSITION = LogPosition(1, bytes(32), bytes(32), 0)
 

@@ -14,13 +14,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from mutation import MAX_BYTES, TOKENS, mutate_bytes, mutate_lines, mutate_value, size
 from target import ROOT, VECTORS, Target
 
-from capdex import did, signing
-from capdex.cid import Cid
 from capdex.errors import CapdexError, InvalidInput
-from capdex.events import Announcement, checksum_address
+from capdex.ipld.cid import Cid
 from capdex.package import RejectedPackage, VerifiedPackage, judge
+from capdex.registry.events import Announcement, checksum_address
+from capdex.signature import did
+from capdex.signature import signature as signing
 from capdex.uri import CapabilityURI
-from capdex.yaml import read_yaml
+from capdex.yaml.reader import read_yaml
 
 CHAIN_ID = 31337
 ACCOUNT = checksum_address(bytes(19) + b"\x07")

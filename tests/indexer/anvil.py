@@ -10,9 +10,9 @@ from typing import Any
 from eth_abi import encode
 from eth_hash.auto import keccak
 
-from capdex.cid import Cid
-from capdex.events import RawLog
-from capdex.net.rpc import Rpc
+from capdex.ipld.cid import Cid
+from capdex.net.rpc.client import Rpc
+from capdex.registry.events import RawLog
 
 ABI = Path(__file__).resolve().parents[2] / "capdex" / "abi"
 PUBLISH = keccak(b"publish(string,string,string,bytes32)")[:4]

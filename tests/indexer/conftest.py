@@ -22,11 +22,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from capdex.net import rpc
-from capdex.net.faults import RpcError
-from indexer import sync
-from indexer.search import Index
-from indexer.store import Store
+from capdex.net.rpc import client as rpc
+from capdex.net.rpc.errors import RpcError
+from indexer.query.index import Index
+from indexer.store.store import Store
+from indexer.sync import loop as sync
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -14,14 +14,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 from eth_hash.auto import keccak
 
-from capdex import did, events, signing
-from capdex.cid import Cid
-from capdex.events import LogHead, LogPosition, RawLog
+from capdex.ipld.cid import Cid
+from capdex.registry import events
+from capdex.registry.events import LogHead, LogPosition, RawLog
+from capdex.signature import did
+from capdex.signature import signature as signing
 from capdex.uri import PREFIX
-from indexer.drafts import Drafts
-from indexer.report import Report, report
-from indexer.steps import BlockRef, Blocks
-from indexer.store import Deployment, Job, Store
+from indexer.projection.block_range import BlockRef, Blocks
+from indexer.projection.log_rows import Drafts
+from indexer.projection.package_rows import Report, report
+from indexer.store.store import Deployment, Job, Store
 
 CHAIN_ID = 31337
 REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")

@@ -12,10 +12,9 @@ import aiohttp
 import uvicorn
 from starlette.applications import Starlette
 
-from indexer import gateway
-from indexer.http import Surface, build_routes
-from indexer.mirror import routes as mirror
-from indexer.sync import Progress
+from indexer.http import gateway, mirror
+from indexer.http.status import Surface, build_routes
+from indexer.sync.loop import Progress
 
 
 @dataclass(frozen=True)

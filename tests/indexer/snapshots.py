@@ -12,19 +12,19 @@ from typing import Any
 
 import orjson
 
-from capdex.car import write_block, write_header
-from capdex.cid import Cid
-from capdex.logproof import LogProof
-from capdex.logs import LogHead
-from capdex.net.blocks import BlockDirectory
+from capdex.ipld.car import write_block, write_header
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from capdex.proof import Slot
-from indexer.digest import Digest
-from indexer.models import REGISTRY
-from indexer.search import Index
+from capdex.proof.document import Slot
+from capdex.proof.log_head import LogProof
+from capdex.registry.logs import LogHead
+from indexer.db.models import REGISTRY
+from indexer.projection.block_range import BlockRef
+from indexer.query.digest import Digest
+from indexer.query.index import Index
 from indexer.snapshot import archive, export
-from indexer.steps import BlockRef
-from indexer.store import Store
+from indexer.store.store import Store
 
 TESTS = Path(__file__).parents[1]
 Json = dict[str, Any]

@@ -17,13 +17,13 @@ import mcp
 import pytest
 import uvicorn
 
-from capdex.net.blocks import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from cli.serving import build_app, listen
-from indexer.health import Health
-from indexer.http import Surface
-from indexer.search import Index
-from indexer.store import Store
+from cli.node.serve import build_app, listen
+from indexer.http.status import Surface
+from indexer.monitoring.health import Health
+from indexer.query.index import Index
+from indexer.store.store import Store
 from mcp_service.hosts import LOOPBACK
 from mcp_service.http import build_face
 from mcp_service.server import build_server

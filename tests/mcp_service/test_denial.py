@@ -12,8 +12,8 @@ import mcp
 import pytest
 
 from capdex.problems import Verdict
-from indexer.operator import Operator
-from indexer.search import Index
+from indexer.query.index import Index
+from indexer.store.operator import Operator
 from mcp_service.server import build_server
 
 DENIED = {"reason": "it lies", "at": 1_700_000_000}

@@ -12,7 +12,7 @@ import aiohttp
 import mcp
 import pytest
 
-from indexer.search import Index
+from indexer.query.index import Index
 from mcp_service.http import MAX_BODY_BYTES
 
 PROBLEM = "application/problem+json"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from indexer.mirror.layout import path_of
-from indexer.search import Index
+from indexer.query.index import Index
 
 LEFT_OUT = {"chain": {"finality"}, "verification": {"checks"}}
 

@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
-from capdex.version import Version
-from indexer.search import Index, Position
-from indexer.store import Store
+from capdex.semver import Version
+from indexer.query.index import Index, Position
+from indexer.store.store import Store
 from mcp_service import server
 from mcp_service.answers import RESOLUTION_SCHEMA
 from mcp_service.server import build_server

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from capdex.net.blocks import BlockDirectory
-from publisher.chain import Chain
-from publisher.deploy import Deployment, deploy
-from publisher.registry import Registry
-from publisher.signers import LocalSigner
+from capdex.net.ipfs.block_store import BlockDirectory
+from publisher.deploy.deploy import Deployment, deploy
+from publisher.ethereum.client import Chain
+from publisher.keys.signer import LocalSigner
+from publisher.registry.registry import Registry
 
 RICH = 10**20
 

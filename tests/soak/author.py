@@ -11,7 +11,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from capdex.net.blocks import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory
 
 TESTS = Path(__file__).resolve().parents[1]
 NAMES, VERSIONS = 40, 12  # few enough that names have histories

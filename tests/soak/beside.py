@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from nodes import wait_until
 
-from capdex.events import checksum_address
 from capdex.problems import Verdict
-from indexer.health import Health
-from indexer.node import Node, NodeOptions
+from capdex.registry.events import checksum_address
+from indexer.monitoring.health import Health
+from indexer.node.node import Node, NodeOptions
 
 T = TypeVar("T")
 

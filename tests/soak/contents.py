@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from indexer.database import open_reader
-from indexer.digest import Digest, read_digest
+from indexer.db.engine import open_reader
+from indexer.query.digest import Digest, read_digest
 
 # Everything an index says, by table: releases by their sequence, since ids are local. What the
 # operator of one node said (denials, instructions), and when something was tried, is no part of it.

@@ -11,8 +11,8 @@ from typing import Any
 from aiohttp import web
 from proxy import serving
 
-from capdex.cid import Cid
 from capdex.errors import CapdexError
+from capdex.ipld.cid import Cid
 
 LOOK_S = 0.005
 

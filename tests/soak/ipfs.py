@@ -40,18 +40,18 @@ import proxy
 import structlog
 from ipfs_faults import HEALTHY, KINDS, MIXED, afflicted, serving
 
-from capdex.cid import Cid
-from capdex.events import LogPosition, RawLog
-from capdex.net.blocks import BlockDirectory
-from capdex.net.gateway import Gateway
-from capdex.net.rpc import Rpc
-from indexer.chain import ChainReader
-from indexer.doubt import follow
-from indexer.fetch import Fetcher
-from indexer.steps import Blocks
-from indexer.store import Store
-from indexer.sync import index
-from indexer.verifier import Verifier
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.gateway import Gateway
+from capdex.net.rpc.client import Rpc
+from capdex.registry.events import LogPosition, RawLog
+from indexer.chain.reader import ChainReader
+from indexer.fetch.fetcher import Fetcher
+from indexer.projection.block_range import Blocks
+from indexer.store.store import Store
+from indexer.sync.log_completeness import follow
+from indexer.sync.loop import index
+from indexer.workers.pool import Verifier
 
 PUBLISHERS = [bytes(19) + bytes([number]) for number in range(1, 6)]
 LOOK_S = 0.02

@@ -17,8 +17,8 @@ from typing import Final
 
 from aiohttp import web
 
-from capdex.cid import Cid
-from capdex.net.blocks import BlockDirectory
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
 
 SHARE: Final = 0.3
 HEALTHY, MIXED = "healthy", "mixed"

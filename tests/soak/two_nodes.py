@@ -27,11 +27,11 @@ from gateway import Gateway
 from nodes import Nodes, Running, Stuck, anvil
 from proxy import Proxy
 
-from capdex.cid import Cid
-from capdex.digest import Frontier
-from indexer.database import open_reader
-from indexer.digest import read_digest, read_leaves
-from indexer.models import REGISTRY
+from capdex.ipld.cid import Cid
+from capdex.proof.index_digest import Frontier
+from indexer.db.engine import open_reader
+from indexer.db.models import REGISTRY
+from indexer.query.digest import read_digest, read_leaves
 
 CHAIN_ID = 4242
 ANVIL = ("--chain-id", str(CHAIN_ID), "--gas-limit", "1000000000")

@@ -1,0 +1,162 @@
+"""What changed between two releases, by meaning, and the SemVer step it owes (P2, NIP-7).
+
+`compare` is pure and total for manifests; `check_step` is what `publish` asks before gas is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from capdex.diff.change import Change
+from capdex.diff.changes import collect
+from capdex.diff.semver_step import Rule, Step, next_version, owed_step, taken_step
+from capdex.errors import Code, InvalidInput
+from capdex.manifest.manifest import Manifest
+from capdex.semver import Version
+
+__all__ = [
+    "Allowance",
+    "Change",
+    "Difference",
+    "Rule",
+    "Step",
+    "check_step",
+    "compare",
+    "taken_step",
+]
+
+
+class Allowance(StrEnum):
+    """What an author may insist on. An incompatible schema under an unchanged `$id` is not here."""
+
+    SMALLER_STEP = "smaller-step"
+    WIDENED_PERMISSION = "widened-permission"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The changes from one release to another, in the order in which they should be read.
+
+    `schema_conflict` says that state valid under the old schema is not valid under the new one
+    while both have the same `$id`, which NIP-7 refuses.
+    """
+
+    changes: tuple[Change, ...]
+    schema_conflict: bool = False
+
+    @property
+    def owed(self) -> Step:
+        """The largest step that a change owes from 1.0.0 on; `owed_after` knows the version."""
+        return max((change.step for change in self.changes), default=Step.NONE)
+
+    @property
+    def risks(self) -> tuple[Change, ...]:
+        """The changes that let the package do, or reach, what it could not."""
+        return tuple(change for change in self.changes if change.risk)
+
+    @property
+    def permissions_widened(self) -> bool:
+        """Whether there are such: permissions, hosts contacted, types of binding."""
+        return bool(self.risks)
+
+    def owed_after(self, old: Version, new: Version) -> Step:
+        """What a release `new` owes after `old`; nothing inside one `major.minor.patch`."""
+        if old < new and old.core == new.core:
+            return Step.NONE
+        return owed_step(self.owed, old, widened=self.permissions_widened)
+
+
+def compare(old: Manifest, new: Manifest) -> Difference:
+    """Every change of meaning from `old` to `new`; the name and the version are not compared."""
+    changes = tuple(collect(old, new))
+    conflict = old.schema_uri == new.schema_uri and any(
+        change.rule is Rule.SCHEMA_INCOMPATIBLE for change in changes
+    )
+    return Difference(changes, conflict)
+
+
+def check_step(
+    difference: Difference,
+    old: Version,
+    new: Version,
+    *,
+    allow: frozenset[Allowance] = frozenset(),
+) -> None:
+    """Refuse a release whose version moves less than its changes owe (P2).
+
+    Raises InvalidInput: SCHEMA_CHANGED, which nothing allows; STEP_TOO_SMALL, unless `allow` says
+    otherwise; INVALID_INPUT where `new` is not above `old`.
+    """
+    owed = difference.owed_after(old, new)
+    try:
+        taken = taken_step(old, new)
+    except InvalidInput as error:
+        if new == old:
+            error.fix = f"raise metadata.id to {next_version(old, owed)}"
+        raise
+    if difference.schema_conflict:
+        raise _schema_changed(difference)
+    if taken >= owed:
+        return
+    if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
+        raise _widened(difference, old, new, owed)
+    others = [x for x in difference.changes if not x.risk]
+    plain = max((owed_step(x.step, old) for x in others), default=Step.NONE)
+    if taken < plain and Allowance.SMALLER_STEP not in allow:
+        owing = [x for x in others if owed_step(x.step, old) == plain]
+        raise _too_small(owing, old, new, plain)
+
+
+MAX_NAMED: Final = 3  # changes named in one error; `capdex diff` shows them all
+
+
+def _schema_changed(difference: Difference) -> InvalidInput:
+    found = [x for x in difference.changes if x.rule is Rule.SCHEMA_INCOMPATIBLE]
+    return InvalidInput(
+        "the schema changed incompatibly under an unchanged $id",
+        Code.SCHEMA_CHANGED,
+        why=_named(found),
+        fix="give the schema a new $id (…#v2) and raise the major number, or take the change back",
+        details={"changes": [x.to_json() for x in found]},
+    )
+
+
+def _widened(difference: Difference, old: Version, new: Version, owed: Step) -> InvalidInput:
+    raised = next_version(old, owed)
+    return InvalidInput(
+        f"{new} is a patch of {old}, and a patch never widens what a package may do",
+        Code.STEP_TOO_SMALL,
+        why=_named(difference.risks),
+        fix=f"raise metadata.id to {raised}, "
+        f"or insist with publish --allow {Allowance.WIDENED_PERMISSION}",
+        details=_details(difference.risks, old, new, owed),
+    )
+
+
+def _too_small(owing: Sequence[Change], old: Version, new: Version, owed: Step) -> InvalidInput:
+    return InvalidInput(
+        f"{old} to {new} is a {taken_step(old, new)} step, and the changes owe a {owed} one",
+        Code.STEP_TOO_SMALL,
+        why=_named(owing),
+        fix=f"raise metadata.id to {next_version(old, owed)}, "
+        f"or insist with publish --allow {Allowance.SMALLER_STEP}",
+        details=_details(owing, old, new, owed),
+    )
+
+
+def _details(owing: Sequence[Change], old: Version, new: Version, owed: Step) -> dict[str, object]:
+    return {
+        "owed": str(owed),
+        "taken": str(taken_step(old, new)),
+        "version": str(next_version(old, owed)),
+        "changes": [x.to_json() for x in owing],
+    }
+
+
+def _named(changes: Sequence[Change]) -> str:
+    named = "; ".join(x.message for x in changes[:MAX_NAMED])
+    more = len(changes) - MAX_NAMED
+    return f"{named}; and {more} more" if more > 0 else named

@@ -1,0 +1,149 @@
+"""SemVer steps: which one a new version takes, and which one a change owes (P2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from functools import total_ordering
+from typing import Final, NamedTuple
+
+from capdex.errors import InvalidInput
+from capdex.semver import Version
+
+
+@total_ordering
+class Step(Enum):
+    """How far a version moves, or has to; ordered."""
+
+    NONE = "none"
+    PATCH = "patch"
+    MINOR = "minor"
+    MAJOR = "major"
+
+    def __lt__(self, other: Step) -> bool:
+        return _ORDER.index(self) < _ORDER.index(other)
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_ORDER: Final = tuple(Step)
+
+
+class Kind(NamedTuple):
+    """One row of the table: where a change is, what it owes, what it is; `risk` if it widens."""
+
+    section: str
+    step: Step
+    what: str
+    risk: bool = False
+
+
+class Rule(Enum):
+    """Every kind of change that is told apart, and the step it owes from 1.0.0 on.
+
+    The sections stand in the order in which a person should read them.
+    """
+
+    PERMISSION_ADDED = Kind("permissions", Step.MINOR, "a permission is added", risk=True)
+    PERMISSION_REMOVED = Kind("permissions", Step.PATCH, "a permission is removed")
+    HOST_ADDED = Kind("hosts", Step.MINOR, "a host or agent is contacted that was not", risk=True)
+    HOST_REMOVED = Kind("hosts", Step.PATCH, "a host or agent is no longer contacted")
+    SCHEMA_URI = Kind("schema", Step.MAJOR, "the `$id` is another: state kept under it is left")
+    SCHEMA_INCOMPATIBLE = Kind(
+        "schema", Step.MAJOR, "state that was valid is not, or nobody can tell"
+    )
+    SCHEMA_EXTENDED = Kind("schema", Step.MINOR, "the schema takes all it took, and more")
+    SCHEMA_WORDING = Kind("schema", Step.PATCH, "titles, descriptions, the same said otherwise")
+    TOOL_REMOVED = Kind("tools", Step.MAJOR, "a tool is removed or renamed")
+    PARAMETER_REMOVED = Kind("tools", Step.MAJOR, "a parameter is removed or renamed")
+    PARAMETER_REQUIRED = Kind("tools", Step.MAJOR, "a parameter is required that was not")
+    PARAMETER_NARROWED = Kind(
+        "tools", Step.MAJOR, "a parameter takes less: its type, an enum's value, a bound"
+    )
+    TOOL_ADDED = Kind("tools", Step.MINOR, "a tool is added")
+    PARAMETER_ADDED = Kind("tools", Step.MINOR, "an optional parameter is added")
+    PARAMETER_WIDENED = Kind("tools", Step.MINOR, "a parameter takes more")
+    TOOL_WORDING = Kind("tools", Step.PATCH, "descriptions, the same parameters said otherwise")
+    BINDING_REMOVED = Kind("bindings", Step.MAJOR, "a tool that stays is bound no longer")
+    BINDING_TYPE_ADDED = Kind(
+        "bindings", Step.MINOR, "tools are called in a way that none was", risk=True
+    )
+    BINDING_ADDED = Kind("bindings", Step.MINOR, "a tool that was there is bound now")
+    BINDING_CHANGED = Kind(
+        "bindings", Step.MINOR, "a tool is called in another way, elsewhere, or by another method"
+    )
+    BINDING_PATH = Kind("bindings", Step.PATCH, "the same host is asked at another path")
+    MEMORY_SCOPE = Kind("memory_scope", Step.MAJOR, "the memory scope is another")
+    REQUIREMENT_RAISED = Kind("llm_requirements", Step.MINOR, "more is asked of the model")
+    REQUIREMENT_LOWERED = Kind("llm_requirements", Step.PATCH, "less is asked of the model")
+    PROMPT = Kind("prompt", Step.PATCH, "the prompt is worded otherwise; always shown")
+    TRIGGERS = Kind("triggers", Step.PATCH, "triggers are added, removed, worded otherwise")
+    METADATA = Kind("metadata", Step.PATCH, "title, description, tags and all other fields")
+
+    @property
+    def section(self) -> str:
+        """The part of the package it is about."""
+        return self.value.section
+
+    @property
+    def step(self) -> Step:
+        """What it owes from 1.0.0 on."""
+        return self.value.step
+
+    @property
+    def risk(self) -> bool:
+        """Whether it lets the package do what it could not: never in a patch."""
+        return self.value.risk
+
+
+def taken_step(old: Version, new: Version) -> Step:
+    """The step from `old` to `new` by their three numbers; NONE inside one `major.minor.patch`.
+
+    Raises InvalidInput unless `new` is the higher one.
+    """
+    if new <= old:
+        same = new == old
+        raise InvalidInput(
+            f"{new} is {'the same version as before' if same else f'lower than {old}'}",
+            why="a release is never replaced" if same else "the new version has to be the higher",
+            fix=f"raise metadata.id above {old}" if same else "name the older one first",
+        )
+    moved = (a != b for a, b in zip(old.core, new.core, strict=True))
+    steps = (Step.MAJOR, Step.MINOR, Step.PATCH)
+    return next((step for step, differs in zip(steps, moved, strict=True) if differs), Step.NONE)
+
+
+def owed_step(step: Step, old: Version, *, widened: bool = False) -> Step:
+    """What a change of size `step` owes to a release that follows `old`, by npm's caret.
+
+    Below 1.0.0 a breaking change has to leave `^old`: 0.y owes a minor step, 0.0.z a patch, and
+    nothing else owes more than a patch. What widens permissions (`widened`) is never a patch.
+    """
+    owed = step
+    if old.major == 0:
+        breaking = Step.MINOR if old.minor else Step.PATCH
+        owed = min(step, breaking if step is Step.MAJOR else Step.PATCH)
+    return max(owed, Step.MINOR) if widened else owed
+
+
+def next_version(old: Version, step: Step) -> Version:
+    """The lowest stable version that takes `step` from `old`; for NONE, the lowest above it."""
+    if step is Step.MAJOR:
+        return Version(old.major + 1, 0, 0)
+    if step is Step.MINOR:
+        return Version(old.major, old.minor + 1, 0)
+    if step is Step.NONE and not old.stable:
+        return Version(*old.core)
+    return Version(old.major, old.minor, old.patch + 1)
+
+
+def predecessor(versions: Iterable[Version], new: Version) -> Version | None:
+    """The version that `new` follows: the highest below it, a stable one if there is any.
+
+    A pre-release of the same `major.minor.patch` is passed over: what it owes counts from the
+    stable release before it.
+    """
+    below = [v for v in versions if v < new]
+    stable = [v for v in below if v.stable]
+    return max(stable or below, default=None)

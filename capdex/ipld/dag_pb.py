@@ -1,0 +1,135 @@
+"""dag-pb blocks that are pieces of a UnixFS file: strict reading of the two protobufs (P3).
+
+What may stand in a block: https://ipld.io/specs/codecs/dag-pb/spec/ and
+https://specs.ipfs.tech/unixfs/. Only files are read; a directory is not a package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from capdex.encoding.varint import read_varint
+from capdex.errors import InvalidInput
+from capdex.ipld.cid import Cid
+
+MAX_LINKS: Final = 64  # a package is 64 blocks at most, and so is what one block points to
+MAX_FIELDS: Final = MAX_LINKS + 16  # of a message: UnixFS has a size for each link, and 7 more
+
+_VARINT, _BYTES = 0, 2  # protobuf's wire types
+_RAW, _FILE = 0, 2  # of UnixFS; the others cannot be a package
+_OTHERS: Final = {1: "a directory", 3: "metadata", 4: "a symlink", 5: "a sharded directory"}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One block of a file: its own bytes, then those of its children, each with its size."""
+
+    data: bytes
+    children: tuple[tuple[Cid, int], ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the file, or of the part of it, that starts here: what the block declares."""
+        return len(self.data) + sum(size for _, size in self.children)
+
+
+def read_piece(block: bytes) -> Piece:
+    """Read one dag-pb block as a piece of a file; raises InvalidInput for anything else."""
+    links, named, content = _node(block)
+    kind, data, size, sizes = _unixfs(content)
+    if kind not in (_RAW, _FILE):
+        raise _refusal(f"it is {_OTHERS.get(kind, f'UnixFS type {kind}')}")
+    if named:
+        raise _refusal("a link of a file has a name")
+    if len(links) != len(sizes):
+        raise _refusal(f"it has {len(links)} links and {len(sizes)} sizes")
+    piece = Piece(data, tuple(zip(links, sizes, strict=True)))
+    if size is not None and size != piece.size_bytes:
+        raise _refusal(f"it declares {size} bytes, and its parts {piece.size_bytes}")
+    return piece
+
+
+def _node(block: bytes) -> tuple[list[Cid], bool, bytes]:
+    """PBNode: links (field 2) come first, then the data (field 1), once; whether one has a name."""
+    links: list[Cid] = []
+    names: list[bool] = []
+    content: bytes | None = None
+    for number, value in _fields(block):
+        if not isinstance(value, bytes) or content is not None:
+            raise _refusal("a field of the node is out of place")
+        if number == 2:
+            cid, named = _link(value)
+            links.append(cid)
+            names.append(named)
+            if len(links) > MAX_LINKS:
+                raise _refusal(f"it has more than {MAX_LINKS} links")
+        elif number == 1:
+            content = value
+        else:
+            raise _refusal(f"the node has an unknown field {number}")
+    if content is None:
+        raise _refusal("it holds no UnixFS data")
+    return links, any(names), content
+
+
+def _link(raw: bytes) -> tuple[Cid, bool]:
+    """PBLink: hash (1), name (2), size (3), in this order; whether the name is more than empty."""
+    cid: Cid | None = None
+    named = False
+    last = 0
+    for number, value in _fields(raw):
+        if number <= last or number > 3 or isinstance(value, bytes) is (number == 3):
+            raise _refusal("a field of a link is out of place")
+        last = number
+        if number == 1:
+            cid = Cid.from_bytes(bytes(value))
+        elif number == 2:
+            named = bool(value)
+    if cid is None:
+        raise _refusal("a link has no CID")
+    return cid, named
+
+
+def _unixfs(content: bytes) -> tuple[int, bytes, int | None, list[int]]:
+    """Type (1), data (2), file size (3) and sizes of the children (4); mode and time are let be."""
+    kind, data, size, sizes = -1, b"", None, []
+    seen: set[int] = set()
+    for number, value in _fields(content):
+        if number in seen and number != 4:
+            raise _refusal(f"the UnixFS field {number} occurs twice")
+        seen.add(number)
+        if number == 2 and isinstance(value, bytes):
+            data = value
+        elif number == 1 and isinstance(value, int):
+            kind = value
+        elif number == 3 and isinstance(value, int):
+            size = value
+        elif number == 4 and isinstance(value, int):
+            sizes.append(value)
+        elif number < 5:
+            raise _refusal(f"the UnixFS field {number} has the wrong type")
+    return kind, data, size, sizes
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Each field of a protobuf message: its number, and a number or bytes."""
+    at = seen = 0
+    while at < len(message):
+        seen += 1
+        if seen > MAX_FIELDS:  # a block of two bytes a field would take a second to read
+            raise _refusal(f"a message has more than {MAX_FIELDS} fields")
+        key, at = read_varint(message, at)
+        value, at = read_varint(message, at)
+        if key & 7 == _VARINT:
+            yield key >> 3, value
+        elif key & 7 == _BYTES and value <= len(message) - at:
+            yield key >> 3, message[at : at + value]
+            at += value
+        else:
+            raise _refusal("a field is cut off, or of a kind that dag-pb does not have")
+
+
+def _refusal(why: str) -> InvalidInput:
+    return InvalidInput("a block is no piece of a file", why=why, fix="publish a single file")

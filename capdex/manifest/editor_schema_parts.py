@@ -1,0 +1,68 @@
+"""Pieces of the published schema: what each reads as in an editor, and what may stand there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from capdex.manifest.metadata import MAX_NAMES, MAX_WORD_CHARS
+from capdex.manifest.urls import MAX_URL_CHARS
+
+Json = dict[str, Any]
+
+FILLED: Final = r"\S"
+ONE_LINE: Final = r"^\n*[^\n]*\n*$"
+ONE_FILLED_LINE: Final = r"^\n*[^\n]*\S[^\n]*\n*$"
+
+
+def whole(pattern: re.Pattern[str]) -> str:
+    """A pattern that a text has to match from end to end."""
+    return f"^(?:{pattern.pattern})$"
+
+
+def needed(
+    about: str, *examples: str, most: int = 0, pattern: str = FILLED, enum: tuple[str, ...] = ()
+) -> Json:
+    """A text that has to be there and is not blank."""
+    found: Json = {"description": about, "type": "string", "enum": list(enum)}
+    found |= {"pattern": "" if enum else pattern, "maxLength": most, "examples": list(examples)}
+    return {key: value for key, value in found.items() if value}
+
+
+def text(
+    about: str, *examples: str, most: int = 0, pattern: str = "", one_line: bool = False
+) -> Json:
+    """A text that may be left out; null and white space count as that, whatever their length."""
+    found: Json = {"description": about, "type": ["string", "null"], "examples": list(examples)}
+    bounds = {"maxLength": most, "pattern": pattern or (ONE_LINE if one_line else "")}
+    bounds = {key: value for key, value in bounds.items() if value}
+    found |= {"if": {"pattern": FILLED}, "then": bounds} if bounds else {}
+    return {key: value for key, value in found.items() if value}
+
+
+def link(about: str, example: str) -> Json:
+    """A web address that may be left out."""
+    return text(about, example, most=MAX_URL_CHARS, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$")
+
+
+def listed(about: str, items: Json, most: int) -> Json:
+    """A list that may be left out."""
+    return {"description": about, "type": ["array", "null"], "items": items, "maxItems": most}
+
+
+def words(about: str, *examples: str, most: int = MAX_NAMES) -> Json:
+    """A list of texts, each on one line."""
+    item = {"type": "string", "pattern": ONE_FILLED_LINE, "maxLength": MAX_WORD_CHARS}
+    return listed(about, item | ({"examples": list(examples)} if examples else {}), most)
+
+
+def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more: Any) -> Json:
+    """A mapping; one that requires nothing may be left out itself."""
+    found: Json = {"title": title, "type": "object" if required else ["object", "null"]}
+    found |= {"required": list(required)} if required else {}
+    return found | {"properties": properties, **more}
+
+
+def when(name: str, value: str, then: Json) -> Json:
+    """What holds where the text field `name` is `value`."""
+    return {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": then}

@@ -1,0 +1,225 @@
+"""The manifest of a package: the bytes of an `.acp.yaml` in, its fields or its problems out.
+
+Reading is total: whatever the bytes are, `read` returns, with every problem of the file at once
+(NIP-7, P7 to P10a). Signature, author and publisher are only read here; `capdex.package` judges
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capdex.diagnostics import Findings, Place, show
+from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
+from capdex.manifest import metadata as meta
+from capdex.manifest.bindings import read_bindings
+from capdex.manifest.confusables import deceptive_word
+from capdex.manifest.fields import Fields, kind
+from capdex.manifest.prompt_injection import lint
+from capdex.manifest.tools import Tool, read_tools
+from capdex.manifest.triggers import Trigger, read_triggers
+from capdex.problems import Problem, Reason
+from capdex.uri import CapabilityURI
+from capdex.yaml.reader import Scalar, Style, YamlReading, read_yaml
+
+MAX_PROMPT_BYTES: Final = 64 * 1024
+
+SECTIONS: Final = ("metadata", "schema", "prompt", "tools", "tool_bindings")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A package's manifest, well-formed by construction: only `read` makes one.
+
+    `document` is the whole file and `metadata` its metadata section (`acp_metadata`), both as
+    written and JSON-able. `title` is metadata.name, `schema` the parsed schema section, and
+    `schema_uri` its `$id`. `author`, `publisher` and `signature` are claims nobody has checked yet.
+    """
+
+    document: dict[str, Any]
+    metadata: dict[str, Any]
+    uri: CapabilityURI
+    title: str
+    description: str
+    summary: str | None
+    domain: str
+    tags: tuple[str, ...]
+    languages: tuple[str, ...]
+    license: str | None
+    homepage: str | None
+    repository: str | None
+    triggers: tuple[Trigger, ...]
+    tools: tuple[Tool, ...]
+    bindings: dict[str, dict[str, Any]]
+    permissions: tuple[str, ...]
+    memory_scope: str | None
+    llm_requirements: dict[str, Any]
+    schema: dict[str, Any]
+    schema_uri: str
+    prompt: str | None
+    author: str | None
+    publisher: str | None
+    signature: str | None
+    examples: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What `read` found: a manifest where no problem is an error."""
+
+    manifest: Manifest | None
+    problems: tuple[Problem, ...]
+
+
+def read(data: bytes, source: YamlReading | None = None) -> Reading:
+    """Read and check the manifest of one package; never raises on content.
+
+    `source` is the YAML reading of `data`, for whoever has it already.
+    """
+    source = source or read_yaml(data)
+    findings = Findings(source.marks)
+    findings.extend(source.problems)
+    manifest = None
+    if isinstance(source.value, dict):
+        manifest = _Manifest(data, source, findings).read()
+    elif source.value is not None or not findings.failed:
+        message = f"the file holds {kind(source.value)}; a mapping of sections belongs here"
+        findings.error(Reason.WRONG_TYPE, (), message)
+    return Reading(None if findings.failed else manifest, findings.problems())
+
+
+class _Manifest:
+    """Reads one file, section after section, and keeps going past every problem."""
+
+    def __init__(self, data: bytes, source: YamlReading, findings: Findings) -> None:
+        self._data = data
+        self._source = source
+        self._findings = findings
+        self._top = Fields(source.value, (), findings)
+
+    def read(self) -> Manifest | None:
+        top, findings = self._top, self._findings
+        top.note_unknown(SECTIONS)
+        section = top.get("metadata", dict, required=True)
+        metadata = Fields(section or {}, ("metadata",), findings)
+        schema, schema_uri = self._schema()
+        tools = read_tools(top, schema)
+        bindings = read_bindings(top, tools, schema)
+        prompt = top.text("prompt", most_bytes=MAX_PROMPT_BYTES)
+        if section is None:
+            return None
+        metadata.note_unknown(meta.KNOWN)
+        uri = meta.read_id(metadata)
+        title = metadata.text("name", required=True, most_chars=meta.MAX_TITLE_CHARS, one_line=True)
+        description = metadata.text(
+            "description", required=True, most_bytes=meta.MAX_DESCRIPTION_BYTES
+        )
+        permissions = meta.read_permissions(metadata)
+        self._check_permissions(tools, permissions)
+        names = [tool.name for tool in tools.values()]
+        read: dict[str, Any] = {
+            "summary": metadata.text("summary", most_chars=meta.MAX_SUMMARY_CHARS, one_line=True),
+            "domain": meta.read_domain(metadata),
+            "tags": metadata.texts("tags", most=meta.MAX_TAGS, most_chars=meta.MAX_WORD_CHARS),
+            "languages": meta.read_languages(metadata),
+            "license": metadata.text("license", most_chars=meta.MAX_WORD_CHARS, one_line=True),
+            "homepage": meta.read_link(metadata, "homepage"),
+            "repository": meta.read_link(metadata, "repository"),
+            "triggers": read_triggers(metadata),
+            "memory_scope": metadata.text(
+                "memory_scope", most_chars=meta.MAX_SCOPE_CHARS, one_line=True
+            ),
+            "llm_requirements": meta.read_llm_requirements(metadata),
+            "author": metadata.text("author", most_chars=meta.MAX_DID_CHARS, one_line=True),
+            "publisher": meta.read_publisher(metadata),
+            "signature": self._signature(metadata),
+            "examples": meta.read_examples(metadata, names),
+        }
+        if uri is None or title is None or description is None:
+            return None
+        if schema is None or schema_uri is None:
+            return None
+        self._lint(title, schema, tools)
+        return Manifest(
+            document=top.values,
+            metadata=section,
+            uri=uri,
+            title=title,
+            description=description,
+            schema=schema,
+            schema_uri=schema_uri,
+            tools=tuple(tools.values()),
+            bindings=bindings,
+            permissions=permissions,
+            prompt=prompt,
+            **read,
+        )
+
+    def _lint(self, title: str, schema: dict[str, Any], tools: dict[int, Tool]) -> None:
+        """Show what may steer a model; the schema is read as what its text says."""
+        deceptive = deceptive_word(title)
+        if deceptive is not None:
+            message = f"{show(deceptive[0])} reads as {show(deceptive[1])}"
+            self._findings.warn(Reason.LINT_DECEPTIVE_NAME, ("metadata", "name"), message)
+        own = {name for tool in tools.values() for name in tool.parameter_names(schema)}
+        own |= {tool.name for tool in tools.values()}
+        document = self._top.values | {"schema": schema}
+        for found in lint(document, own_names=frozenset(own)):
+            if found.code is Reason.LINT_ENCODED and found.path[:2] == ("metadata", "triggers"):
+                continue  # an embedding is numbers by nature
+            self._findings.warn(found.code, found.path, show(found.excerpt))
+
+    def _schema(self) -> tuple[dict[str, Any] | None, str | None]:
+        """The schema section, a string that holds JSON, and its `$id`."""
+        if isinstance(self._top.values.get("schema"), dict):
+            self._findings.error(
+                Reason.WRONG_TYPE,
+                ("schema",),
+                "schema is a mapping; NIP-7 wants text that holds JSON",
+                hint="write `schema: |` and the JSON, indented, below",
+            )
+            return None, None
+        text = self._top.text("schema", required=True, most_bytes=MAX_SCHEMA_BYTES)
+        if text is None:
+            return None, None
+        try:
+            schema = parse_json(text.rstrip())  # so that an early end is told inside the text
+        except BadJson as error:
+            at = self._place_in_schema(text, error)
+            self._findings.error(Reason.BAD_SCHEMA, ("schema",), str(error), at=at)
+            return None, None
+        uri = check_package_schema(schema, ("schema",), self._findings)
+        return (schema if isinstance(schema, dict) else None), uri
+
+    def _place_in_schema(self, text: str, error: BadJson) -> Place | None:
+        """Where in the file a place inside the schema's text is; None where it cannot be told."""
+        scalar = self._source.scalars.get(("schema",))
+        if not error.line or scalar is None or scalar.style is not Style.BLOCK:
+            return None
+        lines, inner = self._data.decode().split("\n"), text.split("\n")[error.line - 1]
+        line = scalar.line + error.line
+        if line > len(lines) or not lines[line - 1].endswith(inner):
+            return None
+        return line, len(lines[line - 1]) - len(inner) + error.column
+
+    def _check_permissions(self, tools: dict[int, Tool], permissions: tuple[str, ...]) -> None:
+        # NIP-7, Built-in storage tools: a capability MUST declare the CRUD verbs it needs.
+        for i, tool in tools.items():
+            if tool.built_in and tool.name not in permissions:
+                message = f"{tool.name} is used, but permissions.require does not declare it"
+                path = ("tools", i, "function", "name")
+                self._findings.error(Reason.UNDECLARED_PERMISSION, path, message)
+
+    def _signature(self, metadata: Fields) -> str | None:
+        signature: str | None = metadata.get("signature", str)
+        scalar: Scalar | None = self._source.scalars.get(("metadata", "signature"))
+        if signature is None or scalar is None or not signature.strip():
+            return None
+        written = self._data[scalar.start : scalar.end]
+        if scalar.style is not Style.PLAIN or b"\n" in written:
+            message = "metadata.signature is not one plain value on one line"
+            self._findings.error(
+                Reason.SIGNATURE_ENCODING, metadata.at("signature"), message, hint="run capdex sign"
+            )
+        return signature

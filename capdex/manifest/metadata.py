@@ -1,0 +1,178 @@
+"""The `metadata` section: NIP-7's fields and those of P10a."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any, Final
+
+from capdex.diagnostics import show
+from capdex.errors import InvalidInput
+from capdex.manifest.fields import Fields
+from capdex.manifest.tools import BUILT_IN
+from capdex.manifest.urls import url_fault
+from capdex.problems import Reason
+from capdex.uri import CapabilityURI
+
+MAX_TITLE_CHARS: Final = 128  # one line of a list
+MAX_SUMMARY_CHARS: Final = 120  # CMP's one-liner
+MAX_DESCRIPTION_BYTES: Final = 2048
+MAX_TAGS: Final = 10
+MAX_LANGUAGES: Final = 64
+MAX_EXAMPLES: Final = 32
+MAX_EXAMPLE_BYTES: Final = 1024
+MAX_NAMES: Final = 64  # models, features or permissions named
+MAX_WORD_CHARS: Final = 128
+MAX_SCOPE_CHARS: Final = 128
+MAX_DID_CHARS: Final = 512
+
+DOMAINS: Final = (
+    "productivity",
+    "knowledge",
+    "weather",
+    "travel",
+    "finance",
+    "communication",
+    "development",
+    "language",
+    "health",
+    "education",
+    "media",
+    "home",
+    "data",
+    "other",
+)
+
+KNOWN: Final = (
+    "id",
+    "name",
+    "description",
+    "triggers",
+    "memory_scope",
+    "permissions",
+    "llm_requirements",
+    "signature",
+    "author",
+    "publisher",
+    "summary",
+    "domain",
+    "tags",
+    "languages",
+    "license",
+    "homepage",
+    "repository",
+    "examples",
+)
+
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)  # BCP 47, well-formed
+CAIP10 = re.compile(r"[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}", re.ASCII)
+EIP155 = re.compile(r"eip155:[1-9][0-9]{0,31}:0x[0-9a-fA-F]{40}", re.ASCII)
+
+
+def read_id(metadata: Fields) -> CapabilityURI | None:
+    """`metadata.id`: a capability URI with one exact version (NIP-7, P1)."""
+    text = metadata.get("id", str, required=True)
+    if text is None:
+        return None
+    try:
+        return CapabilityURI.exact(text)
+    except InvalidInput as error:
+        why = f": {error.why}" if error.why else ""
+        metadata.findings.error(
+            Reason.BAD_ID, metadata.at("id"), error.message + why, hint=error.fix
+        )
+        return None
+
+
+def read_domain(metadata: Fields) -> str:
+    """The domain, `other` where there is none or an unknown one."""
+    domain = metadata.text("domain", most_chars=MAX_WORD_CHARS)
+    if domain is None or domain in DOMAINS:
+        return domain or "other"
+    message = f"{show(domain)} is not one of the domains, so this counts as other"
+    hint = metadata.findings.suggest(domain, DOMAINS) or f"domains are {', '.join(DOMAINS)}"
+    metadata.findings.warn(Reason.BAD_VALUE, metadata.at("domain"), message, hint=hint)
+    return "other"
+
+
+def read_languages(metadata: Fields) -> tuple[str, ...]:
+    """Language tags (BCP 47)."""
+    languages = metadata.placed_texts("languages", most=MAX_LANGUAGES, most_chars=35)
+    for path, language in languages.items():
+        if not LANGUAGE.fullmatch(language):
+            message = f"{show(language)} is no language tag"
+            metadata.findings.error(Reason.BAD_VALUE, path, message, hint="write en or zh-Hant")
+    return tuple(languages.values())
+
+
+def read_link(metadata: Fields, name: str) -> str | None:
+    """A web address shown to people: http or https."""
+    url = metadata.text(name, one_line=True)
+    if url is not None and (complaint := url_fault(url, schemes=("https", "http"))):
+        metadata.wrong(name, f"{name} is refused: {complaint}")
+    return url
+
+
+def read_permissions(metadata: Fields) -> tuple[str, ...]:
+    """`permissions.require`: the state verbs the capability uses."""
+    value = metadata.get("permissions", dict)
+    if value is None:
+        return ()
+    fields = Fields(value, metadata.at("permissions"), metadata.findings)
+    fields.note_unknown(("require",))
+    names = fields.placed_texts("require", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
+    for path, name in names.items():
+        if name not in BUILT_IN:
+            message = f"{show(name)} is no permission known here"
+            hint = metadata.findings.suggest(name, BUILT_IN)
+            metadata.findings.warn(Reason.BAD_VALUE, path, message, hint=hint)
+    return tuple(names.values())
+
+
+def read_llm_requirements(metadata: Fields) -> dict[str, Any]:
+    """`llm_requirements` as written; its four known fields are checked."""
+    value: dict[str, Any] | None = metadata.get("llm_requirements", dict)
+    if value is None:
+        return {}
+    fields = Fields(value, metadata.at("llm_requirements"), metadata.findings)
+    known = ("model_family", "specific_model_uri", "min_context_window", "required_features")
+    fields.note_unknown(known)
+    fields.texts("model_family", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
+    fields.text("specific_model_uri", most_chars=2048, one_line=True)
+    window = fields.get("min_context_window", int)
+    if window is not None and window < 1:
+        fields.wrong("min_context_window", "a context window has at least one token")
+    fields.texts("required_features", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
+    return value
+
+
+def read_examples(metadata: Fields, tools: Collection[str]) -> tuple[dict[str, Any], ...]:
+    """`examples`: what a person says, and the tool call that should come of it."""
+    examples = []
+    for i, item in enumerate(metadata.items("examples", MAX_EXAMPLES)):
+        fields = Fields.of(item, (*metadata.at("examples"), i), metadata.findings)
+        if fields is None:
+            continue
+        fields.note_unknown(("say", "tool", "input"))
+        say = fields.text("say", required=True, most_bytes=MAX_EXAMPLE_BYTES)
+        tool = fields.text("tool", most_chars=MAX_WORD_CHARS)
+        fields.get("input", dict)
+        if tool is not None and tool not in tools:
+            message = f"no tool is named {show(tool)}"
+            path, hint = fields.at("tool"), metadata.findings.suggest(tool, tools)
+            metadata.findings.warn(Reason.BAD_VALUE, path, message, hint=hint)
+        if say is not None:
+            examples.append(fields.values)
+    return tuple(examples)
+
+
+def read_publisher(metadata: Fields) -> str | None:
+    """`metadata.publisher`: the publishing account as CAIP-10 (P6)."""
+    publisher = metadata.text("publisher", most_chars=MAX_DID_CHARS, one_line=True)
+    if publisher is None:
+        return None
+    shape = EIP155 if publisher.startswith("eip155:") else CAIP10
+    if not shape.fullmatch(publisher):
+        message = f"{show(publisher)} is not a CAIP-10 account"
+        metadata.wrong("publisher", message, hint="write eip155:<chain id>:0x<address>")
+    return publisher

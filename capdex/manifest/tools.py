@@ -1,0 +1,113 @@
+"""Tools in OpenAI form (P10)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from capdex.diagnostics import Findings, Path, show
+from capdex.json_schema.schema import check_schema
+from capdex.manifest.fields import Fields
+from capdex.problems import Reason
+
+MAX_TOOLS: Final = 64
+MAX_TOOL_DESCRIPTION_BYTES: Final = 2048
+BUILT_IN: Final = ("state.create", "state.update", "state.query", "state.delete")
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+
+
+class Tool(NamedTuple):
+    """One tool; `parameters` is its JSON Schema as written."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the runtime itself brings this tool."""
+        return self.name in BUILT_IN
+
+    def parameter_names(self, package_schema: dict[str, Any] | None) -> frozenset[str]:
+        """The names an argument may have; `#/schema` stands for the package's schema."""
+        schema: Any = self.parameters
+        if schema.get("$ref") == "#/schema" and package_schema is not None:
+            schema = {"properties": {**_properties(package_schema), **_properties(schema)}}
+        return frozenset(_properties(schema))
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def read_tools(top: Fields, package_schema: dict[str, Any] | None) -> dict[int, Tool]:
+    """The usable tools by their place in the list; `package_schema` is what `#/schema` means."""
+    tools: dict[int, Tool] = {}
+    first: dict[str, int] = {}
+    for i, item in enumerate(top.items("tools", MAX_TOOLS)):
+        path = ("tools", i)
+        tool = _read(item, path, top.findings, package_schema)
+        if tool is None:
+            continue
+        if tool.name in first:
+            message = f"the name {show(tool.name)} is taken by tools[{first[tool.name]}]"
+            top.findings.error(Reason.BAD_TOOL, (*path, "function", "name"), message)
+            continue
+        first[tool.name] = i
+        tools[i] = tool
+    return tools
+
+
+def _read(
+    item: Any, path: Path, findings: Findings, package_schema: dict[str, Any] | None
+) -> Tool | None:
+    outer = Fields.of(item, path, findings, Reason.BAD_TOOL)
+    if outer is None:
+        return None
+    outer.note_unknown(("type", "function"))
+    type_ = outer.text("type", required=True)
+    if type_ not in (None, "function"):
+        outer.wrong("type", f"{show(type_)} is no tool type", hint="write type: function")
+    function = outer.get("function", dict, required=True)
+    if function is None:
+        return None
+    fields = Fields(function, outer.at("function"), findings, Reason.BAD_TOOL)
+    fields.note_unknown(("name", "description", "parameters", "strict"))
+    name = fields.text("name", required=True)
+    description = fields.text("description", most_bytes=MAX_TOOL_DESCRIPTION_BYTES)
+    if "description" not in function:
+        message = "without a description, a model cannot tell when to call this tool"
+        findings.warn(Reason.MISSING_FIELD, fields.at("description"), message)
+    fields.get("strict", bool)
+    parameters = _read_parameters(fields, package_schema)
+    if name is None or not _check_name(name, fields):
+        return None
+    return Tool(name, description or "", parameters)
+
+
+def _check_name(name: str, fields: Fields) -> bool:
+    if name in BUILT_IN or NAME.fullmatch(name):
+        return True
+    message = f"{show(name)} is no tool name: 1 to 64 of A-Z, a-z, 0-9, _ and -"
+    if name.startswith("state."):
+        message = f"{show(name)} is no built-in tool; there are {', '.join(BUILT_IN)}"
+    fields.wrong("name", message, hint=fields.findings.suggest(name, BUILT_IN))
+    return False
+
+
+def _read_parameters(fields: Fields, package_schema: dict[str, Any] | None) -> dict[str, Any]:
+    parameters: dict[str, Any] | None = fields.get("parameters", dict)
+    if parameters is None:  # OpenAI: a function without parameters takes none
+        return {"type": "object", "properties": {}}
+    path = fields.at("parameters")
+    check_schema(parameters, path, fields.findings, package_schema=package_schema or {})
+    type_ = parameters.get("type")
+    if type_ not in (None, "object"):
+        message = "a model sends its arguments as one object"
+        fields.findings.error(Reason.BAD_TOOL, (*path, "type"), message, hint="write type: object")
+    elif type_ is None and "$ref" not in parameters:
+        message = "parameters do not say that they are an object"
+        fields.findings.warn(Reason.BAD_TOOL, path, message, hint="add type: object")
+    return parameters

@@ -1,0 +1,175 @@
+"""A directory of blocks by CID: what a node keeps and serves, and where `up` publishes.
+
+Paths are text here: of thousands of blocks a second, pathlib would take its share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import errno
+import os
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import ClassVar, Final
+
+from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import MAX_BLOCK_BYTES
+
+MANY: Final = 4  # files that are made durable by one call, where the system has it (Linux)
+
+_NUMBERS = count(time.time_ns())  # in a container the next process has the same number
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+class BlockDirectory:
+    """Blocks as files `<two letters>/<cid>`; written whole or not at all, checked when read."""
+
+    kind: ClassVar[str] = "dir"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._folder = os.fspath(path)
+        self.label = f"dir:{path}"
+        self._turn = Lock()
+
+    def read(self, cid: Cid) -> bytes | None:
+        """The block, or None; a file whose bytes do not match its name counts as absent."""
+        try:
+            with open(self._file(cid), "rb") as file:
+                data = file.read(MAX_BLOCK_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        return data if cid.matches(data) else None
+
+    def holds(self, cid: Cid) -> bool:
+        """Whether there is a file for a block, not read; quick enough for an event loop."""
+        try:
+            os.stat(self._file(cid))
+        except OSError:
+            return False
+        return True
+
+    def write(self, data: bytes) -> Cid:
+        """Keep a file as one raw block; safe to repeat, from several processes at once too."""
+        cid = Cid.of(data)
+        self.keep(cid, data)
+        return cid
+
+    def keep(self, cid: Cid, data: bytes) -> None:
+        """Keep a block of either codec under its CID, whose digest it must have."""
+        self.keep_many([(cid, data)])
+
+    def keep_many(self, blocks: Collection[tuple[Cid, bytes]]) -> None:
+        """`keep` for several blocks; all of them are durable when it returns."""
+        with self._turn:  # a block that is there may not be durable while another call is at it
+            self._keep_new({self._file(x): data for x, data in blocks if self._is_new(x, data)})
+
+    def _keep_new(self, new: Mapping[str, bytes]) -> None:
+        together = len(new) >= MANY and hasattr(_LIBC, "syncfs")
+        written: list[str] = []
+        try:
+            for target, data in new.items():
+                _write(target, data, sync=not together)
+                written.append(target)
+            if together:
+                _sync_all(self._folder)
+            elif new:
+                for folder in {self._folder, *map(os.path.dirname, new)}:
+                    _sync(folder)
+        except OSError as error:
+            for target in written:  # they may not be durable: the next try is to write them again
+                with suppress(OSError):
+                    os.unlink(target)
+            raise _unreadable(self.path, error) from None
+
+    async def get(self, cid: Cid) -> bytes:
+        """The block; raises Unavailable when it is not here."""
+        data = await asyncio.to_thread(self.read, cid)
+        if data is None:
+            raise Unavailable(
+                f"{cid} is not in {self.path}",
+                Code.IPFS_UNAVAILABLE,
+                fix="publish again, or name another source with --ipfs",
+            )
+        return data
+
+    async def put(self, data: bytes) -> Cid:
+        """Keep a block and return its CID."""
+        return await asyncio.to_thread(self.write, data)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _is_new(self, cid: Cid, data: bytes) -> bool:
+        if not cid.matches(data):
+            raise InvalidInput(f"the bytes given are not the block {cid}")
+        if len(data) > MAX_BLOCK_BYTES:
+            raise InvalidInput(
+                f"a block has at most {MAX_BLOCK_BYTES} bytes, this one {len(data)}", Code.TOO_LARGE
+            )
+        return not self.holds(cid) or self.read(cid) is None
+
+    def _file(self, cid: Cid) -> str:
+        if cid.version == 0:  # the same block has a name of version 1
+            cid = Cid.from_bytes(b"\x01\x70\x12\x20" + cid.digest)
+        return f"{self._folder}/{cid.text[-2:]}/{cid.text}"
+
+
+def _write(target: str, data: bytes, *, sync: bool) -> None:
+    """Write one file, whole or not at all."""
+    folder = os.path.dirname(target)
+    temporary = f"{folder}/.new-{os.getpid()}-{next(_NUMBERS)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        descriptor = os.open(temporary, flags, 0o644)
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(temporary, flags, 0o644)
+    try:
+        with open(descriptor, "wb", buffering=0) as file:
+            if file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if sync:
+                os.fsync(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _sync(folder: str) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_all(folder: str) -> None:
+    """Make everything durable that was written to the file system of a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if _LIBC.syncfs(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"the block directory {path} cannot be used",
+        Code.UNREADABLE,
+        why=error.strerror or str(error),
+        fix="check that it is writable and that the disk is not full",
+    )

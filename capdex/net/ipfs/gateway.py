@@ -1,0 +1,187 @@
+"""A trustless gateway: blocks over HTTP that are worth nothing until their hash is checked."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+from typing_extensions import override
+
+from capdex.errors import Code, UsageError
+from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import MAX_BLOCK_BYTES
+from capdex.net.http import Response
+from capdex.net.ipfs.source import Outcome, SourceFault
+from capdex.net.rpc.errors import retry_after
+from capdex.yaml.reader import MAX_PACKAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long one block may take; seconds, and bytes a second. A package is a few KiB."""
+
+    connect_s: float = 5.0
+    first_byte_s: float = 15.0
+    total_s: float = 60.0
+    floor_bytes_s: int = 1024  # a source that drips holds a worker and gives nothing
+    grace_s: float = 5.0  # the floor counts only after this
+
+
+LIMITS: Final = Limits()
+# No block of a package has more; a gateway that says how long a larger one is may send it.
+MAX_UNDECLARED_BYTES: Final = MAX_PACKAGE_BYTES + 4096
+_CHUNK_BYTES: Final = 64 * 1024
+_STATUSES: Final = {
+    404: Outcome.ABSENT,
+    408: Outcome.SLOW,
+    410: Outcome.ABSENT,
+    429: Outcome.BUSY,
+    503: Outcome.BUSY,
+    504: Outcome.SLOW,  # of a gateway: it looked for the block and did not find it in time
+}
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and parts.port != 0  # a port may be none, too
+    except ValueError:
+        return False
+    more = parts.username is not None or set("?#") & set(url)
+    return parts.scheme in ("http", "https") and named and not more
+
+
+class Http(ABC):
+    """Blocks by one HTTP request each, bounded in size, time and rate; the hash decides.
+
+    `request` gives the method and URL for a CID. Redirects are not followed: no request ever goes
+    to a host that somebody else names.
+    """
+
+    kind: ClassVar[str] = "http"
+
+    def __init__(self, base_url: str, *, label: str, limits: Limits = LIMITS) -> None:
+        if not _is_http(base_url):
+            raise UsageError(
+                "an IPFS address is no http address of host, port and path alone",  # says no secret
+                Code.CONFIG,
+                fix="write it like http://127.0.0.1:8080",
+            )
+        self.base_url = base_url.rstrip("/")
+        self.label = label
+        self.limits = limits
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, cid: Cid) -> bytes:
+        """The block as it is, its hash checked; raises SourceFault for anything else that came."""
+        try:
+            data = await self._read(cid)
+        except aiohttp.ConnectionTimeoutError:
+            why = f"no connection within {self.limits.connect_s:g} s"
+            raise self.fault(why, Outcome.FAILED) from None
+        except TimeoutError:
+            raise self.fault(f"it did not give {cid} in time", Outcome.SLOW) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            why = str(error)[:200] or type(error).__name__
+            raise self.fault(why, Outcome.FAILED) from None
+        if not cid.matches(data):
+            raise self.fault(f"it answered {cid} with other bytes", Outcome.WRONG)
+        return data
+
+    def fault(self, why: str, outcome: Outcome, retry_after_s: float | None = None) -> SourceFault:
+        """This source did not give what it was asked for."""
+        return SourceFault(
+            f"{self.label} did not give the block",
+            why=why,
+            fix="check that it runs, or name another source with --ipfs",
+            outcome=outcome,
+            retry_after_s=retry_after_s,
+        )
+
+    def outcome(self, status: int) -> Outcome:
+        """What a status other than 200 means."""
+        return _STATUSES.get(status, Outcome.FAILED if status >= 500 else Outcome.REFUSED)
+
+    @abstractmethod
+    def request(self, cid: Cid) -> tuple[str, str]:
+        """Method and URL that ask for one raw block."""
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The HTTP session, opened on first use inside the running loop."""
+        if self._session is None:
+            limits = self.limits
+            timeout = aiohttp.ClientTimeout(
+                total=limits.total_s,
+                connect=limits.connect_s,
+                sock_read=limits.first_byte_s,
+            )
+            self._session = aiohttp.ClientSession(
+                timeout=timeout,
+                auto_decompress=False,
+                response_class=Response,
+                connector=aiohttp.TCPConnector(limit=0),  # who asks decides how much at once
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    async def _read(self, cid: Cid) -> bytes:
+        method, url = self.request(cid)
+        headers = {"Accept": "application/vnd.ipld.raw", "Accept-Encoding": "identity"}
+        clock = asyncio.get_running_loop().time
+        async with self.session.request(
+            method, url, headers=headers, allow_redirects=False
+        ) as response:
+            if response.status != 200:
+                raise self.fault(
+                    f"it answered {response.status} for {cid}",
+                    self.outcome(response.status),
+                    retry_after(response.headers.get("Retry-After")),
+                )
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                why = "it answered with an encoding that was not asked for"
+                raise self.fault(why, Outcome.REFUSED)
+            declared = response.content_length
+            most = MAX_BLOCK_BYTES if declared is not None else MAX_UNDECLARED_BYTES
+            data, began = bytearray(), clock()
+            if (declared or 0) > most:
+                raise self.fault(f"it would answer with {declared} bytes", Outcome.WRONG)
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                data += chunk
+                if len(data) > most:
+                    raise self.fault(f"it answered with more than {most} bytes", Outcome.WRONG)
+                over_s = clock() - began - self.limits.grace_s
+                if len(data) < over_s * self.limits.floor_bytes_s:
+                    why = f"it gives less than {self.limits.floor_bytes_s} bytes/s"
+                    raise self.fault(why, Outcome.SLOW)
+            return bytes(data)
+
+
+class Gateway(Http):
+    """`GET /ipfs/<cid>?format=raw`, as the trustless gateway specification says."""
+
+    kind = "gateway"
+
+    def __init__(self, base_url: str, *, limits: Limits = LIMITS) -> None:
+        super().__init__(base_url, label=f"gateway:{base_url.rstrip('/')}", limits=limits)
+
+    @override
+    def request(self, cid: Cid) -> tuple[str, str]:
+        """Method and URL that ask for one raw block."""
+        return "GET", f"{self.base_url}/ipfs/{cid}?format=raw"

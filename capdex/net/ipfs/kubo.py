@@ -1,0 +1,111 @@
+"""Kubo by its RPC: uploads through ipfshttpclient, blocks by `block/get` (docs/adr/0003)."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import warnings
+from contextlib import closing
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
+from capdex.ipld.cid import RAW, Cid
+from capdex.net.ipfs.gateway import LIMITS, Http, Limits
+from capdex.net.ipfs.source import Outcome
+
+UPLOAD_S: Final = 30.0
+
+# ipfshttpclient 0.7 still passes an argument that urllib3 2 no longer needs; users need not know.
+warnings.filterwarnings("ignore", "The 'strict' parameter is no longer needed", FutureWarning)
+
+
+class Kubo(Http):
+    """A Kubo daemon's RPC, named by URL (`http://127.0.0.1:5001`) or multiaddr."""
+
+    kind = "kubo"
+
+    def __init__(self, api: str, *, limits: Limits = LIMITS) -> None:
+        url = url_of(api) if api.startswith("/") else api.rstrip("/")
+        super().__init__(url, label=f"Kubo at {url}", limits=limits)
+        self._multiaddr = multiaddr_of(url)
+
+    @override
+    def request(self, cid: Cid) -> tuple[str, str]:
+        """Method and URL that ask for one raw block."""
+        return "POST", f"{self.base_url}/api/v0/block/get?arg={cid}"
+
+    @override
+    def outcome(self, status: int) -> Outcome:
+        """What a status other than 200 means; every error of a command is a 500, absence too."""
+        return Outcome.ABSENT if status == 500 else super().outcome(status)
+
+    async def put(self, data: bytes) -> Cid:
+        """Add and pin a file as one raw block; raises Unavailable when Kubo is down."""
+        expected = Cid.of(data)
+        try:
+            async with asyncio.timeout(UPLOAD_S):
+                answered = await asyncio.to_thread(self._add, data)
+            stored = Cid.parse(answered)
+        except TimeoutError:
+            raise self._down(f"it did not answer within {UPLOAD_S:.0f} s") from None
+        except InvalidInput as error:
+            raise self._down(f"{error.message}: {error.why}") from None
+        # Compared as CIDs, not as text: a daemon may spell them in another base.
+        if (stored.codec, stored.digest) != (RAW, expected.digest):
+            raise self._down(f"it stored the file as {stored}, not as the raw block {expected}")
+        return expected
+
+    def _add(self, data: bytes) -> str:
+        import ipfshttpclient
+
+        # `connect` refuses every daemon from 0.8 on; the client itself works with them, and with
+        # `session` it is open from birth, so entering it would open it twice.
+        try:
+            with closing(
+                ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
+            ) as client:
+                added: Any = client.add(io.BytesIO(data), raw_leaves=True, cid_version=1, pin=True)
+                return str(added["Hash"])
+        except CapdexError:
+            raise
+        except Exception as error:  # noqa: BLE001 - requests', urllib3's and the client's own
+            raise self._down(str(error)[:200] or type(error).__name__) from None
+
+    def _down(self, why: str) -> Unavailable:
+        return Unavailable(
+            f"{self.label} did not take the file",
+            Code.IPFS_UNAVAILABLE,
+            why=why,
+            fix="start it with `ipfs daemon`, or publish into a directory with --ipfs dir:PATH",
+        )
+
+
+def multiaddr_of(url: str) -> str:
+    """`http://127.0.0.1:5001` as `/ip4/127.0.0.1/tcp/5001/http`."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        kind = f"ip{ip_address(host).version}"
+    except ValueError:
+        kind = "dns"
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"/{kind}/{host}/tcp/{port}/{parts.scheme}"
+
+
+def url_of(multiaddr: str) -> str:
+    """`/ip4/127.0.0.1/tcp/5001[/http]` as a URL; raises UsageError."""
+    match multiaddr.strip("/").split("/"):
+        case ["ip4" | "ip6" | "dns" | "dns4" | "dns6" as kind, host, "tcp", port, *rest] if (
+            port.isdigit() and rest in ([], ["http"], ["https"])
+        ):
+            scheme = rest[0] if rest else "http"
+            return f"{scheme}://[{host}]:{port}" if kind == "ip6" else f"{scheme}://{host}:{port}"
+    raise UsageError(
+        f"{multiaddr!r} is not a multiaddr of a Kubo RPC",
+        Code.CONFIG,
+        fix="write it like /ip4/127.0.0.1/tcp/5001",
+    )

@@ -1,0 +1,149 @@
+"""One RPC endpoint: its address, how it may be shown, and how well it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+from capdex.errors import Code, UsageError
+from capdex.net.rpc.batches import Batches
+from capdex.net.rpc.circuit_breaker import Breaker, Circuit, full_jitter
+from capdex.net.rpc.errors import Fault, RpcError, rpc_error
+from capdex.net.rpc.rate_limit import Throttle
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointState:
+    """What may be told of an endpoint; `rate` is the learned limit in calls a second, if any."""
+
+    label: str
+    current: bool
+    circuit: Circuit
+    failures: int
+    rate: float | None
+    rests_s: float
+    avoided_s: float
+    trouble: str
+
+
+@dataclass(eq=False, slots=True)
+class Endpoint:
+    """Where calls go; `label` names it without its secrets, `origin` is whose machine it is."""
+
+    url: str
+    label: str
+    breaker: Breaker
+    throttle: Throttle = field(default_factory=Throttle)
+    batches: Batches = field(default_factory=Batches)
+    verified: bool = False  # it has told the chain id that is expected
+    avoided_until: float = 0.0  # it said what cannot be true: asked only when the others rest
+    trouble: RpcError | None = None  # the last one, while it lasts
+    refusals: int = 0  # in a row, for the rate
+
+    @property
+    def origin(self) -> str:
+        """Host and port: two keys of one vendor are one witness, not two."""
+        return urlsplit(self.url).netloc.rpartition("@")[2].lower()
+
+    def wait_s(self, now: float) -> float:
+        """Seconds until it may be asked; 0 when it may be now."""
+        return max(self.breaker.wait_s(now), self.throttle.wait_s(now))
+
+    def begin(self, now: float, calls: int) -> None:
+        """It is asked, after `wait_s` was 0."""
+        self.breaker.begin()
+        self.throttle.take(now, calls)
+
+    def answered(self, calls: int) -> None:
+        """It answered as it should."""
+        self.breaker.succeeded()
+        self.throttle.succeeded(calls)
+        self.batches.answered(calls)
+        self.trouble, self.refusals = None, 0
+
+    def failed(self, error: RpcError, now: float, sent: float) -> None:
+        """It did not; `sent` is when it was asked."""
+        breaker = self.breaker
+        if error.fault is Fault.RATE:
+            breaker.succeeded()
+            rest_s = error.retry_after_s
+            if rest_s is None:
+                rest_s = full_jitter(self.refusals, breaker.base_s, breaker.cap_s, breaker.uniform)
+            self.refusals += 1
+            self.throttle.refused(now, sent, rest_s)
+            self.trouble = error
+        elif error.answered and error.fault not in (Fault.TRANSIENT, Fault.TIMEOUT):
+            self.answered(1)  # a refusal of this call says nothing against the endpoint
+        else:
+            self.rest(error, now, error.retry_after_s)
+
+    def rest(self, error: RpcError, now: float, rest_s: float | None = None) -> None:
+        """Leave it alone for a while, by chance or for a known time; it shows its chain id anew."""
+        self.breaker.failed(now, rest_s)
+        self.trouble = error
+        if self.breaker.circuit(now) is not Circuit.CLOSED:
+            self.verified = False
+
+    def resting(self, now: float) -> RpcError:
+        """The error of a call that was not made because the endpoint still rests."""
+        wait_s = self.wait_s(now)
+        last = self.trouble
+        fault = last.fault if last else Fault.RATE
+        why = last.why if last else "it has been asked as often as it allows"
+        error = rpc_error(self.label, fault, f"{why}; left alone for {wait_s:.0f} s", wait_s)
+        error.code = last.code if last else Code.RATE_LIMITED
+        return error
+
+    def state(self, now: float, *, current: bool) -> EndpointState:
+        """What may be told of it."""
+        return EndpointState(
+            self.label,
+            current,
+            self.breaker.circuit(now),
+            self.breaker.failures,
+            self.throttle.rate,
+            self.wait_s(now),
+            max(0.0, self.avoided_until - now),
+            self.trouble.why if self.trouble else "",
+        )
+
+
+def redact(url: str) -> str:
+    """An endpoint as it may be shown: vendors' URLs carry keys in user, path and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is no URL"
+    host = parts.netloc.rpartition("@")[2]
+    secret = parts.path.strip("/") or parts.query
+    return f"{parts.scheme}://{host}" + ("/…" if secret else "")
+
+
+def labels(urls: list[str]) -> list[str]:
+    """A label for each of these, no two alike."""
+    shown = [redact(url) for url in urls]
+    return [
+        label if shown.count(label) == 1 else f"{label} ({shown[: at + 1].count(label)})"
+        for at, label in enumerate(shown)
+    ]
+
+
+def split_schemes(url: str) -> tuple[str, str]:
+    """The HTTP and the websocket address of an endpoint; raises UsageError(CONFIG)."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https", "ws", "wss") and parts.hostname
+    except ValueError:
+        known = None
+    if not known:
+        raise UsageError(
+            "an RPC endpoint is not a URL this program can use",
+            Code.CONFIG,
+            why="its scheme must be http, https, ws or wss, and it must name a host",
+            fix="write it like http://127.0.0.1:8545",
+        )
+    tail = "s" if parts.scheme in ("https", "wss") else ""
+    return (
+        urlunsplit(parts._replace(scheme=f"http{tail}")),
+        urlunsplit(parts._replace(scheme=f"ws{tail}")),
+    )

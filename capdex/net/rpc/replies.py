@@ -1,0 +1,111 @@
+"""Replies of JSON-RPC 2.0: bytes in, values out, each matched with what was asked.
+
+Every failure is an RpcError that names the endpoint by its label and says by its fault what would
+help. Nothing here waits, and what it is given can be pickled: any process may read a reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pickle import PickleBuffer
+from typing import Any, TypeVar
+
+import orjson
+
+from capdex.net.rpc import errors as faults
+from capdex.net.rpc.errors import Fault, RpcError, refusal, rpc_error
+
+# A value takes 50 bytes of memory and more, however short it is: 64 MiB of `[],` take gigabytes.
+LONG_BYTES = 8 * 1024 * 1024  # four times what a range is to bring
+MIN_VALUE_BYTES = 16  # of a long reply, on average; a log of ours has 50
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back over HTTP, unread."""
+
+    status: int
+    retry_after_s: float | None
+    data: bytes
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # megabytes: whoever sends them to another process need not copy them first (PEP 574)
+        data = PickleBuffer(self.data) if protocol >= 5 else self.data
+        return Answer, (self.status, self.retry_after_s, data)
+
+
+def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> T:
+    """The result of the call `id_`, made a value by `read`; where that raises ValueError, no reply.
+
+    Raises RpcError.
+    """
+    reply = _load(label, answer)
+    if not isinstance(reply, dict):
+        raise rpc_error(label, Fault.TRANSIENT, "the reply is not a JSON-RPC object")
+    if not reply.get("error") and reply.get("id") != id_:
+        raise rpc_error(label, Fault.TRANSIENT, "the reply carries another call's id")
+    return _value(label, reply, read, answer.retry_after_s)
+
+
+def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[Any], T]) -> list[T]:
+    """As `read_one` for a batch, in the order of `ids`; one failure is the failure of all."""
+    reply = _load(label, answer)
+    if isinstance(reply, dict) and reply.get("error"):
+        raise refusal(label, reply["error"], answer.retry_after_s)
+    replies = reply if isinstance(reply, list) else []
+    by_id = {r["id"]: r for r in replies if isinstance(r, dict) and type(r.get("id")) is int}
+    if len(replies) != len(ids) or any(id_ not in by_id for id_ in ids):
+        for one in replies:  # a refusal of them all may come as the answer to one of them, or none
+            if isinstance(one, dict) and one.get("error"):
+                raise refusal(label, one["error"], answer.retry_after_s)
+        raise rpc_error(label, Fault.TRANSIENT, "the reply does not answer the calls asked")
+    return [_value(label, by_id[id_], read, answer.retry_after_s) for id_ in ids]
+
+
+def _load(label: str, answer: Answer) -> Any:
+    if _is_dense(answer.data):
+        raise rpc_error(label, Fault.TRANSIENT, "the reply is megabytes of next to nothing")
+    try:
+        reply = orjson.loads(answer.data)
+    except orjson.JSONDecodeError:
+        reply = None
+    if answer.status == 200:
+        if reply is None:
+            raise rpc_error(label, Fault.TRANSIENT, "the reply is not JSON")
+        return reply
+    raise _status(label, answer, reply)
+
+
+def _is_dense(data: bytes) -> bool:
+    if len(data) < LONG_BYTES:
+        return False
+    return sum(map(data.count, (b",", b"[", b"{"))) > len(data) // MIN_VALUE_BYTES
+
+
+def _status(label: str, answer: Answer, reply: Any) -> RpcError:
+    fault = faults.of_status(answer.status)
+    if isinstance(reply, list) and reply:
+        reply = reply[0]
+    if isinstance(reply, dict) and isinstance(reply.get("error"), dict):
+        # Some vendors answer a refused call with status 400; its words say more.
+        said = refusal(label, reply["error"], answer.retry_after_s)
+        if answer.status == 400 or said.fault is not Fault.TRANSIENT:
+            return said
+        return rpc_error(label, fault, said.why, answer.retry_after_s, answered=True)
+    return rpc_error(label, fault, f"HTTP status {answer.status}", answer.retry_after_s)
+
+
+def _value(
+    label: str, reply: dict[str, Any], read: Callable[[Any], T], retry_after_s: float | None
+) -> T:
+    if reply.get("error"):
+        raise refusal(label, reply["error"], retry_after_s)
+    if "result" not in reply:
+        raise rpc_error(label, Fault.TRANSIENT, "the reply has neither result nor error")
+    try:
+        return read(reply["result"])
+    except (ValueError, OverflowError) as error:
+        raise rpc_error(label, Fault.TRANSIENT, str(error)) from None

@@ -1,0 +1,168 @@
+"""JSON-RPC values as ours: quantities, data, block headers and logs.
+
+Everything raises ValueError for what is not well formed; `Rpc` turns that into a fault of the
+endpoint, since no well-behaved one sends it.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import a2b_hex
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter, lt
+from typing import Any, TypeVar
+
+from capdex.encoding.keccak import keccak
+from capdex.registry.logs import LogColumns, RawLog
+
+V = TypeVar("V")
+
+_QUANTITY = re.compile(r"0x[0-9A-Fa-f]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What we need of a block's header; hashes are 32 bytes, `bloom` 256, the time in seconds."""
+
+    number: int
+    hash: bytes
+    parent: bytes
+    timestamp: int
+    bloom: bytes
+
+    def may_hold_logs_of(self, address: bytes) -> bool:
+        """Whether the block's bloom filter admits a log of this address (yellow paper §4.3.1)."""
+        if len(self.bloom) != 256:
+            return False  # some chains leave it out
+        digest, filter_ = keccak(address), int.from_bytes(self.bloom, "big")
+        bits = (int.from_bytes(digest[i : i + 2], "big") & 2047 for i in (0, 2, 4))
+        return all(filter_ >> bit & 1 for bit in bits)
+
+
+def quantity(value: Any) -> int:
+    """A quantity (`0x…`, at most 32 bytes) as a number."""
+    if not isinstance(value, str) or not _QUANTITY.fullmatch(value):  # int() takes signs and `_`
+        raise ValueError("a quantity is not one")
+    return int(value, 16)
+
+
+def unhex(value: Any) -> bytes:
+    """Data (`0x…`) as bytes."""
+    if not isinstance(value, str) or value[:2] != "0x":
+        raise ValueError("data is not hexadecimal")
+    return a2b_hex(value[2:])  # unlike bytes.fromhex it takes no white space
+
+
+def hex_(data: bytes) -> str:
+    """Bytes as data."""
+    return "0x" + data.hex()
+
+
+def read_header(value: Any) -> Header | None:
+    """A block as `eth_getBlockBy…` gives it; None where there is none."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ValueError("a block is not an object")
+    return Header(
+        _kept(value.get("number")),
+        _hash(value.get("hash")),
+        _hash(value.get("parentHash")),
+        _kept(value.get("timestamp")),
+        unhex(value.get("logsBloom") or "0x"),
+    )
+
+
+def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
+    """Logs in canonical order without doubles, all of one contract and of blocks first to last."""
+    if not isinstance(value, list):
+        raise ValueError("the logs are not a list")
+    logs = _columns(value)
+    if not logs:
+        return logs
+    numbers, indexes = logs.block_numbers, logs.log_indexes
+    if {*logs.addresses} != {address} or not first <= min(numbers) <= max(numbers) <= last:
+        raise ValueError("a log was not asked for")
+    if max(indexes) >> 32:  # more than any block has room for, or a digest (P14)
+        raise ValueError("the index of a log has more than 32 bits")
+    places = list(zip(numbers, indexes, strict=True))
+    return logs if all(map(lt, places, islice(places, 1, None))) else _ordered(logs)
+
+
+def read_times(value: list[dict[str, Any]]) -> dict[int, int]:
+    """When blocks were made (seconds), by number, so far as their logs say it and agree.
+
+    `blockTimestamp` of a log is younger than most vendors: no log has to have it.
+    """
+    try:
+        said = {(log["blockNumber"], log.get("blockTimestamp")) for log in value}
+        times = {quantity(number): quantity(time) for number, time in said}
+    except (ValueError, TypeError):  # none, or a list or an object
+        return {}
+    return times if len(times) == len(said) else {}
+
+
+def _ordered(found: LogColumns) -> LogColumns:
+    logs: dict[tuple[int, int], RawLog] = {}
+    for log in found:
+        at = log.position
+        if logs.setdefault((at.block_number, at.log_index), log) != log:
+            raise ValueError("two logs stand at one place")
+    return LogColumns.of([logs[at] for at in sorted(logs)])
+
+
+class _Once(dict[str, V]):
+    """What a text is read as, read once."""
+
+    def __init__(self, read: Callable[[str], V]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, text: str) -> V:
+        value = self[text] = self._read(text)
+        return value
+
+
+_PARTS = itemgetter(
+    *("address", "blockNumber", "blockHash", "transactionHash", "logIndex", "topics", "data")
+)
+
+
+def _columns(value: list[Any]) -> LogColumns:
+    """The logs of one reply, in which blocks, names and accounts recur."""
+    if not value:
+        return LogColumns()
+    if {*map(type, value)} != {dict} or any(log.get("removed") for log in value):
+        raise ValueError("a log is not a log of the canonical chain")
+    address, number, hash_ = _Once(unhex), _Once(quantity), _Once(_hash)
+    try:
+        columns = zip(*map(_PARTS, value), strict=True)
+        addresses, numbers, block_hashes, tx_hashes, indexes, topics, data = columns
+        if {*map(type, topics)} != {list} or max(map(len, topics)) > 4:
+            raise ValueError("a log has up to four topics")
+        return LogColumns(
+            [address[text] for text in addresses],
+            [number[text] for text in numbers],
+            [hash_[text] for text in block_hashes],
+            [_hash(text) for text in tx_hashes],
+            [number[text] for text in indexes],
+            [b"".join([hash_[topic] for topic in some]) for some in topics],
+            [unhex(text) for text in data],
+        )
+    except (KeyError, TypeError):  # not there, or a list or an object
+        raise ValueError("a part of a log is missing or no text") from None
+
+
+def _kept(value: Any) -> int:
+    number = quantity(value)
+    if number >> 63:  # more than a database has room for, and than any chain will need
+        raise ValueError("a block's number or time has more than 63 bits")
+    return number
+
+
+def _hash(value: Any) -> bytes:
+    if not isinstance(value, str) or len(value) != 66 or value[:2] != "0x":
+        raise ValueError("a hash has 32 bytes")
+    return a2b_hex(value[2:])

@@ -1,0 +1,210 @@
+"""Proof documents: what the registry keeps of a name at a block, provable by its hash (P13, P15).
+
+A document carries the block's header, the contract's account (EIP-1186) and the slots that its
+claim needs, each with its way down the storage trie.
+
+kind exact   digest of name@version; if there is one, the release at `index`: version and flags
+kind list    the name's record, then every release: word, long version, digest. Nothing is hidden
+
+Here it is only read, within bounds; `capdex.proof.verify` says what it proves.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from capdex.errors import Code, InvalidInput, VerificationFailure
+from capdex.proof.block_header import MAX_HEADER_BYTES
+from capdex.proof.storage_layout import WORD
+from capdex.proof.trie import MAX_NODE_BYTES, MAX_NODES
+from capdex.registry.events import checksum_address
+from capdex.semver import Version
+from capdex.uri import check_name
+
+SCHEMA: Final = "capdex.proof/1"
+MAX_RELEASES: Final = 1000  # of one name in one list: 11 MB on a registry of a million slots
+MAX_SLOTS: Final = 1 + 5 * MAX_RELEASES  # a release has its word, its digest, a long version (3)
+MAX_PROOF_BYTES: Final = 8 * 1024 * 1024  # all data together, before any of it is decoded
+
+_DATA: Final = re.compile(r"0x(?:[0-9a-f]{2})*")
+
+Json = dict[str, Any]
+
+
+class Kind(StrEnum):
+    """What a document proves."""
+
+    EXACT = "exact"
+    LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One slot of the contract, its word, and the nodes that prove it, root first."""
+
+    key: bytes
+    value: bytes
+    proof: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A document as read: of the right shape and size, and not to be believed before `verify`.
+
+    `semver` is set for kind exact alone; `index` too, unless the version does not exist.
+    """
+
+    kind: Kind
+    chain_id: int
+    contract: bytes
+    block_number: int
+    block_hash: bytes
+    name: str
+    semver: str | None
+    index: int | None
+    header: bytes
+    account_proof: tuple[bytes, ...]
+    slots: tuple[Slot, ...]
+
+    @classmethod
+    def parse(cls, document: Any) -> Self:
+        """Read a document, any JSON value; raises VerificationFailure BAD_PROOF."""
+        try:
+            return cls._parse(document)
+        except (ValueError, InvalidInput) as error:
+            raise refused("it is no proof document", str(error)) from None
+
+    @classmethod
+    def _parse(cls, document: Any) -> Self:
+        given = read_object(document, _KEYS)
+        if given["schema"] != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+        kind = Kind(given["kind"])
+        semver, index = given["semver"], given["index"]
+        if (kind is Kind.EXACT) != isinstance(semver, str):
+            raise ValueError("kind exact has a version, and kind list has none")
+        budget = Budget(MAX_PROOF_BYTES)
+        slots = given["slots"]
+        if not isinstance(slots, list) or not 0 < len(slots) <= MAX_SLOTS:
+            raise ValueError("it has no slots, or too many")
+        return cls(
+            kind,
+            read_number(given["chain_id"]),
+            budget.data(read_text(given["contract"]).lower(), 20),
+            read_number(given["block_number"]),
+            budget.data(given["block_hash"], 32),
+            check_name(read_text(given["name"])),
+            None if semver is None else str(Version.parse(read_text(semver))),
+            None if index is None else read_number(index),
+            budget.upto(given["header"], MAX_HEADER_BYTES),
+            budget.nodes(given["account_proof"]),
+            tuple([budget.slot(x) for x in slots]),
+        )
+
+    def to_json(self) -> Json:
+        """The document."""
+        return {
+            "schema": SCHEMA,
+            "kind": str(self.kind),
+            "chain_id": self.chain_id,
+            "contract": checksum_address(self.contract),
+            "block_number": self.block_number,
+            "block_hash": show_hex(self.block_hash),
+            "name": self.name,
+            "semver": self.semver,
+            "index": self.index,
+            "header": show_hex(self.header),
+            "account_proof": list(map(show_hex, self.account_proof)),
+            "slots": [
+                {
+                    "key": show_hex(x.key),
+                    "value": show_hex(x.value),
+                    "proof": list(map(show_hex, x.proof)),
+                }
+                for x in self.slots
+            ],
+        }
+
+
+def refused(what: str, why: str = "", fix: str = "") -> VerificationFailure:
+    """The error for a proof that proves nothing, or something else than was said."""
+    return VerificationFailure(
+        f"the proof is refused: {what}",
+        Code.BAD_PROOF,
+        why=why or "a node sent it that is broken or lies",
+        fix=fix or "ask again, and another node if it stays so; believe nothing of the answer",
+    )
+
+
+# reading JSON -------------------------------------------------------------------------------
+
+_SLOT_KEYS: Final = ("key", "value", "proof")
+_KEYS: Final = (
+    *("schema", "kind", "chain_id", "contract", "block_number", "block_hash", "name", "semver"),
+    *("index", "header", "account_proof", "slots"),
+)
+
+
+@dataclass(slots=True)
+class Budget:
+    """Reads data, and refuses more bytes than are left of a document's allowance."""
+
+    left: int
+
+    def upto(self, value: Any, limit: int) -> bytes:
+        """Data of at most `limit` bytes."""
+        text = read_text(value)
+        self.left -= len(text) // 2
+        if len(text) > 2 + 2 * limit or self.left < 0:
+            raise ValueError("some data is too large")
+        if not _DATA.fullmatch(text):
+            raise ValueError("some data is not hexadecimal, in lower case")
+        return bytes.fromhex(text[2:])
+
+    def data(self, value: Any, size: int) -> bytes:
+        """Data of this size."""
+        found = self.upto(value, size)
+        if len(found) != size:
+            raise ValueError(f"some data has {len(found)} bytes, not {size}")
+        return found
+
+    def nodes(self, value: Any) -> tuple[bytes, ...]:
+        """The nodes of one proof."""
+        if not isinstance(value, list) or len(value) > MAX_NODES:
+            raise ValueError("a proof is no list of nodes, or too long")
+        return tuple([self.upto(node, MAX_NODE_BYTES) for node in value])
+
+    def slot(self, value: Any) -> Slot:
+        """A slot with its word and its proof."""
+        given = read_object(value, _SLOT_KEYS)
+        key, word = (self.data(given[x], WORD) for x in ("key", "value"))
+        return Slot(key, word, self.nodes(given["proof"]))
+
+
+def read_object(value: Any, keys: tuple[str, ...]) -> Json:
+    """An object with just these members."""
+    if not isinstance(value, dict) or set(value) != set(keys):
+        raise ValueError(f"an object does not have just {', '.join(keys)}")
+    return value
+
+
+def read_text(value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise ValueError("a text is none")
+    return value
+
+
+def read_number(value: Any) -> int:
+    """A number of 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
+        raise ValueError("a number is none")
+    return value
+
+
+def show_hex(data: bytes) -> str:
+    """Data as documents have it."""
+    return "0x" + data.hex()

@@ -1,0 +1,202 @@
+"""What a proof document proves, to whoever trusts a block hash (P13).
+
+Nothing in a document is believed: every slot is worked out here, and every word is read from below
+the state root that the trusted hash leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capdex.encoding.keccak import keccak
+from capdex.errors import InvalidInput
+from capdex.proof.block_header import BlockHeader, verify_header
+from capdex.proof.document import MAX_RELEASES, Kind, Proof, Slot, refused
+from capdex.proof.storage_layout import (
+    WORD,
+    ZERO,
+    NameRecord,
+    ReleaseWord,
+    digest_slot,
+    long_semver_slots,
+    read_long_semver,
+    record_slot,
+    release_slot,
+)
+from capdex.proof.trie import decode_rlp, read_value
+from capdex.registry.events import checksum_address
+from capdex.semver import Version
+
+NO_CODE: Final = keccak(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What the verifier knows for itself: chain, contract (20 bytes) and the hash of a block.
+
+    With `code_hash` (32 bytes) the contract must be that very code.
+    """
+
+    chain_id: int
+    contract: bytes
+    block_hash: bytes
+    code_hash: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenRelease:
+    """One release as the chain keeps it; `sha256` is 32 bytes."""
+
+    version: Version
+    index: int
+    sha256: bytes
+    yanked: bool
+    deprecated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What a document proves of a name at a block.
+
+    Kind list: `record`, and all `releases` in order of publication. Kind exact: `semver`, and in
+    `releases` that release, or nothing where there is none.
+    """
+
+    kind: Kind
+    name: str
+    semver: str | None
+    block: BlockHeader
+    code_hash: bytes
+    record: NameRecord | None
+    releases: tuple[ProvenRelease, ...]
+
+
+def verify(proof: Proof, anchor: Anchor) -> Proven:
+    """What `proof` proves to whoever trusts `anchor`; raises VerificationFailure BAD_PROOF."""
+    if (proof.chain_id, proof.contract) != (anchor.chain_id, anchor.contract):
+        raise refused(
+            "it is of another contract",
+            f"of {checksum_address(proof.contract)} on chain {proof.chain_id}, not of "
+            f"{checksum_address(anchor.contract)} on chain {anchor.chain_id}",
+        )
+    block = verify_header(proof.header, anchor.block_hash)
+    if (proof.block_number, proof.block_hash) != (block.number, block.hash):
+        raise refused("it names another block than its header does")
+    try:
+        storage_root, code_hash = read_account(
+            block.state_root, proof.contract, proof.account_proof
+        )
+        if anchor.code_hash not in (None, code_hash):
+            raise ValueError("the contract has other code than it should")
+        words = _Words(storage_root, proof.slots)
+        read = _read_exact if proof.kind is Kind.EXACT else _read_list
+        record, releases = read(proof, words)
+        words.end()
+    except (ValueError, InvalidInput) as error:
+        raise refused("it does not lead from the block to what it claims", str(error)) from None
+    return Proven(proof.kind, proof.name, proof.semver, block, code_hash, record, releases)
+
+
+# what the slots say -------------------------------------------------------------------------
+
+
+class _Words:
+    """The words of a document's slots in their order, each proven before it is given out."""
+
+    def __init__(self, root: bytes, slots: Iterable[Slot]) -> None:
+        self._root = root
+        self._slots: Iterator[Slot] = iter(slots)
+
+    def at(self, key: bytes) -> bytes:
+        """The word at a slot worked out by us, which has to be the next one in the document."""
+        slot = next(self._slots, None)
+        if slot is None or slot.key != key:
+            raise ValueError(f"slot 0x{key.hex()} has to be proven next, and is not")
+        return read_slot(self._root, slot)
+
+    def end(self) -> None:
+        """Refuse slots that nothing asked for."""
+        if next(self._slots, None) is not None:
+            raise ValueError("it has more slots than its claim needs")
+
+
+def _read_exact(proof: Proof, words: _Words) -> tuple[None, tuple[ProvenRelease, ...]]:
+    semver = proof.semver or ""
+    digest = words.at(digest_slot(proof.name, semver))
+    if digest == ZERO:
+        if proof.index is not None:
+            raise ValueError("a release that does not exist has no index")
+        return None, ()
+    if proof.index is None:
+        raise ValueError("the index of the release is missing")
+    # The index may be any at which this version is: the registry takes a version once.
+    word, found = _listed(proof.name, proof.index, words)
+    if found != semver:
+        raise ValueError(f"the release at index {proof.index} is {found}")
+    return None, (_release(found, proof.index, digest, word),)
+
+
+def _read_list(proof: Proof, words: _Words) -> tuple[NameRecord, tuple[ProvenRelease, ...]]:
+    if proof.index is not None:
+        raise ValueError("a list has no index")
+    record = NameRecord.read(words.at(record_slot(proof.name)))
+    if record.release_count > MAX_RELEASES:
+        raise ValueError(f"the name has more than {MAX_RELEASES} releases")
+    releases = []
+    for index in range(record.release_count):
+        word, semver = _listed(proof.name, index, words)
+        digest = words.at(digest_slot(proof.name, semver))
+        releases.append(_release(semver, index, digest, word))
+    return record, tuple(releases)
+
+
+def _listed(name: str, index: int, words: _Words) -> tuple[ReleaseWord, str]:
+    """The entry of a name's list at an index, with its version's text."""
+    word = ReleaseWord.read(words.at(release_slot(name, index)))
+    if word.semver is not None:
+        return word, word.semver
+    slots = long_semver_slots(name, index, word.length)
+    return word, read_long_semver([words.at(slot) for slot in slots], word.length)
+
+
+def _release(semver: str, index: int, digest: bytes, word: ReleaseWord) -> ProvenRelease:
+    if digest == ZERO:
+        raise ValueError(f"the release {semver} has no digest")
+    return ProvenRelease(Version.parse(semver), index, digest, word.yanked, word.deprecated)
+
+
+def read_account(state_root: bytes, contract: bytes, proof: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Storage root and code hash of a contract; raises ValueError where there is none."""
+    encoded = read_value(state_root, contract, proof)
+    if not encoded:
+        raise ValueError("there is no contract at the address")
+    account = decode_rlp(encoded)
+    if not isinstance(account, list) or len(account) != 4:
+        raise ValueError("the account is none")
+    _, _, storage_root, code_hash = account
+    for part in (storage_root, code_hash):
+        if not isinstance(part, bytes) or len(part) != 32:
+            raise ValueError("the account is none")
+    if code_hash == NO_CODE:
+        raise ValueError("there is no code at the address")
+    return storage_root, code_hash
+
+
+def read_slot(root: bytes, slot: Slot) -> bytes:
+    """The word of a slot below a storage root; raises ValueError unless it is the one claimed."""
+    word = _word(read_value(root, slot.key, slot.proof))
+    if word != slot.value:
+        raise ValueError(f"slot 0x{slot.key.hex()} holds another value than is claimed")
+    return word
+
+
+def _word(value: bytes) -> bytes:
+    """A slot's word out of a storage trie: RLP of the number without leading zeros; absent is 0."""
+    if not value:
+        return ZERO
+    number = decode_rlp(value)
+    if not isinstance(number, bytes) or not 0 < len(number) <= WORD or number[0] == 0:
+        raise ValueError("a slot's value is no word")
+    return number.rjust(WORD, b"\0")

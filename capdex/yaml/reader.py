@@ -1,0 +1,76 @@
+"""Strict YAML (P7): the bytes of a file in, a JSON-able value with places and byte spans out.
+
+What one reader takes for one thing and another for another is refused, or noted where it is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingView
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from capdex.diagnostics import Findings, Path, Place
+from capdex.problems import Problem, Reason
+from capdex.yaml.composer import MAX_DEPTH as MAX_DEPTH
+from capdex.yaml.composer import Composer, Stop
+from capdex.yaml.source_map import place
+from capdex.yaml.spans import Mapping as Mapping
+from capdex.yaml.spans import Scalar as Scalar
+from capdex.yaml.spans import Style as Style
+
+MAX_PACKAGE_BYTES = 256 * 1024  # fits one IPFS block, and a reader's memory a thousand times over
+
+
+@dataclass(frozen=True, slots=True)
+class YamlReading:
+    """What `read_yaml` found. `value` is None when the file could not be read to its end.
+
+    `marks`, `scalars` and `mappings` are keyed by path: `("metadata", "id")`, `("tools", 2)`, and
+    `()` for the whole document. A mark is the (line, column) of a value, counted from 1.
+    """
+
+    value: Any = None
+    problems: tuple[Problem, ...] = ()
+    marks: MappingView[Path, Place] = field(default_factory=dict)
+    scalars: MappingView[Path, Scalar] = field(default_factory=dict)
+    mappings: MappingView[Path, Mapping] = field(default_factory=dict)
+
+
+def read_yaml(data: bytes) -> YamlReading:
+    """Read one strict YAML document; never raises on content (P7)."""
+    findings = Findings({})  # every problem here knows its place
+    text = _decode(data, findings)
+    if text is None:
+        return YamlReading(None, findings.problems())
+    composer = Composer(text, findings)
+    value = None
+    with suppress(Stop):
+        value = composer.compose()
+    outline = composer.outline
+    return YamlReading(value, findings.problems(), outline.marks, outline.scalars, outline.mappings)
+
+
+def _decode(data: bytes, findings: Findings) -> str | None:
+    if len(data) > MAX_PACKAGE_BYTES:
+        findings.error(
+            Reason.TOO_LARGE,
+            (),
+            f"the file has {len(data)} bytes; at most {MAX_PACKAGE_BYTES} are allowed",
+        )
+        return None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        findings.error(
+            Reason.NOT_UTF8,
+            (),
+            f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8",
+            at=place(before, len(before)),
+        )
+        return None
+    if text.startswith("\ufeff"):
+        findings.error(Reason.NOT_UTF8, (), "the file starts with a byte order mark")
+        return None
+    return text

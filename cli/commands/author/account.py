@@ -1,0 +1,179 @@
+"""`capdex account`: the account that publishes and pays."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from capdex.errors import Refused
+from cli.config.directories import places
+from cli.publish.account import (
+    Kind,
+    account_address,
+    account_options,
+    keystore_path,
+    kind,
+    passphrase_options,
+)
+from cli.terminal.app import App
+from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.consent import ask_secret, passphrase
+from cli.terminal.text import safe
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+
+    from publisher.keys.secret import Secret
+
+OUT: Final = click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where the key file goes."
+)
+LIGHT: Final = click.option(
+    "--light", is_flag=True, help="Encrypt quickly and weakly: throw-away chains only."
+)
+
+
+@command(
+    "new",
+    examples=["capdex account new", "capdex account new --out keys/account.json"],
+)
+@OUT
+@LIGHT
+@passphrase_options
+def new_command(app: App, out: Path | None, light: bool) -> None:
+    """Make an account and its encrypted key file (a web3 keystore)."""
+    from publisher.keys.keystore import create_account
+
+    path = out or places().keys / "account.json"
+    secret = passphrase(app, path, new=True)
+    account = create_account(path, secret, light=light)
+    _show(app, str(account.address), path)
+
+
+@command(
+    "import",
+    examples=[
+        "capdex account import",
+        "capdex account import --from ~/.ethereum/keystore/UTC--2026-01-01",
+        "capdex account import --passphrase-file pass.txt < key.txt",
+    ],
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A web3 keystore (version 3) to copy, opened with the same passphrase options.",
+)
+@click.option(
+    "--key-fd",
+    type=int,
+    metavar="N",
+    help="Read the private key from descriptor N.  [default: stdin, or asked]",
+)
+@OUT
+@LIGHT
+@passphrase_options
+def import_command(
+    app: App, source: Path | None, key_fd: int | None, out: Path | None, light: bool
+) -> None:
+    """Keep a private key you have in an encrypted key file.
+
+    The key is 64 hexadecimal digits, from stdin, a descriptor or another keystore; never from the
+    command line, which other programs can read.
+    """
+    from publisher.keys.keystore import check_free, is_public, store_account
+
+    path = out or places().keys / "account.json"
+    check_free(path)  # before anybody types a secret
+    account = _read_account(app, source, key_fd)
+    if is_public(account.address):
+        app.output.warn(f"everybody has the key of {account.address}: for local chains only")
+    store_account(path, account, passphrase(app, path, new=True), light=light)
+    _show(app, str(account.address), path)
+
+
+@command("show", examples=["capdex account show", "capdex account show --plain"])
+@account_options
+def show_command(app: App) -> None:
+    """Show the account's address. Needs no passphrase."""
+    address = app.run(account_address(app))
+    _show(app, address, keystore_path(app) if kind(app) is Kind.KEYSTORE else None)
+
+
+@command("balance", examples=["capdex account balance", "capdex account balance --network sepolia"])
+@account_options
+def balance_command(app: App) -> None:
+    """Show what the account can spend on the network."""
+    from publisher.ethereum.client import Chain
+    from publisher.ethereum.transaction import ether
+
+    network = app.settings.need_network("rpc_url", "chain_id")
+
+    async def ask() -> tuple[str, int]:
+        address = await account_address(app)
+        async with Chain.connect(network.rpc_url, network.chain, state_dir=places().state) as chain:
+            return address, await chain.balance(address)
+
+    address, wei = app.run(ask())
+    app.output.result(
+        "balance",
+        {"address": address, "chain_id": network.chain, "wei": str(wei), "ether": ether(wei)},
+        human=lambda: [f"{address}  {ether(wei)} on {safe(network.name)} ({network.chain})"],
+        plain=[wei],
+    )
+
+
+def _read_account(app: App, source: Path | None, key_fd: int | None) -> LocalAccount:
+    from publisher.keys.keystore import load_account, parse_private_key
+
+    if source is not None:
+        return load_account(source, passphrase(app, source))
+    return parse_private_key(*_read_key(app, key_fd))
+
+
+def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
+    """The private key, and where it came from."""
+    from publisher.keys.secret import MAX_SECRET_BYTES, Secret, read_secret, secret_of
+
+    if key_fd is None and app.may_ask:
+        return Secret(ask_secret("Private key (64 hexadecimal digits)")), "what was typed"
+    if key_fd is None and sys.stdin.isatty():
+        raise Refused(
+            "no private key was given, and there is nobody to ask",
+            why="stderr is no terminal, or CI or --no-input is set",
+            fix="pipe it in, or use --key-fd N or --from FILE",
+        )
+    if key_fd is not None:
+        return read_secret(key_fd), f"file descriptor {key_fd}"
+    return secret_of(sys.stdin.buffer.read(MAX_SECRET_BYTES + 1), "stdin"), "stdin"
+
+
+def _show(app: App, address: str, path: Path | None) -> None:
+    place = f"in {safe(path)}" if path else f"by the {kind(app)}"
+    app.output.result(
+        "account",
+        {"address": address, "file": None if path is None else str(path)},
+        human=lambda: [address, f"  {place}"],
+        plain=[address],
+    )
+
+
+account_command = Group(
+    "account",
+    entries={
+        name: Entry("Commands", __name__, purpose)
+        for name, purpose in {
+            "new": "Make an account and its encrypted key file",
+            "import": "Keep a private key you have in an encrypted key file",
+            "show": "Show the account's address",
+            "balance": "Show what the account can spend",
+        }.items()
+    },
+    no_args_is_help=True,
+    help="Make and show the account that publishes.",
+    examples=["capdex account new", "capdex account show", "capdex account balance"],
+)

@@ -1,0 +1,110 @@
+"""`capdex init`: a first package, by a few questions or by options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from capdex.errors import Code, Refused, UsageError
+from capdex.uri import check_name
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+from cli.terminal.text import safe
+
+
+@command(
+    "init",
+    examples=[
+        "capdex init",
+        "capdex init weather --description 'Tells the weather of a city.' --keyword forecast",
+    ],
+)
+@click.argument("name", required=False)
+@click.option("--title", metavar="TEXT", help="What people call it.")
+@click.option("--description", metavar="TEXT", help="What it does, in a sentence or two.")
+@click.option("--summary", metavar="TEXT", help="The same in 120 characters.")
+@click.option("--keyword", multiple=True, metavar="TEXT", help="A word that should bring it up.")
+@click.option("--tag", multiple=True, metavar="TEXT", help="A tag.")
+@click.option("--domain", metavar="TEXT", help="Its domain, like weather or productivity.")
+@click.option("--license", metavar="SPDX", help="Its licence, like Apache-2.0.")
+@click.option(
+    "--kind",
+    type=click.Choice(["tool", "prompt"]),
+    default="tool",
+    help="A prompt and a tool that calls a service, or a prompt alone.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="[default: NAME.acp.yaml]"
+)
+def init_command(
+    app: App,
+    name: str | None,
+    title: str | None,
+    description: str | None,
+    summary: str | None,
+    keyword: tuple[str, ...],
+    tag: tuple[str, ...],
+    domain: str | None,
+    license: str | None,
+    kind: str,
+    out: Path | None,
+) -> None:
+    """Start a capability package.
+
+    On a terminal it asks for what no option says. A file that exists is never overwritten.
+    """
+    from publisher.authoring.scaffold import Kind, scaffold
+
+    if name is None:
+        name = _ask_name(app)
+        title = title or _ask("Title", name.replace("-", " ").title())
+        description = description or _ask("Description, in a sentence or two") or None
+    path = out or Path(f"{check_name(name)}.acp.yaml")
+    text = scaffold(
+        name,
+        title=title,
+        description=description,
+        summary=summary,
+        keywords=keyword,
+        tags=tag,
+        domain=domain,
+        license=license,
+        kind=Kind(kind),
+    )
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(
+            f"{path} exists already", why="init never overwrites", fix="name another with --out"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
+        ) from None
+    app.output.result(
+        "package",
+        {"file": str(path), "name": name},
+        human=lambda: [
+            f"{app.output.out.mark('ok')} {safe(path)}",
+            f"  edit it, then: capdex validate {safe(path)}",
+        ],
+        plain=[path],
+    )
+
+
+def _ask_name(app: App) -> str:
+    if not app.may_ask:
+        raise Refused(
+            "init was given no name, and there is nobody to ask",
+            fix="capdex init NAME --description …",
+        )
+    return check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))
+
+
+def _ask(question: str, default: str | None = None) -> str:
+    answer: str = click.prompt(
+        question, default=default or "", show_default=bool(default), err=True
+    )
+    return answer

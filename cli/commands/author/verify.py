@@ -1,0 +1,88 @@
+"""`capdex verify`: is this file what the chain announced, and who stands behind it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from capdex.errors import CapdexError
+from cli.commands.find.get import announced
+from cli.publish.validate import claimed
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+from cli.terminal.errors import NO, OK, exit_code, show, worst
+from cli.terminal.file_arguments import expand, read
+from cli.terminal.output import Stream
+from cli.terminal.text import safe
+
+FROM_CHAIN = ("event", "cid", "sha256", "id")
+
+
+@command(
+    "verify",
+    examples=[
+        "capdex verify weather.acp.yaml",
+        "capdex verify --offline weather.acp.yaml     # the signature alone",
+        "capdex verify --json - < weather.acp.yaml",
+    ],
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--offline", is_flag=True, help="Ask no chain: judge as its own author published it.")
+def verify_command(app: App, files: tuple[str, ...], offline: bool) -> int:
+    """Verify files against the chain: digest, CID, signature, publisher.
+
+    The release that a file says it is (metadata.id) is looked up in the registry, and the file is
+    held against it exactly as a node or a router would. Exit code: 0 verified, 1 not.
+    """
+    codes, values = [], []
+    for name in expand(files):
+        try:
+            values.append(app.run(_verify(app, name, offline)))
+            codes.append(OK if values[-1]["verdict"] == "verified" else NO)
+        except CapdexError as error:
+            show(error, app.output)
+            codes.append(exit_code(error))
+    app.output.results(
+        "verification",
+        values,
+        human=lambda: [line for value in values for line in _lines(app.output.out, value)],
+        plain=[value["verdict"] for value in values],
+    )
+    return worst(codes)
+
+
+async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
+    from capdex.package import RejectedPackage, judge
+    from publisher.authoring.source import read_manifest
+
+    data = read(name)
+    manifest = read_manifest(data)
+    said = claimed(manifest, data) if offline else await announced(app, manifest.uri)
+    judged = judge(said, data)
+    rejected = judged if isinstance(judged, RejectedPackage) else None
+    return {
+        "file": name,
+        "cap_uri": str(manifest.uri),
+        "against": "itself" if offline else "chain",
+        "verdict": str(judged.verdict),
+        "reason": str(rejected.reason) if rejected else None,
+        "message": rejected.message if rejected else "",
+        "signer": judged.signer,
+        "publisher": said.publisher,
+        # What a file claims of itself always agrees with it: such checks would say nothing.
+        "checks": [x.to_json() for x in judged.checks if not (offline and x.name in FROM_CHAIN)],
+    }
+
+
+def _lines(stream: Stream, value: dict[str, Any]) -> Iterator[str]:
+    held = value["verdict"] == "verified"
+    yield f"{stream.mark('ok' if held else 'fail')} {value['cap_uri']}  {value['verdict']}"
+    for check in value["checks"]:
+        detail = safe(check["detail"])
+        yield f"  {stream.mark('ok' if check['ok'] else 'fail')} {check['name'].ljust(12)} {detail}"
+    if value["against"] == "itself":
+        yield "  the chain was not asked whether this was published"
+    elif not held:
+        yield f"  capdex explain {value['reason']}"

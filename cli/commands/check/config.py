@@ -1,0 +1,152 @@
+"""`capdex config`: each setting with where it came from. Secrets are files, so none is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import click
+
+from cli.terminal.app import App
+from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.text import columns, safe
+
+
+@command("show", examples=["capdex config show", "capdex config show --network sepolia --json"])
+@click.option("--origin/--no-origin", default=True, help="Say where each value comes from.")
+def show_command(app: App, origin: bool) -> None:
+    """Show each setting and where it comes from."""
+    _show(app, origin=origin)
+
+
+@command("path", examples=["capdex config path", "capdex config path --plain"])
+def path_command(app: App) -> None:
+    """Show which files are read, strongest first."""
+    from pathlib import Path
+
+    from cli.config.directories import places
+    from cli.config.sources import find_project
+
+    project = find_project(Path.cwd())
+    found = [("project", project)] if project else []
+    found.append(("user", places().config_file))
+    values = [{"kind": kind, "path": str(path), "exists": path.is_file()} for kind, path in found]
+    app.output.results(
+        "config-file",
+        values,
+        human=lambda: columns(
+            [
+                (str(x["kind"]), safe(x["path"]), "" if x["exists"] else "not there yet")
+                for x in values
+            ],
+            indent=0,
+        ),
+        plain=[x["path"] for x in values],
+    )
+
+
+@command("networks", examples=["capdex config networks"])
+def networks_command(app: App) -> None:
+    """List the networks that --network takes."""
+    from cli.config.load import network_names
+    from cli.config.networks import TEMPLATES
+
+    values: list[dict[str, Any]] = []
+    for name, origin in network_names().items():
+        template = TEMPLATES.get(name)
+        values.append(
+            {
+                "name": name,
+                "chain_id": template.chain_id if template else None,
+                "currency": template.currency if template else None,
+                "explorer_url": template.explorer_url if template else None,
+                "confirmations": template.confirmations if template else None,
+                "origin": origin,
+            }
+        )
+    keys = ("name", "chain_id", "currency", "explorer_url", "origin")
+    app.output.results(
+        "network",
+        values,
+        human=lambda: columns(
+            [tuple(safe("-" if x[key] is None else x[key]) for key in keys) for x in values],
+            indent=0,
+        ),
+        plain=[x["name"] for x in values],
+    )
+
+
+def _config(app: App) -> None:
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        _show(app, origin=True)
+
+
+config_command = Group(
+    "config",
+    entries={
+        name: Entry("Commands", __name__, purpose)
+        for name, purpose in {
+            "show": "Show each setting and where it comes from",
+            "path": "Show which files are read",
+            "networks": "List the networks that --network takes",
+        }.items()
+    },
+    invoke_without_command=True,
+    callback=click.pass_obj(_config),
+    help="Show each setting and where it comes from.",
+    examples=["capdex config", "capdex config networks", "capdex config path"],
+)
+
+
+def _show(app: App, *, origin: bool) -> None:
+    values = _values(app)
+    app.output.results(
+        "setting",
+        values,
+        human=lambda: columns(
+            [
+                (
+                    str(x["key"]),
+                    safe("-" if x["value"] is None else x["value"]),
+                    *([app.output.out.dim(safe(x["origin"]))] if origin else []),
+                )
+                for x in values
+            ],
+            indent=0,
+        ),
+        plain=[f"{x['key']}={'' if x['value'] is None else x['value']}" for x in values],
+    )
+
+
+def _values(app: App) -> list[dict[str, Any]]:
+    from cli.config.sources import NETWORK_KEYS
+
+    settings = app.settings
+    found: dict[str, object] = {"network": settings.network.name if settings.network else None}
+    for key in NETWORK_KEYS:
+        found[key] = getattr(settings.network, key.replace("-", "_"), None)
+    for key in ("keystore", "author-key", "passphrase-file"):
+        path = getattr(settings, key.replace("-", "_"))
+        found[key] = None if path is None else str(path)
+    found["signer"], found["signer-address"] = settings.signer, settings.signer_address
+    found["fee-cap"] = f"{settings.fee_cap_wei / 10**18:f}".rstrip("0").rstrip(".")
+    return [
+        {
+            "key": key,
+            "value": shown(value) if value not in ("", None) else None,
+            "origin": settings.origins.get(key, "built-in" if value else "unset"),
+        }
+        for key, value in found.items()
+    ]
+
+
+def shown(value: object) -> object:
+    """A value without the password or key that a URL may carry."""
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    url = urlsplit(value)
+    host = f"…@{url.netloc.rpartition('@')[2]}" if "@" in url.netloc else url.netloc
+    # providers put their API keys into the path or the query
+    path = url.path if len(url.path) < 24 else url.path[:8] + "…"
+    return urlunsplit((url.scheme, host, path, "…" if url.query else "", ""))

@@ -1,0 +1,155 @@
+"""`capdex show`: a name, its owner, and all its releases, the rejected ones with their reason."""
+
+from __future__ import annotations
+
+import click
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.semver import Version
+from capdex.uri import CapabilityURI
+from cli.config.completion_cache import complete, remember
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+from cli.terminal.output import Stream
+from cli.terminal.text import columns, safe
+from cli.views.name import asks_chain, joined, rows_of, standing_of
+from cli.views.release import Json, card, freshness, mark, part
+
+
+@command("show", examples=["capdex show weather", "capdex show weather@1.3.0 --json"])
+@click.argument("name", metavar="NAME[@VERSION]", shell_complete=complete)
+def show_command(app: App, name: str) -> None:
+    """Show a name: who owns it, all its releases and how each stands.
+
+    Owner, maintainers and flags are the chain's where an endpoint is configured; verdicts, and why
+    a release is not served, are the node's. With a version: every check it passed or failed.
+    """
+    uri = CapabilityURI.loose(name)
+    standing, answer = app.run(_look(app, uri.name))
+    found = [x for x in answer.get("releases") or [] if isinstance(x, dict)]
+    if standing is not None:
+        found = joined(standing, found, asked_node="as_of" in answer)
+    if uri.selector is not None:
+        found = [x for x in found if _chosen(uri, x)]
+        if not found:
+            raise InvalidInput(
+                f"{uri.name} has no release {uri.selector}",
+                Code.NOT_FOUND,
+                fix=f"capdex show {uri.name} lists what there is",
+            )
+    stream = app.output.out
+    app.output.results(
+        "release",
+        found,
+        human=lambda: (
+            [*_head(standing), *_list(stream, found)]
+            if uri.selector is None
+            else _details(stream, found, answer)
+        ),
+        plain=[x.get("cap_uri", "") for x in found],
+        name=uri.name,
+        standing=standing,
+        as_of=answer.get("as_of"),
+    )
+    remember(x.get("cap_uri") for x in found)
+    app.output.say(app.output.err.dim(_sources(standing, answer)))
+
+
+async def _look(app: App, name: str) -> tuple[Json | None, Json]:
+    """How the name stands on chain, and what the node answers; either may be missing, not both."""
+    network = app.settings.need_network()
+    if not asks_chain(app):
+        network.require("node_url")
+    standing: Json | None = None
+    answer: Json = {}
+    failed: Unavailable | InvalidInput | None = None
+    if asks_chain(app):
+        try:
+            standing = await standing_of(app, name)
+        except (Unavailable, InvalidInput) as error:
+            if isinstance(error, InvalidInput) and error.code is not Code.NOT_FOUND:
+                raise
+            failed = error
+    if network.node_url:
+        from capdex.net.node_client import releases
+
+        try:
+            answer = await releases(network.node_url, name)
+        except (Unavailable, InvalidInput) as error:
+            # A name that was claimed and has no release is nothing a node would know.
+            if standing is None or error.code is not Code.NOT_FOUND or standing["releases"]:
+                failed = failed or error
+    if standing is None and not answer and failed is not None:
+        raise failed
+    if failed is not None:
+        app.output.warn(f"{safe(failed.message)}: {safe(failed.why or failed.code)}")
+    return standing, answer
+
+
+def _chosen(uri: CapabilityURI, release: Json) -> bool:
+    semver = str(release.get("semver"))
+    if isinstance(uri.selector, Version) or uri.selector is None:
+        return semver == str(uri.selector)
+    try:
+        return Version.parse(semver) in uri.selector
+    except InvalidInput:
+        return False
+
+
+def _head(standing: Json | None) -> list[str]:
+    return [] if standing is None else [*columns(rows_of(standing), indent=0), ""]
+
+
+def _list(stream: Stream, found: list[Json]) -> list[str]:
+    return columns(
+        [
+            (
+                stream.style(safe(x.get("semver", "?")), bold=True),
+                mark(stream, x),
+                safe(x.get("availability") or "") if part(x, "verification", "verdict") else "",
+                "latest" if x.get("latest") is True else "",
+                _why(x),
+            )
+            for x in found
+        ],
+        indent=0,
+    )
+
+
+def _why(release: Json) -> str:
+    if release.get("denied"):
+        because = safe(part(release, "denied", "reason") or "")
+        return f"this node's operator refuses it: {because}".removesuffix(": ")
+    said = [part(release, "status", "yank_reason"), part(release, "status", "deprecation_message")]
+    if words := "; ".join(safe(x) for x in said if x):
+        return words
+    if reason := release.get("reason"):
+        return f"{safe(reason)}: {safe(release.get('message') or '')}".rstrip(": ")
+    return ""
+
+
+def _details(stream: Stream, found: list[Json], answer: Json) -> list[str]:
+    lines: list[str] = []
+    for release in found:
+        rows = card(stream, release | {"as_of": answer.get("as_of")})
+        if release.get("reason"):
+            rows.append(("reason", _why(release)))
+        lines += columns(rows, indent=0)
+        checks = part(release, "verification", "checks")
+        shown = [x for x in checks if isinstance(x, dict)] if isinstance(checks, list) else []
+        lines += columns(
+            [
+                (
+                    f"{stream.mark('ok' if x.get('ok') is True else 'fail')} {safe(x.get('name'))}",
+                    safe(x.get("detail") or ""),
+                )
+                for x in shown
+            ]
+        )
+    return lines
+
+
+def _sources(standing: Json | None, answer: Json) -> str:
+    chain = f"chain: block {standing['block_number']}" if standing is not None else ""
+    node = f"{'node: ' if chain else ''}{freshness(answer)}" if answer else ""
+    return " · ".join(x for x in (chain, node) if x)

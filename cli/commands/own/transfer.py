@@ -1,0 +1,69 @@
+"""`capdex transfer`: give a name to another account, in two steps (P12)."""
+
+from __future__ import annotations
+
+import click
+
+from cli.publish.change import NAME, change, sending_options
+from cli.terminal.app import App
+from cli.terminal.click_commands import Entry, Group, command
+
+
+@command(
+    "offer", examples=["capdex transfer offer weather 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"]
+)
+@NAME
+@click.argument("recipient", metavar="ADDRESS")
+@sending_options
+def offer_command(app: App, name: str, recipient: str, dry_run: bool) -> None:
+    """Offer a name to another account.
+
+    Nothing changes until that account accepts. An offer made before is replaced.
+    """
+    from publisher.registry.ownership import offer_transfer
+    from publisher.registry.permission import somebody
+
+    to = somebody(recipient)
+    change(app, lambda registry: offer_transfer(registry, name, to), dry_run=dry_run)
+
+
+@command("accept", examples=["capdex transfer accept weather"])
+@NAME
+@sending_options
+def accept_command(app: App, name: str, dry_run: bool) -> None:
+    """Accept a name that is offered to you.
+
+    It is then yours alone: whoever its former owner made a maintainer is one no longer.
+    """
+    from publisher.registry.ownership import accept_transfer
+
+    change(app, lambda registry: accept_transfer(registry, name), dry_run=dry_run)
+
+
+@command("cancel", examples=["capdex transfer cancel weather"])
+@NAME
+@sending_options
+def cancel_command(app: App, name: str, dry_run: bool) -> None:
+    """Take an offer back before it is accepted."""
+    from publisher.registry.ownership import cancel_transfer
+
+    change(app, lambda registry: cancel_transfer(registry, name), dry_run=dry_run)
+
+
+transfer_command = Group(
+    "transfer",
+    entries={
+        name: Entry("Commands", __name__, purpose)
+        for name, purpose in {
+            "offer": "Offer a name to another account",
+            "accept": "Accept a name that is offered to you",
+            "cancel": "Take an offer back before it is accepted",
+        }.items()
+    },
+    no_args_is_help=True,
+    help="Give a name to another account: offer it, and let that account accept.",
+    examples=[
+        "capdex transfer offer weather 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+        "capdex transfer accept weather",
+    ],
+)

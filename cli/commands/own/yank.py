@@ -1,0 +1,24 @@
+"""`capdex yank`: hide a release from new users; nothing is ever deleted (P11)."""
+
+from __future__ import annotations
+
+import click
+
+from cli.publish.change import RELEASE, change, exact, sending_options
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+
+
+@command("yank", examples=["capdex yank weather@1.3.0 --reason 'wrong unit in forecasts'"])
+@RELEASE
+@click.option("--reason", default="", help="Why; everybody who asks for this version sees it.")
+@sending_options
+def yank_command(app: App, release: str, reason: str, dry_run: bool) -> None:
+    """Take a release out of search and latest.
+
+    Whoever asks for exactly this version still finds it, with a warning. Can be taken back.
+    """
+    from publisher.registry.lifecycle import yank
+
+    name, semver = exact(release)
+    change(app, lambda registry: yank(registry, name, semver, reason), dry_run=dry_run)

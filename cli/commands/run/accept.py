@@ -1,0 +1,36 @@
+"""`capdex node accept`: what a person decided where the chain contradicts what was final."""
+
+from __future__ import annotations
+
+import click
+
+from cli.node.database import database_option, database_url
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+
+
+@command(
+    "accept",
+    examples=[
+        "capdex node accept 0x5ab2a1de1f0ee7ef1e1e8a6f1e4a7a3ea8d1ab3f4a2f5d4d2ae9b1c0a7f5d301",
+    ],
+)
+@click.argument("block_hash", metavar="BLOCK_HASH")
+@database_option
+def accept_command(app: App, block_hash: str, db: str | None) -> None:
+    """Follow the chain through a block that contradicts what was final.
+
+    A node that is STALLED names the block in /ready. Compare it with another endpoint first: what
+    this node holds above the fork is undone. The node that runs goes on within seconds.
+    """
+    from indexer.store.operator import Operator
+
+    with Operator(database_url(app, db)) as operator:
+        operator.accept(block_hash)
+    app.output.say("  the node goes on from there as soon as it looks again")
+    app.output.result(
+        "node.accept",
+        {"block_hash": block_hash.lower()},
+        human=lambda: [block_hash.lower()],
+        plain=[block_hash.lower()],
+    )

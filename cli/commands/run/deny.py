@@ -1,0 +1,89 @@
+"""`capdex node deny`: what this node refuses to serve."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capdex.errors import UsageError
+from cli.node.database import database_option, database_url
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+from cli.terminal.text import columns, safe
+
+if TYPE_CHECKING:
+    from indexer.db.denylist import Denial
+    from indexer.store.operator import Operator
+
+Json = dict[str, Any]
+
+
+@command(
+    "deny",
+    examples=[
+        "capdex node deny evil-weather --reason 'it sends what you type elsewhere'",
+        "capdex node deny bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+        "capdex node deny evil-weather --remove",
+        "capdex node deny --list",
+    ],
+)
+@click.argument("subjects", metavar="[CID|NAME]...", nargs=-1)
+@click.option("--reason", default="", metavar="TEXT", help="Why, told to whoever asks the node.")
+@click.option("--remove", is_flag=True, help="Serve it again.")
+@click.option("--list", "show", is_flag=True, help="Show what is refused.")
+@database_option
+def deny_command(
+    app: App, subjects: tuple[str, ...], reason: str, remove: bool, show: bool, db: str | None
+) -> None:
+    """Refuse to serve a CID or a name with all its releases.
+
+    Search, resolve, the gateway, mirrors and snapshots leave it out from now on; the node need not
+    be started again. It goes on being indexed, and no digest changes: other nodes decide for
+    themselves.
+    """
+    from indexer.store.operator import Operator
+
+    if show == bool(subjects) or (show and (remove or reason)) or (remove and reason):
+        raise UsageError(
+            "that is not one thing to do",
+            fix="name what to refuse, with --reason or --remove; or --list alone",
+        )
+    with Operator(database_url(app, db)) as operator:
+        if remove:
+            _remove(app, operator, subjects)
+        elif show:
+            _tell(app, operator.denials())
+        else:
+            _tell(app, [operator.deny(subject, reason) for subject in subjects])
+
+
+def _remove(app: App, operator: Operator, subjects: tuple[str, ...]) -> None:
+    from indexer.store.operator import read_subject
+
+    removed = {read_subject(subject): operator.undeny(subject) for subject in subjects}
+    marks = {True: ("ok", "is served again"), False: ("warn", "was not refused")}
+    app.output.results(
+        "node.deny",
+        [{"subject": subject, "removed": there} for subject, there in removed.items()],
+        human=lambda: [
+            f"{app.output.out.mark(marks[there][0])} {safe(subject)} {marks[there][1]}"
+            for subject, there in removed.items()
+        ],
+        plain=[subject for subject, there in removed.items() if there],
+    )
+
+
+def _tell(app: App, denials: list[Denial]) -> None:
+    rows = [(safe(x.subject), _day(x.at), safe(x.reason)) for x in denials]
+    app.output.results(
+        "node.deny",
+        [{"subject": x.subject, "reason": x.reason or None, "at": int(x.at)} for x in denials],
+        human=lambda: columns(rows, indent=0) or ["nothing is refused"],
+        plain=[x.subject for x in denials],
+    )
+
+
+def _day(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

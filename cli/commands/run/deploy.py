@@ -1,0 +1,228 @@
+"""`capdex deploy`: the contracts, at the one address they have on every chain."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capdex.errors import UsageError
+from cli.config.directories import places
+from cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+from cli.terminal.consent import confirm
+from cli.terminal.text import columns, safe
+
+if TYPE_CHECKING:
+    from publisher.deploy.create2 import Creation
+    from publisher.deploy.deploy import Deployment
+
+
+@command(
+    "deploy",
+    examples=[
+        "capdex deploy --address",
+        "capdex deploy --network sepolia --dry-run",
+        "capdex deploy --network sepolia --yes",
+        "capdex deploy --network sepolia --votes",
+    ],
+)
+@click.option("--address", is_flag=True, help="Only print where it stands; asks no network.")
+@click.option("--votes", is_flag=True, help="Deploy CapabilityVotes for the network's registry.")
+@click.option("--token", metavar="ADDRESS", help="With --votes: an ERC-5805 token weighs them.")
+@click.option(
+    "--timepoint",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="With --token: when holdings count, in the token's clock; it has to be over.",
+)
+@click.option(
+    "--min-commitment-age",
+    type=click.IntRange(min=0),
+    metavar="SECONDS",
+    help="Other than 60 (0 on chain 31337): another address.",
+)
+@click.option(
+    "--max-commitment-age",
+    type=click.IntRange(min=0),
+    metavar="SECONDS",
+    help="Other than 86400 (0 on chain 31337): another address.",
+)
+@click.option(
+    "--start-block",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The block it was deployed in, where the endpoint cannot find it.",
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("deployments"),
+    help="Where <chain-id>.json is kept.",
+)
+@click.option("--dry-run", is_flag=True, help="Check and show the transaction; send none.")
+@spending_options
+def deploy_command(
+    app: App,
+    address: bool,
+    votes: bool,
+    token: str | None,
+    timepoint: int | None,
+    min_commitment_age: int | None,
+    max_commitment_age: int | None,
+    start_block: int | None,
+    folder: Path,
+    dry_run: bool,
+) -> None:
+    """Deploy the registry contract, or the votes on its names.
+
+    It has no owner and cannot be changed afterwards. Its address follows from its code and is the
+    same on every public chain; what stands there already is left as it is.
+    """
+    creation = _creation(
+        app, votes, token, timepoint or 0, (min_commitment_age, max_commitment_age)
+    )
+    if address:
+        app.output.result(
+            "contract-address",
+            {"contract": creation.contract, "address": creation.address}
+            | {"arguments": dict(creation.arguments)},
+            human=lambda: [creation.address],
+            plain=[creation.address],
+        )
+        return
+    app.run(_deploy(app, creation, folder, start_block, dry_run))
+
+
+def _creation(
+    app: App,
+    votes: bool,
+    token: str | None,
+    timepoint: int,
+    ages_s: tuple[int | None, int | None],
+) -> Creation:
+    """The contract that the options ask for; raises UsageError for those that do not fit."""
+    from publisher.deploy import create2
+    from publisher.ethereum.contract import parse_address
+
+    if not votes and (token or timepoint):
+        raise UsageError("--token and --timepoint are of votes", fix="add --votes")
+    if votes and ages_s != (None, None):
+        raise UsageError("votes need no commitment", fix="leave the commitment ages out")
+    network = app.settings.network
+    chain_id = (network.chain_id if network else None) or 1  # any public one
+    if not votes:
+        made = create2.registry(chain_id, min_age_s=ages_s[0], max_age_s=ages_s[1])
+        usual = create2.registry(chain_id)
+        if made.address != usual.address:
+            app.output.warn(
+                f"other commitment ages give another address: {made.address}, "
+                f"where others look at {usual.address}"
+            )
+        return made
+    registry = network.registry if network else ""
+    return create2.votes(
+        parse_address(registry) if registry else create2.registry(chain_id).address,
+        token=parse_address(token) if token else None,
+        timepoint=timepoint,
+    )
+
+
+async def _deploy(
+    app: App, creation: Creation, folder: Path, start_block: int | None, dry_run: bool
+) -> None:
+    from publisher.deploy.deploy import DEPLOYING_FEE_CAP_WEI, deploy, find, price
+    from publisher.ethereum.client import Chain
+    from publisher.ethereum.transaction import ether
+
+    network = app.settings.need_network("rpc_url", "chain_id")
+    cap = fee_cap_wei(app, usual=DEPLOYING_FEE_CAP_WEI)
+    async with Chain.connect(
+        network.rpc_url,
+        network.chain,
+        state_dir=places().state,
+        confirmations=network.confirmations,
+    ) as chain:
+        where = f"{safe(network.name)} ({network.chain})"
+        app.output.say(f"  {creation.contract} at {creation.address} on {where}")
+        found = await find(chain, creation, folder, start_block=start_block)
+        if found is not None:
+            app.output.step("ok", "unchanged", f"it stands since block {found.block_number}")
+            _show(app, found, new=False)
+            return
+        sender = await _sender(app, needed=not dry_run)
+        priced = None
+        if sender is not None:
+            priced = await price(chain, sender, creation, fee_cap_wei=cap)
+            cost = f"about {ether(priced.expected_fee_wei)}, at most {ether(priced.max_fee_wei)}"
+            app.output.say(f"    {'cost'.ljust(11)} {cost} (cap {ether(cap)})   from {sender}")
+        if dry_run:
+            app.output.step("plan", "dry run", "would deploy it; nothing was sent")
+            app.output.result(
+                "deployment-plan",
+                _plan(creation) | {"transaction": priced.to_json() if priced else None},
+                human=lambda: columns([(k, _brief(v)) for k, v in _plan(creation).items()]),
+                plain=[creation.address],
+            )
+            return
+        confirm(app, "  Deploy? It stays for ever, and nobody can change it.")
+        made, new = await deploy(chain, await open_signer(app), folder, creation, fee_cap_wei=cap)
+    app.output.step("ok", "deployed" if new else "unchanged", f"block {made.block_number}")
+    _show(app, made, new=new)
+
+
+async def _sender(app: App, *, needed: bool) -> str | None:
+    """The account that would pay; a dry run does without one."""
+    try:
+        return await account_address(app)
+    except UsageError as error:
+        if needed:
+            raise
+        app.output.warn(f"{error.message}: what it costs was not checked")
+        return None
+
+
+def _plan(creation: Creation) -> dict[str, Any]:
+    """The transaction as any other wallet could send it."""
+    from publisher.deploy.create2 import FACTORY
+
+    return {
+        "contract": creation.contract,
+        "address": creation.address,
+        "arguments": dict(creation.arguments),
+        "to": FACTORY,
+        "value": 0,
+        "data": creation.calldata,
+    }
+
+
+def _brief(value: object) -> str:
+    text = (
+        ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+    )
+    return (
+        text if len(text) < 80 else f"{text[:20]}… ({len(text) // 2 - 1} bytes; --json shows them)"
+    )
+
+
+def _show(app: App, found: Deployment, *, new: bool) -> None:
+    value = {**asdict(found), "new": new}
+    app.output.result(
+        "deployment",
+        value,
+        human=lambda: columns([(key, _brief(item)) for key, item in value.items() if item != ""]),
+        plain=[found.address],
+    )
+    if app.settings.up is not None:
+        return  # it is in use already
+    key = "votes" if found.contract == "CapabilityVotes" else "start-block"
+    setting = f'"{found.address}"' if key == "votes" else found.block_number
+    app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(_name(app))}]")
+
+
+def _name(app: App) -> str:
+    return app.settings.network.name if app.settings.network else "NAME"

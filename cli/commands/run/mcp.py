@@ -1,0 +1,65 @@
+"""`capdex mcp`: MCP for hosts that start their servers themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+
+if TYPE_CHECKING:
+    from capdex.problems import Verdict
+    from indexer.query.index import Index
+
+
+@command("mcp", examples=["capdex mcp --db sqlite:///index.db"])
+@click.option(
+    "--db",
+    required=True,
+    metavar="URL",
+    envvar="CAPDEX_DB",
+    show_envvar=True,
+    help="The database of a node.",
+)
+@click.option(
+    "--rpc-url",
+    multiple=True,
+    metavar="URL",
+    envvar="CAPDEX_RPC_URL",
+    show_envvar=True,
+    help="Chain endpoint, to prove answers by; without one none is proven.",
+)
+@click.option("--serve-signed", is_flag=True, help="Serve verdict signed too, not verified alone.")
+def mcp_command(app: App, db: str, rpc_url: tuple[str, ...], serve_signed: bool) -> None:
+    """Answer MCP over stdin and stdout.
+
+    Reads the database of a node that runs, or ran, on this machine.
+    """
+    from capdex.problems import Verdict
+    from cli.terminal import logs
+    from indexer.query.index import Index
+
+    logs.set_up("logfmt")  # to stderr: stdout speaks MCP
+    serve = {Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED}
+    index = Index(db)
+    try:
+        app.run(_serve(index, frozenset(serve), rpc_url))
+    finally:
+        index.close()
+
+
+async def _serve(index: Index, serve: frozenset[Verdict], rpc_urls: Sequence[str]) -> None:
+    from cli.node.serve import open_prover
+    from mcp_service.stdio import run
+
+    state = index.state()  # a wrong database is told now, not by every call of the host
+    async with AsyncExitStack() as parts:
+        prover = None
+        if rpc_urls:
+            proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
+            prover = await parts.enter_async_context(proving)
+        await run(index, serve=serve, prover=prover)

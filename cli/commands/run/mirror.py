@@ -1,0 +1,116 @@
+"""`capdex mirror`: an index as static files, for any web server or for IPFS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from capdex.errors import UsageError
+from cli.node.database import database_option, database_url
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+from cli.terminal.text import columns, safe
+from cli.views.progress import Ticker
+
+if TYPE_CHECKING:
+    from indexer.mirror.directory import Written
+
+Json = dict[str, Any]
+
+
+@command(
+    "mirror",
+    examples=[
+        "capdex mirror public/index --base-url https://node.example",
+        "capdex mirror mirror --db sqlite:///index.db --json",
+    ],
+)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--base-url", metavar="URL", help="The node, or any gateway, that gives the packages."
+)
+@database_option
+def mirror_command(app: App, directory: Path, base_url: str | None, db: str | None) -> None:
+    """Write an index as static files, for a web server or IPFS.
+
+    There is one file a name, with a JSON line a release. Only what has changed is written, and one
+    state of an index gives the same bytes everywhere. The node may run meanwhile. What its operator
+    denies is left out.
+    """
+    from indexer.db.engine import open_reader, transaction
+    from indexer.mirror.directory import write_mirror
+
+    gateway = None if base_url is None else _gateway(base_url)
+    ticker = Ticker(app.output)
+    engine = open_reader(database_url(app, db))
+    try:
+        with transaction(engine) as connection:
+            written = write_mirror(
+                connection,
+                directory,
+                gateway=gateway,
+                report=lambda done, total: ticker.show(f"{done} of {total} names"),
+            )
+    finally:
+        ticker.clear()
+        engine.dispose()
+    app.output.result(
+        "mirror",
+        _value(directory, written),
+        human=lambda: columns(_rows(directory, written)),
+        plain=[directory],
+    )
+
+
+def _gateway(base_url: str) -> str:
+    """How the address of a package is made; raises UsageError."""
+    try:
+        parts = urlsplit(base_url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+        sound = sound and parts.port != 0  # raises for what is no port
+    except ValueError:
+        sound = False
+    if not sound or not base_url.isprintable() or set("{}?# ") & set(base_url):
+        raise UsageError(
+            f"{base_url[:80]!r} is not the address of a node",
+            fix="write it like https://node.example",
+        )
+    return f"{base_url.rstrip('/')}/ipfs/{{cid}}?format=raw"
+
+
+def _value(directory: Path, written: Written) -> Json:
+    digest = written.digest
+    return {
+        "directory": str(directory),
+        "chain_id": digest.chain_id,
+        "contract": digest.contract,
+        "block_number": digest.block_number,
+        "block_hash": None if digest.block_hash is None else f"0x{digest.block_hash.hex()}",
+        "index_digest": f"0x{digest.index.hex()}",
+        "names": written.names,
+        "releases": written.releases,
+        "denied": written.denied,
+        "files": {
+            "written": written.written,
+            "unchanged": written.unchanged,
+            "removed": written.removed,
+        },
+    }
+
+
+def _rows(directory: Path, written: Written) -> list[tuple[str, str]]:
+    digest = written.digest
+    files = f"{written.written} written, {written.unchanged} as they were"
+    rows = [
+        ("mirror", safe(directory)),
+        ("holds", f"{written.names} names, {written.releases} releases"),
+        ("files", f"{files}, {written.removed} removed"),
+        ("block", f"{digest.block_number} of chain {digest.chain_id}"),
+        ("digest", f"0x{digest.index.hex()}"),
+    ]
+    if written.denied:
+        rows.append(("denied", f"{written.denied} names or CIDs are left out"))
+    return rows

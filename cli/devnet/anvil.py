@@ -1,0 +1,195 @@
+"""Anvil as a child process: a local chain whose state outlives it (design: real parts)."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from capdex.errors import Code, Unavailable, UsageError
+from capdex.net.rpc.client import Rpc
+from publisher.files import write_atomically
+
+DEV_CHAIN_ID: Final = 31337
+START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
+STOP_S: Final = 5.0
+KEEP_S: Final = 0.25  # a fraction of the second between two drafts
+_SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
+_MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Anvil:
+    """A running Anvil: where it listens, and its process id."""
+
+    url: str
+    pid: int
+
+
+def find_anvil() -> Path:
+    """The real binary, not npm's launcher, so that the child's pid is the chain's.
+
+    Looked for in `CAPDEX_ANVIL`, beside the installation, then on the PATH; never in the working
+    directory, which may be a stranger's. Raises UsageError when there is none.
+    """
+    named = os.environ.get("CAPDEX_ANVIL")
+    if named:
+        return Path(named)
+    system = _SYSTEMS.get(platform.system(), "linux")
+    machine = _MACHINES.get(platform.machine(), "amd64")
+    package = Path("node_modules/@foundry-rs") / f"anvil-{system}-{machine}" / "bin" / "anvil"
+    installed = Path(__file__).resolve().parent.parent / package
+    if installed.is_file():
+        return installed
+    found = shutil.which("anvil")
+    if found is None:
+        raise UsageError(
+            "Anvil, the local chain, is not installed",
+            Code.CONFIG,
+            why="it is neither in node_modules nor on the PATH",
+            fix="run `make install` in the project, or install Foundry",
+        )
+    return Path(found)
+
+
+def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
+    """`wanted` if nobody listens there, else any free port."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind((host, port))
+                return int(probe.getsockname()[1])
+    raise UsageError("no port is free on this machine", Code.CONFIG)
+
+
+@asynccontextmanager
+async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil]:
+    """Run Anvil on loopback with its state in `state`; stopped, and its state kept, on leaving.
+
+    Anvil writes its state every second, in place: a SIGKILL meanwhile leaves half of it. It writes
+    to a draft therefore, and `state` is always the newest draft that was whole. Old states that it
+    puts on the disk for itself go with it.
+    """
+    draft, scratch = state.with_suffix(".draft"), state.with_suffix(".scratch")
+    _keep(draft, state)  # what a run that was killed wrote last
+    shutil.rmtree(scratch, ignore_errors=True)
+    command = [
+        str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
+        "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors", "--silent",
+        "--dump-state", str(draft), "--state-interval", "1", "--preserve-historical-states",
+        *_load(state),
+    ]  # fmt: skip
+    with log.open("ab") as sink:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            env={**os.environ, "HOME": str(scratch)},
+            start_new_session=True,  # Ctrl-C reaches us alone; we then stop it in order
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        )
+    url = f"http://127.0.0.1:{port}"
+    keeping = asyncio.create_task(_keep_on(draft, state))
+    try:
+        await _wait_until_up(process, url, log)
+        yield Anvil(url, process.pid)
+    finally:
+        keeping.cancel()
+        await stop(process)
+        _keep(draft, state)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+async def stop(process: asyncio.subprocess.Process) -> None:
+    """Ask a child to end (SIGTERM: Anvil writes its state), and make it end if it does not."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _load(state: Path) -> list[str]:
+    return ["--load-state", str(state)] if state.exists() else []
+
+
+async def _keep_on(draft: Path, state: Path) -> None:
+    """Keep each new draft, for ever."""
+    kept = 0.0
+    while True:
+        await asyncio.sleep(KEEP_S)
+        with suppress(UsageError):  # the disk is full, say: what was kept before stays
+            kept = await asyncio.to_thread(_keep, draft, state, kept)
+
+
+def _keep(draft: Path, state: Path, kept: float = 0.0) -> float:
+    """Replace `state` by the draft if that is whole, and not the one written at `kept`."""
+    try:
+        written = draft.stat().st_mtime
+        if written != kept:
+            data = draft.read_bytes()
+            orjson.loads(data)
+            write_atomically(state, data)
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return kept
+    return written
+
+
+async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Path) -> None:
+    async with Rpc([url]) as rpc:
+        for _ in range(int(START_S / 0.05)):
+            if process.returncode is not None:
+                words = _last_words(log)
+                raise Unavailable(
+                    f"Anvil ended at once with code {process.returncode}",
+                    Code.RPC_UNAVAILABLE,
+                    why=words,
+                    fix=f"see {log}; `capdex up --fresh` begins anew",
+                )
+            if await _answers(url):
+                if await rpc.chain_id() == DEV_CHAIN_ID:
+                    return
+                break
+            await asyncio.sleep(0.05)
+    raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace")[-500:].strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+async def _answers(url: str) -> bool:
+    host, port = url.removeprefix("http://").split(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port))
+    except OSError:
+        return False
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+def _die_with_parent() -> None:
+    # PR_SET_PDEATHSIG: should `capdex up` be killed, the kernel ends Anvil too.
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)

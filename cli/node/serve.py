@@ -1,0 +1,154 @@
+"""One process of a node: its two loops, and every face of it on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from typing import Final
+
+import uvicorn
+from mcp.server.transport_security import RequestBodyLimitMiddleware
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp
+
+from capdex.errors import CapdexError, Code, UsageError
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.proofs import Prover
+from capdex.problems import Verdict
+from indexer.http import gateway, mirror
+from indexer.http.status import Surface, build_routes
+from indexer.node.node import Node, Role
+from mcp_service.hosts import HostCheck
+from mcp_service.http import MAX_BODY_BYTES, Face, build_face, failed, refused
+
+STOP_S: Final = 3  # open requests have this long to end; the node has five seconds in all
+
+
+def build_app(surface: Surface, face: Face | None, *, allowed: Sequence[str]) -> ASGIApp:
+    """The ASGI application: the node's routes and the readers', behind the host check.
+
+    Without a `face` it answers its operator alone.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with face.lifespan if face else nullcontext():
+            yield
+
+    served = [*build_routes(surface)]
+    if face is not None:
+        served += gateway.routes(surface.index, surface.blocks)
+        served += [*mirror.routes(surface.index), *face.routes]
+    return Starlette(
+        routes=served,
+        middleware=[
+            Middleware(HostCheck, allowed=allowed),
+            Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
+        ],
+        exception_handlers={CapdexError: failed, HTTPException: refused, Exception: failed},
+        lifespan=lifespan,
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, open before anything is announced; raises UsageError when taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named, since event loops set TCP_NODELAY only where they see that it is TCP:
+    # without it each answer waits 40 ms for the client's delayed acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"cannot listen on {host}:{port}",
+            Code.CONFIG,
+            why=error.strerror or str(error),
+            fix="choose another port with --port, or 0 for any free one",
+        ) from None
+    listener.listen(128)
+    listener.setblocking(False)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where a listening socket is called."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@asynccontextmanager
+async def open_prover(
+    rpc_urls: Sequence[str], *, chain_id: int, registry: str
+) -> AsyncIterator[Prover]:
+    """Whoever proves answers by these endpoints, over connections of its own.
+
+    Strangers cause its calls: an endpoint that is tired of them must not rest for the indexer.
+    """
+    async with Rpc(rpc_urls) as rpc:
+        contract = bytes.fromhex(registry.removeprefix("0x"))
+        yield Prover(rpc, chain_id=chain_id, contract=contract)
+
+
+@asynccontextmanager
+async def serve(
+    node: Node,
+    listener: socket.socket,
+    *,
+    verdicts: frozenset[Verdict],
+    allowed: Sequence[str],
+    prover: Prover | None = None,
+    role: Role = Role.BOTH,
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Serve a node's faces and run its loops; yields the task that ends only if they fail."""
+    index = node.surface.index
+    warning = node.surface.health.warning
+    face = None
+    if role.serves:
+        face = build_face(index, serve=verdicts, prover=prover, warning=warning)
+    config = uvicorn.Config(
+        build_app(node.surface, face, allowed=allowed),
+        http="httptools",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=STOP_S,
+    )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(_serve(server, listener))
+    running = asyncio.create_task(node.run())
+    try:
+        while not server.started:
+            if serving.done():
+                await serving
+            await asyncio.sleep(0.01)
+        yield running
+    finally:
+        running.cancel()
+        server.should_exit = True
+        # Whoever waits for the loops is told why they failed; the server ends in order either way.
+        await asyncio.gather(running, serving, return_exceptions=True)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not the traces of requests that were cut off: that they were is said in a line of its own."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
+async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
+    # uvicorn's `serve` takes over the signals; whoever called us has its own plans for them.
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup(sockets=[listener])
+    if not server.should_exit:
+        await server.main_loop()
+    await server.shutdown(sockets=[listener])

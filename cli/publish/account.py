@@ -1,0 +1,235 @@
+"""The account that publishes and pays: its options, its address, and its signature.
+
+Each option sets a key of the configuration for this call, so that a command of `@account_options`
+needs no parameters for them. The account is, in this order: what `--keystore` or `--signer` names,
+the key in CAPDEX_PRIVATE_KEY, the configured signer, the configured or usual key file. Nothing
+here asks for a passphrase before a signature is needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from capdex.errors import Code, UsageError
+from cli.config.directories import places
+from cli.terminal.app import App
+from cli.terminal.consent import passphrase
+from cli.terminal.text import safe
+
+if TYPE_CHECKING:
+    from publisher.authoring.sign import Author
+    from publisher.keys.external_signer import ExternalSigner
+    from publisher.keys.signer import LocalSigner, Signer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TYPED: Final = "--config"  # the origin of what was typed
+PRIVATE_KEY: Final = "CAPDEX_PRIVATE_KEY"
+
+
+class Kind(StrEnum):
+    """Where the account's key is."""
+
+    KEYSTORE = "keystore"
+    ENVIRONMENT = "environment"
+    SIGNER = "signer"
+
+
+# the options ------------------------------------------------------------------------------------
+
+
+def _set(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value is not None and not ctx.resilient_parsing:
+        key = param.opts[0].removeprefix("--")
+        ctx.find_root().ensure_object(App).options.config += (f"{key}={value}",)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value is not None and not ctx.resilient_parsing:
+        ctx.find_root().ensure_object(App).passphrase_fd = value
+
+
+def _option(name: str, metavar: str, purpose: str, **attributes: Any) -> Callable[[F], F]:
+    return click.option(
+        name,
+        metavar=metavar,
+        help=f"{purpose}  [env var: CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}]",
+        expose_value=False,
+        callback=_set,
+        **attributes,
+    )
+
+
+PASSPHRASE_FD: Final = click.option(
+    "--passphrase-fd",
+    type=int,
+    metavar="N",
+    help="Read the passphrase from descriptor N.",
+    expose_value=False,
+    callback=_remember,
+)
+PASSPHRASE_FILE: Final = _option(
+    "--passphrase-file", "FILE", "Read the passphrase from a file of mode 0600."
+)
+KEYSTORE: Final = _option("--keystore", "FILE", "Key file of the publishing account.")
+SIGNER: Final = _option(
+    "--signer", "URL|COMMAND", "Sign elsewhere: JSON-RPC over http(s), or a command."
+)
+SIGNER_ADDRESS: Final = _option(
+    "--signer-address", "0x…", "The account that --signer signs for, where it has several."
+)
+AUTHOR_KEY: Final = _option(
+    "--author-key", "FILE", "The author's did:key; without one the account signs."
+)
+FEE_CAP: Final = _option(
+    "--fee-cap", "ETH", "The most that this may cost, in ETH (0.01); --yes never raises it."
+)
+CONFIRMATIONS: Final = _option(
+    "--confirmations", "N", "Blocks that must hold a transaction before it is believed."
+)
+
+
+def passphrase_options(function: F) -> F:
+    """--passphrase-fd and --passphrase-file."""
+    return PASSPHRASE_FD(PASSPHRASE_FILE(function))
+
+
+def account_options(function: F) -> F:
+    """Which account, and where its passphrase comes from."""
+    return KEYSTORE(passphrase_options(SIGNER(SIGNER_ADDRESS(function))))
+
+
+def spending_options(function: F) -> F:
+    """`account_options`, and how much may be spent."""
+    return account_options(FEE_CAP(CONFIRMATIONS(function)))
+
+
+# the account ------------------------------------------------------------------------------------
+
+
+def fee_cap_wei(app: App, *, usual: int | None = None) -> int:
+    """The most that may be spent; `usual` is for what costs more, where nobody said how much."""
+    if usual is not None and "fee-cap" not in app.settings.origins:
+        return usual
+    return app.settings.fee_cap_wei
+
+
+def kind(app: App) -> Kind:
+    """Where the account's key is; raises UsageError when two places were typed."""
+    origins = app.settings.origins
+    typed = [x for x in ("keystore", "signer") if origins.get(x) == TYPED]
+    if len(typed) == 2:
+        raise UsageError("--keystore and --signer name two accounts", fix="say one of them")
+    if typed:
+        return Kind(typed[0])
+    if os.environ.get(PRIVATE_KEY):
+        return Kind.ENVIRONMENT
+    by_variable = [x for x in ("signer", "keystore") if origins.get(x) == "environment"]
+    if by_variable:
+        return Kind(by_variable[0])
+    return Kind.SIGNER if app.settings.signer else Kind.KEYSTORE
+
+
+def has_account(app: App) -> bool:
+    """Whether there is a publishing account at all."""
+    return kind(app) is not Kind.KEYSTORE or keystore_path(app).exists()
+
+
+def keystore_path(app: App) -> Path:
+    """The account's key file: the option, the configuration, or the usual place."""
+    return app.settings.keystore or places().keys / "account.json"
+
+
+def author_path(app: App) -> Path:
+    """The author's key file: the option, the configuration, or the usual place."""
+    return app.settings.author_key or places().keys / "author.json"
+
+
+async def account_address(app: App) -> str:
+    """The publishing account's address; asks for no passphrase."""
+    match kind(app):
+        case Kind.ENVIRONMENT:
+            return _from_environment(app).address
+        case Kind.SIGNER:
+            return (await _external(app)).address
+    from publisher.keys.keystore import read_address
+
+    return read_address(_existing_keystore(app))
+
+
+async def open_signer(app: App) -> Signer:
+    """The publishing account, ready to sign; a passphrase is asked for once a call."""
+    if app.signer is None:
+        match kind(app):
+            case Kind.ENVIRONMENT:
+                app.signer = _from_environment(app)
+            case Kind.SIGNER:
+                app.signer = await _external(app)
+            case Kind.KEYSTORE:
+                app.signer = _from_keystore(app)
+    return app.signer
+
+
+async def open_author(app: App) -> Author:
+    """Who signs packages: the author's DID key where there is one, else the publishing account."""
+    from publisher.keys.keystore import load_did_key
+
+    path = author_path(app)
+    if app.settings.author_key or path.exists():
+        return load_did_key(path, passphrase(app, path))
+    return await open_signer(app)
+
+
+def _existing_keystore(app: App) -> Path:
+    path = keystore_path(app)
+    if not path.exists():
+        raise UsageError(
+            f"there is no account: {path} does not exist",
+            Code.UNREADABLE,
+            why="publishing needs an account, which owns the names and pays the fees",
+            fix="make one (capdex account new), bring one (capdex account import), or name its "
+            "key file (--keystore)",
+        )
+    return path
+
+
+def _from_keystore(app: App) -> LocalSigner:
+    from publisher.keys.keystore import load_account, read_address
+    from publisher.keys.signer import LocalSigner
+
+    path = _existing_keystore(app)
+    read_address(path)  # an unreadable key file is known before anybody types a passphrase
+    return LocalSigner(load_account(path, passphrase(app, path)))
+
+
+def _from_environment(app: App) -> LocalSigner:
+    from publisher.keys.keystore import parse_private_key
+    from publisher.keys.secret import Secret
+    from publisher.keys.signer import LocalSigner
+
+    if not app.warned_of_key:
+        app.warned_of_key = True
+        app.output.warn(
+            f"{PRIVATE_KEY} can be read by other programs of yours, and kept by logs; "
+            "use a key file: capdex account import"
+        )
+    return LocalSigner(parse_private_key(Secret(os.environ.get(PRIVATE_KEY, "")), PRIVATE_KEY))
+
+
+async def _external(app: App) -> ExternalSigner:
+    from publisher.keys.signer_transport import open_external
+
+    if app.external is None:
+        settings = app.settings
+        app.external = await open_external(
+            settings.signer,
+            settings.signer_address,
+            show=lambda words: app.output.say(f"    {'signer'.ljust(11)} {safe(words)}"),
+        )
+    return app.external

@@ -1,0 +1,85 @@
+"""Asking a person for a yes or a passphrase; without one, naming the option that answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from capdex.errors import Refused
+from cli.terminal.app import App
+from cli.terminal.text import safe
+
+if TYPE_CHECKING:
+    from publisher.keys.secret import Secret
+
+
+def confirm(app: App, question: str, *, typed: str = "") -> None:
+    """Go on if the person says yes (or said --yes); raises Refused NO_CONSENT otherwise.
+
+    `typed`: what has to be typed instead of a yes, where much is given away.
+    """
+    if app.options.yes:
+        return
+    if not app.may_ask:
+        raise Refused(
+            "nobody was there to say yes",
+            why="stdin or stderr is no terminal, or CI or --no-input is set",
+            fix="read the plan with --dry-run, then say --yes",
+        )
+    with _ctrl_c_ends():
+        if typed:
+            answer = click.prompt(
+                f"{question} Type {safe(typed)} to agree", default="", show_default=False, err=True
+            )
+            agreed = answer == typed
+        else:
+            agreed = click.confirm(question, default=False, err=True)
+    if not agreed:
+        raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
+
+
+def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
+    """The passphrase: descriptor, file, configuration, CAPDEX_PASSPHRASE (warned), or asked."""
+    from publisher.keys.secret import Secret, read_passphrase
+
+    fd = app.passphrase_fd
+    if fd is not None:  # a descriptor can be read once, and two keys may share the passphrase
+        if fd not in app.secrets:
+            app.secrets[fd] = read_passphrase(fd=fd)
+        return app.secrets[fd]
+    file = app.settings.passphrase_file
+    if file is None and (text := os.environ.get("CAPDEX_PASSPHRASE")):
+        app.output.warn(
+            "CAPDEX_PASSPHRASE can be read by other programs of yours; prefer --passphrase-file"
+        )
+        return Secret(text)
+    prompt = (lambda: _ask(of, new=new)) if app.may_ask else None
+    return read_passphrase(file=file, prompt=prompt)
+
+
+def ask_secret(question: str, *, twice: bool = False) -> str:
+    """What a person types without its being shown."""
+    with _ctrl_c_ends():
+        answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
+    return answer
+
+
+def _ask(of: Path, *, new: bool) -> str:
+    question = f"{'New passphrase' if new else 'Passphrase'} of {safe(of)}"
+    return ask_secret(question, twice=new)
+
+
+@contextmanager
+def _ctrl_c_ends() -> Iterator[None]:
+    """Let Ctrl-C end a question: inside a running loop asyncio would only note it for later."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,46 @@
+"""Files named on the command line: `-` for stdin, `@list` for a file of names, sizes bounded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from capdex.errors import Code, UsageError
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """The names, each `@list` replaced by the lines of that file (empty ones and # dropped)."""
+    found: list[str] = []
+    for name in names:
+        if not name.startswith("@"):
+            found.append(name)
+            continue
+        try:
+            lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unreadable(name[1:], error) from None
+        found += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return found
+
+
+def read(name: str, most_bytes: int | None = None) -> bytes:
+    """The bytes of a file or of stdin (`-`), one byte past a limit (a package's) at most.
+
+    A longer file is then refused as TOO_LARGE by whoever parses it. Raises UsageError UNREADABLE.
+    """
+    from capdex.yaml.reader import MAX_PACKAGE_BYTES
+
+    limit = MAX_PACKAGE_BYTES if most_bytes is None else most_bytes
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(limit + 1)
+        with Path(name).open("rb") as file:
+            return file.read(limit + 1)
+    except OSError as error:
+        raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:
+    why = error.strerror or "" if isinstance(error, OSError) else "it is not UTF-8"
+    return UsageError(f"cannot read {name}", Code.UNREADABLE, why=why, fix="check the path")

@@ -1,0 +1,167 @@
+"""Where words go: results alone on stdout, everything else on stderr, each stream asked by itself.
+
+A result is one value that four faces show: `human`, `json` (one document), `jsonl` (one object a
+line; the default when stdout is no terminal) and `plain` (the values alone, one a line). Every
+object carries `schema: "capdex.<what>/1"`; within one major version fields are only added.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TextIO
+
+import click
+
+from cli.terminal.text import COLORS, MARKS, json_safe, safe
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    HUMAN = "human"
+    JSON = "json"
+    JSONL = "jsonl"
+    PLAIN = "plain"
+
+
+def wants_color(choice: str, tty: bool, environ: Mapping[str, str]) -> bool:
+    """--color > NO_COLOR > FORCE_COLOR, CLICOLOR_FORCE > TERM=dumb > is it a terminal."""
+    if choice in ("always", "never"):
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    forced = environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE")
+    if forced and forced != "0":
+        return True
+    return environ.get("TERM") != "dumb" and tty
+
+
+@dataclass(slots=True)
+class Stream:
+    """One of the two streams, and what it can show."""
+
+    file: TextIO
+    tty: bool
+    color: bool
+    unicode: bool
+
+    @classmethod
+    def of(cls, file: TextIO, color: str, environ: Mapping[str, str]) -> Stream:
+        """Ask `file` what it is."""
+        tty = file.isatty()
+        encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
+        return cls(file, tty, wants_color(color, tty, environ), encoding in ("utf8", "cp65001"))
+
+    def style(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
+        """`text` in colour where the stream shows colour."""
+        return click.style(text, fg=color, bold=bold or None) if self.color else text
+
+    def dim(self, text: str) -> str:
+        """`text` less bright where the stream shows colour."""
+        return click.style(text, dim=True) if self.color else text
+
+    def mark(self, kind: str) -> str:
+        """A mark (ok, warn, fail, plan), as ASCII where the locale is not UTF-8."""
+        return self.style(MARKS[kind][0 if self.unicode else 1], COLORS[kind])
+
+    def write(self, text: str) -> None:
+        """One line. What the encoding lacks is escaped, never an error."""
+        encoding = getattr(self.file, "encoding", None) or "utf-8"
+        line = text.encode(encoding, "backslashreplace").decode(encoding)
+        self.file.write(line + "\n")
+
+
+Lines = Callable[[], Iterable[str]]
+
+
+@dataclass(slots=True)
+class Output:
+    """The two streams, the format, and how much is said (`verbosity`: -1 quiet, 1 -v, 2 -vv)."""
+
+    out: Stream
+    err: Stream
+    format: Format
+    verbosity: int = 0
+    explicit: bool = False  # the format was asked for by name, not taken because of a pipe
+    _warned: set[str] = field(default_factory=set)
+
+    @classmethod
+    def open(
+        cls,
+        asked: Format | None = None,
+        color: str = "auto",
+        verbosity: int = 0,
+        environ: Mapping[str, str] | None = None,
+    ) -> Output:
+        """The output of this process, by its options, its environment and its streams."""
+        environ = os.environ if environ is None else environ
+        out = Stream.of(sys.stdout, color, environ)
+        err = Stream.of(sys.stderr, color, environ)
+        form = asked or (Format.HUMAN if out.tty else Format.JSONL)
+        return cls(out, err, form, verbosity, explicit=asked is not None)
+
+    # stdout ---------------------------------------------------------------------------------
+
+    def result(
+        self, what: str, value: Mapping[str, Any], *, human: Lines, plain: Sequence[object] = ()
+    ) -> None:
+        """The one result of a command; `plain` are the values a script wants."""
+        if self.format is Format.HUMAN:
+            for line in human():
+                self.out.write(line)
+        elif self.format is Format.PLAIN:
+            for item in plain:
+                self.out.write(safe(item))
+        else:
+            self._json({"schema": f"capdex.{what}/1", **value})
+        self.out.file.flush()
+
+    def results(
+        self,
+        what: str,
+        values: Sequence[Mapping[str, Any]],
+        *,
+        human: Lines,
+        plain: Sequence[object] = (),
+        **envelope: Any,
+    ) -> None:
+        """A list: one document `{results: […], **envelope}` as json, one object a line as jsonl."""
+        if self.format is Format.JSONL:
+            for value in values:
+                self._json({"schema": f"capdex.{what}/1", **value})
+            self.out.file.flush()
+        else:
+            self.result(what, {"results": list(values), **envelope}, human=human, plain=plain)
+
+    def _json(self, value: Mapping[str, Any]) -> None:
+        indent = 2 if self.format is Format.JSON else None
+        self.out.write(json_safe(json.dumps(value, ensure_ascii=False, indent=indent)))
+
+    # stderr ---------------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """A line for the person at the terminal; `-q` drops it."""
+        if self.verbosity >= 0:
+            self.err.write(text)
+            self.err.file.flush()
+
+    def step(self, kind: str, label: str, text: str) -> None:
+        """One line of a visible list of steps: mark, label, what came of it."""
+        self.say(f"  {self.err.mark(kind)} {label.ljust(11)} {text}")
+
+    def detail(self, text: str) -> None:
+        """A line that only `-v` shows."""
+        if self.verbosity > 0:
+            self.say(self.err.dim(text))
+
+    def warn(self, text: str) -> None:
+        """A warning, once; shown under `-q` too, since something may go wrong later."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self.err.write(f"{self.err.style('warning', 'yellow', bold=True)}: {text}")
+            self.err.file.flush()

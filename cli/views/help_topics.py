@@ -1,0 +1,174 @@
+"""What `capdex help TOPIC` says; tables are drawn from the code they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from capdex.errors import KINDS
+
+
+def exit_codes() -> str:
+    """The table of exit codes."""
+    rows = {
+        0: "done, or already so",
+        1: "the answer is no",
+        2: "could not start: mend the call",
+        3: "unavailable: the only code on which a script should try again",
+        4: "refused: a person must decide",
+        70: "a fault of capdex; the report's place is printed",
+        130: "interrupted (143 when terminated, 141 when the reader of stdout went away)",
+    }
+    lines = ["Exit codes (stable)", ""]
+    for number, meaning in rows.items():
+        lines.append(f"  {number:>3}  {meaning}")
+        codes = [str(code) for code, kind in KINDS.items() if kind.exit == number]
+        lines += [f"       {' '.join(codes[i : i + 5])}" for i in range(0, len(codes), 5)]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Of several files the highest wins in the order 70 > 2 > 4 > 3 > 1 > 0.",
+            "Errors are text on stderr; with --json they are one JSON object on stderr.",
+        ]
+    )
+
+
+def environment() -> str:
+    """Variables and files, strongest first."""
+    from cli.config.sources import ENVIRONMENT
+
+    names = sorted(ENVIRONMENT)
+    return "\n".join(
+        [
+            "Settings, strongest first",
+            "",
+            "  1. options                 --network NAME, --config KEY=VALUE, --config FILE",
+            "  2. CAPDEX_* variables      see below",
+            "  3. capdex.toml             nearest upward, no further than the repository's root",
+            "  4. config.toml             in the user's configuration directory",
+            "  5. .capdex/up.json         while a `capdex up` runs in this directory or above",
+            "  6. what is built in        public chains: `capdex config networks`",
+            "",
+            "A project's capdex.toml may not set keystore, author-key, passphrase-file, signer,",
+            "signer-address, fee-cap or trust-rpc-url.",
+            "The network of `capdex up` brings its own keys; yours are used there only when an",
+            "option or a variable names them. `capdex config` shows what holds, and from where.",
+            "",
+            "Variables",
+            "",
+            *(f"  {name:<24} {_MEANING[ENVIRONMENT[name]]}" for name in names),
+            *(f"  {name:<24} {meaning}" for name, meaning in _OTHERS.items()),
+            "",
+            "A file",
+            "",
+            '  default-network = "sepolia"',
+            "  [networks.sepolia]",
+            '  rpc-url = "https://rpc.example"',
+            "  start-block = 7000000",
+        ]
+    )
+
+
+_MEANING = {
+    "network": "the network to use",
+    "chain-id": "its chain id",
+    "rpc-url": "its chain endpoint",
+    "registry": "the registry's address",
+    "start-block": "the block the registry was deployed in",
+    "node-url": "the node asked by show and publish",
+    "mcp-url": "the node's MCP endpoint, asked by search and resolve",
+    "gateway-url": "the trustless gateway asked by get",
+    "ipfs": "where publish puts bytes: dir:PATH, a Kubo RPC address",
+    "votes": "the address of CapabilityVotes",
+    "trust-rpc-url": "a second endpoint, whose block hashes proofs are checked against",
+    "confirmations": "blocks a transaction must have before it counts as done (2; local: 1)",
+    "keystore": "key file of the publishing account",
+    "author-key": "key file of the author's did:key",
+    "passphrase-file": "file with the passphrase (mode 0600)",
+    "signer": "an http(s) URL or a command that signs instead of a key file",
+    "signer-address": "the account that the signer signs for",
+    "fee-cap": "the most one transaction may cost, in ETH (0.01)",
+}
+_OTHERS = {
+    "CAPDEX_HOME": "one directory for configuration, keys, state and cache",
+    "CAPDEX_PASSPHRASE": "the passphrase itself; warned about, since others may read it",
+    "CAPDEX_PRIVATE_KEY": "the account's key itself; warned about: for throw-away chains only",
+    "CAPDEX_ANVIL": "the Anvil binary that up starts",
+    "CAPDEX_DB": "the database of node and mcp",
+    "CAPDEX_BLOCKS": "the node's directory of verified packages",
+    "CAPDEX_HOST": "the address the node listens on",
+    "CAPDEX_PORT": "the port the node listens on",
+    "CAPDEX_LOG_FORMAT": "logfmt or json",
+    "CAPDEX_ROLE": "what a node does: writer, reader or both",
+    "CAPDEX_STANDBY": "1: a node waits while another writes its index",
+    "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
+}
+
+
+def ranges() -> str:
+    """How versions are asked for."""
+    return """\
+Versions and ranges
+
+  did:nuwa:cap:weather             the latest: highest stable release that is not yanked,
+                                   else the highest pre-release
+  did:nuwa:cap:weather@1.2.3       exactly this one; found although yanked, with a warning
+  did:nuwa:cap:weather@^1.2        1.2.0 and later, below 2.0.0
+  did:nuwa:cap:weather@~1.2.3      1.2.3 and later, below 1.3.0
+  'weather@>=1.2 <3 || 4.x'        any range of npm's grammar; quote it for the shell
+
+The prefix did:nuwa:cap: may be left out. A pre-release is found by a range only when the range
+names a pre-release of the same major.minor.patch. Yanked releases are never found by ranges."""
+
+
+def verdicts() -> str:
+    """What a verdict says, and what it does not."""
+    return """\
+Verdicts: what verification said of a package's bytes
+
+  verified      the signature is valid, and chain and bytes name each other; only these are served
+  signed        the signature is valid, but the bytes do not name the account that published them
+  unsigned      there is no signature
+  invalid       the file or its signature is not what the format says
+  unresolvable  the author's DID method is not known here
+  mismatch      the bytes, the id, the version or the CID are not what the chain says
+
+Verified says who signed which bytes. It does not say that they are good or safe to run.
+Beside it stand availability (pending, available, parked: can the bytes be had now?) and the flag
+yanked. `capdex explain CODE` tells what a reason code means."""
+
+
+def steps() -> str:
+    """The step of the version that each kind of change owes."""
+    from capdex.diff.semver_step import Rule
+
+    lines = ["Versions: the step that each change owes, from 1.0.0 on", ""]
+    section = ""
+    for rule in Rule:
+        name = rule.section if rule.section != section else ""
+        section = rule.section
+        lines.append(f"  {name:<17} {rule.step!s:<6} {'!' if rule.risk else ' '} {rule.value.what}")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "! lets the package do or reach what it could not: never a patch, at no version.",
+            "Below 1.0.0 it is npm's caret: 0.y owes a minor step where 1.0.0 owes a major one,",
+            "0.0.z a patch; all else owes a patch. Between pre-releases of one version, and from",
+            "them to that version, nothing is owed.",
+            "",
+            "`capdex diff OLD NEW` shows what changed. `publish` compares with the highest lower",
+            "release; it refuses a smaller step unless --allow smaller-step, and a patch that",
+            "widens unless --allow widened-permission. An incompatible schema under an unchanged",
+            "$id is always refused (NIP-7): give it a new one, as in did:nuwa:state:weather#v2.",
+        ]
+    )
+
+
+TOPICS: dict[str, Callable[[], str]] = {
+    "exit-codes": exit_codes,
+    "environment": environment,
+    "ranges": ranges,
+    "verdicts": verdicts,
+    "steps": steps,
+}

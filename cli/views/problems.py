@@ -1,0 +1,76 @@
+"""Problems of a file as people and tools read them: with the line and a caret, or one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capdex.problems import REASONS, Problem, Severity
+from cli.terminal.output import Stream
+from cli.terminal.text import clip, safe, width
+
+COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+MAX_LINE_COLUMNS = 160  # of a hostile line in a code frame
+
+
+def full(name: str, data: bytes, problem: Problem, stream: Stream) -> list[str]:
+    """Place and message, the line with a caret below the column, and what to do."""
+    lines = [concise(name, problem, stream)]
+    text = _line(data, problem.line)
+    if problem.line and text is not None:
+        gutter = " " * len(str(problem.line))
+        before = safe(text[: max(problem.column - 1, 0)])
+        shown = clip(safe(text), MAX_LINE_COLUMNS, "…" if stream.unicode else "...")
+        lines += [f"{gutter} |", f"{problem.line} | {shown}"]
+        if width(before) < MAX_LINE_COLUMNS:
+            caret = stream.style("^", COLORS[problem.severity], bold=True)
+            lines.append(f"{gutter} | {' ' * width(before)}{caret}")
+    hint = problem.hint or REASONS[problem.code].hint
+    return [*lines, f"  = {stream.style('fix', bold=True)}: {safe(hint)}", ""]
+
+
+def concise(name: str, problem: Problem, stream: Stream) -> str:
+    """`file:line:column: error[CODE] path: message`."""
+    place = f"{safe(name)}:{problem.line}:{problem.column}" if problem.line else safe(name)
+    label = f"{problem.severity}[{problem.code}]"
+    path = f"{safe(problem.path)}: " if problem.path else ""
+    return (
+        f"{stream.style(place, bold=True)}: "
+        f"{stream.style(label, COLORS[problem.severity], bold=True)} {path}{safe(problem.message)}"
+    )
+
+
+def github(name: str, problem: Problem) -> str:
+    """A workflow command that shows the problem beside the line in a pull request."""
+    values = {
+        "file": name,
+        "line": str(max(problem.line, 1)),
+        "col": str(max(problem.column, 1)),
+        "title": str(problem.code),
+    }
+    properties = ",".join(f"{key}={_property(value)}" for key, value in values.items())
+    path = f"{problem.path}: " if problem.path else ""
+    return f"::{GITHUB[problem.severity]} {properties}::{_data(path + problem.message)}"
+
+
+def counted(problems: Iterable[Problem]) -> str:
+    """`1 error, 0 warnings, 2 notes`, only what there is; `no problems` for none."""
+    found = [problem.severity for problem in problems]
+    counts = [(severity, found.count(severity)) for severity in Severity]
+    parts = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts if count]
+    return ", ".join(parts) or "no problems"
+
+
+def _line(data: bytes, number: int) -> str | None:
+    lines = data.split(b"\n", number)
+    if not 0 < number <= len(lines):
+        return None
+    return lines[number - 1].decode("utf-8", "replace")
+
+
+def _data(text: str) -> str:
+    return safe(text).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

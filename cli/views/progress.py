@@ -1,0 +1,231 @@
+"""The visible list of steps of whatever sends a transaction, and the node it waits for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Final
+
+from cli.config.directories import places
+from cli.terminal.app import App
+from cli.terminal.output import Output
+from cli.terminal.text import safe, short, size
+
+if TYPE_CHECKING:
+    from publisher.ethereum.contract import Receipt
+    from publisher.ethereum.transaction import Sent, Transaction
+    from publisher.progress import Reserved, Reserving, Served, Step, Uploaded
+    from publisher.registry.registry import Registry
+
+LOG_EVERY_S: Final = 10.0  # where a line cannot be written over
+
+
+class Ticker:
+    """One line that changes while something is waited for; elsewhere than on a terminal, a log."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._rewrites = output.err.tty and os.environ.get("TERM") != "dumb"
+        self._shown = False
+        self._logged_at = time.monotonic()
+
+    def show(self, text: str, *, log_now: bool = False) -> None:
+        """Show where things stand; a log has it every now and then, and when that is asked for."""
+        stream = self._output.err
+        if self._output.verbosity < 0:
+            return
+        if self._rewrites:
+            stream.file.write(f"\r\x1b[2K  {stream.mark('plan')} {text}")
+            stream.file.flush()
+            self._shown = True
+        elif log_now or time.monotonic() - self._logged_at >= LOG_EVERY_S:
+            self._logged_at = time.monotonic()
+            self._output.say(f"  {stream.mark('plan')} {text}")
+
+    def clear(self) -> None:
+        """Take the line away: what came of it is said next."""
+        if self._shown:
+            self._output.err.file.write("\r\x1b[2K")
+            self._shown = False
+
+
+class Progress:
+    """Shows each step when it is done, and knows what was sent if a person interrupts.
+
+    Of several packages (`total`) uploads and answers of the node are counted, and said once.
+    """
+
+    def __init__(self, app: App, done: str, *, total: int = 1) -> None:
+        self._output = app.output
+        self._done = done
+        self._total = total
+        self._ticker = Ticker(app.output)
+        self._uploads: list[Uploaded] = []
+        self._served: list[Served] = []
+        self._waits = False
+        self.sent: str | None = None
+
+    def __call__(self, step: Step) -> None:
+        """Show one step."""
+        from publisher.ethereum.contract import Receipt
+        from publisher.ethereum.transaction import Sent
+        from publisher.progress import Reserved, Reserving, Served, Uploaded
+
+        if isinstance(step, Uploaded):
+            self._uploads.append(step)
+            self._ticker.show(f"uploading {len(self._uploads)} of {self._total}")
+            if len(self._uploads) == self._total:
+                self._say_uploaded()
+            return
+        self._say_uploaded()
+        if isinstance(step, Reserving):
+            self._wait_for_names(step)
+        elif isinstance(step, Reserved):
+            self._say_reserved(step)
+        elif isinstance(step, Sent):
+            self._say_sent(step)
+        elif isinstance(step, Receipt):
+            self._say_mined(step)
+        elif isinstance(step, Served):
+            self._served.append(step)
+            self._ticker.show(f"served {len(self._served)} of {self._total}")
+            if len(self._served) == self._total:
+                self._say_served()
+
+    @asynccontextmanager
+    async def interruptible(self) -> AsyncIterator[None]:
+        """On Ctrl-C say what was sent, and that the same command goes on from there."""
+        import asyncio
+
+        try:
+            yield
+            self._say_uploaded()
+            self._say_served()
+        except asyncio.CancelledError:
+            self._ticker.clear()
+            sent = f"transaction {self.sent} was sent" if self.sent else "no transaction was sent"
+            self._output.say(f"\n  stopped: {sent}; the same command goes on from here")
+            raise
+        finally:
+            self._ticker.clear()
+
+    def _say_uploaded(self) -> None:
+        if not self._uploads:
+            return
+        sources = sorted({one.source for one in self._uploads})
+        whole = size(sum(one.size_bytes for one in self._uploads))
+        what = self._uploads[0].cid if self._total == 1 else f"{len(self._uploads)} packages"
+        back = f"read back and verified from {safe(' and '.join(sources))}"
+        self._uploads = []
+        self._step("ok", "uploaded", f"{what}   {whole}, {back}")
+
+    def _wait_for_names(self, step: Reserving) -> None:
+        names = safe(step.names[0]) if len(step.names) == 1 else f"{len(step.names)} names"
+        self._ticker.show(
+            f"reserving {names} (1 of 2), waiting {step.left_s} s so that nobody can copy it "
+            f"{self._output.err.mark('plan')} safe to stop: run the same command again",
+            log_now=not self._waits,
+        )
+        self._waits = True
+
+    def _say_reserved(self, step: Reserved) -> None:
+        from publisher.ethereum.transaction import ether
+
+        mined = step.mined
+        place = f"block {mined.block_number}, tx {short(mined.tx_hash)}"
+        cost = ether(mined.fee_wei)
+        self._step("ok", "reserved", f"{safe(step.name)} (1 of 2)   {place}, cost {cost}")
+
+    def _say_sent(self, step: Sent) -> None:
+        from publisher.ethereum.transaction import ether
+
+        self.sent = step.tx_hash
+        self._output.detail(f"    sent        {step.tx_hash}, nonce {step.nonce}")
+        if step.earlier and step.transaction is not None:
+            most = ether(step.transaction.max_fee_wei)
+            words = f"tx {short(step.tx_hash)} instead of {short(step.earlier[0])}, at most {most}"
+            self._step("plan", "sent again", words)
+
+    def _say_mined(self, step: Receipt) -> None:
+        from publisher.ethereum.transaction import ether
+
+        place = f"block {step.block_number}, tx {short(step.tx_hash)}"
+        many = f", {len(step.events)} releases" if len(step.events) > 1 else ""
+        self._step("ok", self._done, f"{place}{many}, cost {ether(step.fee_wei)}")
+
+    def _say_served(self) -> None:
+        if not self._served:
+            return
+        took = [one.after_s for one in self._served if one.after_s is not None]
+        missing = len(self._served) - len(took)
+        self._served = []
+        if took and not missing:
+            self._step("ok", "served", f"your node answers with {self._it} after {max(took):.1f} s")
+            return
+        which = f"{missing} of {missing + len(took)} packages" if self._total > 1 else "it"
+        are = "they are" if self._total > 1 else "it is"
+        words = f"your node does not answer with {which} yet; {are} on chain"
+        self._step("warn", "not served", words)
+
+    @property
+    def _it(self) -> str:
+        return "it" if self._total == 1 else "them all"
+
+    def _step(self, kind: str, label: str, text: str) -> None:
+        self._ticker.clear()
+        self._output.step(kind, label, text)
+
+
+@asynccontextmanager
+async def open_registry(app: App) -> AsyncIterator[Registry]:
+    """The registry of the chosen network."""
+    from publisher.registry.registry import Registry
+
+    network = app.settings.need_network("rpc_url", "chain_id", "registry")
+    async with Registry.connect(
+        network.rpc_url,
+        network.registry,
+        network.chain,
+        state_dir=places().state,
+        start_block=network.start_block,
+    ) as registry:
+        if network.confirmations is not None:
+            registry.chain.confirmations = network.confirmations
+        yield registry
+
+
+def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note: str = "") -> None:
+    """What is about to be paid, and at most, before anybody agrees to it."""
+    from publisher.ethereum.transaction import Transaction, ether
+
+    every = [transactions] if isinstance(transactions, Transaction) else transactions
+    about = ether(sum(one.expected_fee_wei for one in every))
+    most = ether(sum(one.max_fee_wei for one in every))
+    count = f"{len(every)} transactions, " if len(every) > 1 else ""
+    gas = f"{sum(one.gas for one in every):,}".replace(",", " ")
+    words = f"{count}up to {gas} gas: about {about}, at most {most}"
+    cap = f"(cap {ether(app.settings.fee_cap_wei)})"
+    app.output.say(f"    {'cost'.ljust(11)} {words} {cap}{note}")
+
+
+def until_served(app: App, sha256: Mapping[str, str]) -> Callable[[str], Awaitable[bool]] | None:
+    """Asks the configured node whether it answers with the bytes; None without a node.
+
+    `sha256` has the digest (hex) of each release by its capability URI.
+    """
+    network = app.settings.network
+    if network is None or not network.mcp_url:
+        return None
+    # The MCP client takes half a second to import: let that pass while the block is awaited.
+    Thread(target=import_module, args=["mcp"], daemon=True).start()
+
+    async def served(cap_uri: str) -> bool:
+        from capdex.net.node_client import serves
+
+        return await serves(network.mcp_url, cap_uri, sha256[cap_uri])
+
+    return served

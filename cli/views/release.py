@@ -1,0 +1,105 @@
+"""How a release that a node answered reads: one line in a list, a few alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli.terminal.output import Stream
+from cli.terminal.text import safe, short
+
+Json = dict[str, Any]
+
+_KIND = {"verified": "ok", "signed": "warn", "unsigned": "fail", None: "plan"}
+
+
+def part(answer: Json, *path: str) -> Any:
+    """A nested value of an answer, or None: what a node sends may have any shape."""
+    value: Any = answer
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def mark(stream: Stream, answer: Json) -> str:
+    """The verdict's mark and word (never the mark alone), with what speaks against the release."""
+    verdict = part(answer, "verification", "verdict")
+    words = safe(verdict or part(answer, "availability") or "not judged")
+    kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
+    label = part(answer, "verification", "lint", "label")
+    labels = [f"lint {safe(label)}"] if label else []
+    return f"{stream.mark(kind)} {', '.join([words, *labels, *flags(answer)])}"
+
+
+def flags(answer: Json) -> list[str]:
+    """What its owner says against a release: yanked, deprecated."""
+    return [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
+
+
+def lint_of(answer: Json) -> str:
+    """What the lint found, as label, score and codes; nothing for what it has not judged."""
+    lint = part(answer, "verification", "lint")
+    if not isinstance(lint, dict):
+        return ""
+    codes = lint.get("codes")
+    listed = ", ".join(safe(x) for x in codes) if isinstance(codes, list) else ""
+    found = f"{safe(lint.get('label'))}, {listed}" if lint.get("label") else "nothing found"
+    return f"{found} (score {safe(lint.get('score'))} of 100)"
+
+
+def name_of(answer: Json) -> str:
+    """The name inside the capability URI."""
+    uri = safe(answer.get("cap_uri", "?"))
+    return uri.removeprefix("did:nuwa:cap:").partition("@")[0]
+
+
+def summary_of(answer: Json) -> str:
+    """The author's one line."""
+    for key in ("summary", "description", "name"):
+        if text := part(answer, "acp_metadata", key):
+            return safe(" ".join(str(text).split()))
+    return ""
+
+
+def freshness(answer: Json) -> str:
+    """Which block the node answers from, and how far that is behind the head it knows."""
+    block, head = part(answer, "as_of", "block_number"), part(answer, "as_of", "head_number")
+    if not isinstance(block, int):
+        return "the node has indexed no block yet"
+    behind = f", {head - block} behind the head" if isinstance(head, int) and head > block else ""
+    finality = safe(part(answer, "chain", "finality") or "")
+    return f"block {block}{behind}" + (f", release is {finality}" if finality else "")
+
+
+def _published(chain: Any) -> str:
+    by = f"by {safe(part(chain, 'publisher'))}"
+    if part(chain, "tx_hash") is None:  # the registry's log, without a node's index of it
+        return by if part(chain, "publisher") else ""
+    return (
+        f"{by} on chain {safe(part(chain, 'chain_id'))}, block {safe(part(chain, 'block_number'))},"
+        f" tx {short(safe(part(chain, 'tx_hash')))}"
+    )
+
+
+def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
+    """What, where, verdict and freshness as (label, text)."""
+    chain = part(answer, "chain") or {}
+    rows = [
+        ("what", stream.style(safe(answer.get("cap_uri", "?")), bold=True)),
+        ("", summary_of(answer)),
+        ("where", safe(answer.get("ipfs_cid", "?"))),
+        ("published", _published(chain)),
+        ("verdict", mark(stream, answer)),
+        ("lint", lint_of(answer)),
+        ("signer", safe(part(answer, "verification", "signer") or "-")),
+        ("as of", freshness(answer) if answer.get("as_of") is not None else ""),
+    ]
+    reason = part(answer, "status", "yank_reason")
+    if part(answer, "status", "yanked") is True:
+        rows.append(("yanked", safe(reason or "no reason given")))
+    if part(answer, "status", "deprecated") is True:
+        rows.append(
+            ("deprecated", safe(part(answer, "status", "deprecation_message") or "no reason given"))
+        )
+    warnings = answer.get("warnings")
+    rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
+    return [(label, text) for label, text in rows if text]

@@ -1,0 +1,35 @@
+"""The history of the index's tables, one step a file; run by alembic when a writer opens."""
+
+from __future__ import annotations
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection
+
+from capdex.errors import Code, UsageError
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the tables up to date inside the connection's transaction.
+
+    Raises UsageError FOREIGN_DATABASE when a newer capdex has written the database.
+    """
+    config = Config()
+    config.set_main_option("script_location", "indexer.db:migrations")
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise foreign_version(str(error)[:200]) from error
+
+
+def foreign_version(why: str) -> UsageError:
+    """The refusal of a database that a newer capdex has written."""
+    return UsageError(
+        "the database was written by another version of capdex",
+        Code.FOREIGN_DATABASE,
+        why=why,
+        fix="run the newest capdex, or index into a new database",
+    )

@@ -1,0 +1,85 @@
+"""Where packages keep state, and which name was first there.
+
+A package's Schema URI, without its version, and its memory scope are names that nobody gives out.
+The first claimant of one is the name whose verified release with the lowest event sequence has it.
+That is read from rows that come with a verdict and go with their release, so neither the order of
+judging nor an undone block can leave another answer behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, delete, func, select, text
+
+from capdex.problems import Verdict
+from capdex.uri import PREFIX
+from indexer.db.bulk_insert import insert_rows
+from indexer.db.models import NamespaceRow, ReleaseRow, table
+from indexer.projection.package_rows import Report
+
+NAMESPACE: Final = table(NamespaceRow)
+OWN: Final = NAMESPACE.alias("own")
+_EARLIER: Final = NAMESPACE.alias("earlier")
+# Said as the partial indexes say it, for SQLite.
+_CLAIMS: Final = text("earlier.claims")
+
+
+def _first(kind: str) -> Select[Any]:
+    """The sequence of the first claim of what `OWN` has, if that was before `OWN` had it."""
+    return (
+        select(func.min(_EARLIER.c.sequence))
+        .where(_CLAIMS, _EARLIER.c[kind] == OWN.c[kind], _EARLIER.c.sequence < OWN.c.sequence)
+        .correlate(OWN)
+    )
+
+
+SCHEMA_CLAIMANT: Final = table(ReleaseRow).alias("schema_claimant")
+SCOPE_CLAIMANT: Final = table(ReleaseRow).alias("scope_claimant")
+OF_SCHEMA: Final = SCHEMA_CLAIMANT.c.sequence == _first("schema_uri").scalar_subquery()
+OF_SCOPE: Final = SCOPE_CLAIMANT.c.sequence == _first("memory_scope").scalar_subquery()
+COLUMNS: Final = (
+    OWN.c.schema_uri,
+    OWN.c.memory_scope,
+    SCHEMA_CLAIMANT.c.name.label("schema_claimant"),
+    SCHEMA_CLAIMANT.c.semver.label("schema_claimant_semver"),
+    SCOPE_CLAIMANT.c.name.label("scope_claimant"),
+    SCOPE_CLAIMANT.c.semver.label("scope_claimant_semver"),
+)
+
+
+def write(
+    connection: Connection, sequences: Mapping[int, int], reports: Mapping[int, Report]
+) -> None:
+    """Store what these releases use, in place of what was known before; a few at once.
+
+    `sequences` are the releases' event sequences by id.
+    """
+    connection.execute(delete(NAMESPACE).where(NAMESPACE.c.release_id.in_(list(reports))))
+    rows = [
+        (k, sequences[k], v.verdict is Verdict.VERIFIED, v.schema_uri, v.memory_scope)
+        for k, v in reports.items()
+        if v.schema_uri is not None
+    ]
+    insert_rows(connection, NAMESPACE, rows)
+
+
+def first_claimed_by(row: Any) -> dict[str, str | None]:
+    """The other name that was first with each; None where this one was, or has none."""
+    schema, scope = row.schema_claimant, row.scope_claimant
+    return {
+        "schema_uri": None if schema == row.name else schema,
+        "memory_scope": None if scope == row.name else scope,
+    }
+
+
+def warnings(row: Any) -> Iterator[str]:
+    """The same in words."""
+    first = first_claimed_by(row)
+    if first["schema_uri"]:
+        who = f"{PREFIX}{row.schema_claimant} (release {row.schema_claimant_semver})"
+        yield f"schema {row.schema_uri} was first used by {who}"
+    if first["memory_scope"]:
+        who = f"{PREFIX}{row.scope_claimant} (release {row.scope_claimant_semver})"
+        yield f'memory_scope "{row.memory_scope}" was first used by {who}'

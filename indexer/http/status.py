@@ -1,0 +1,138 @@
+"""The node's own face: health, readiness, status and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from capdex import __version__
+from capdex.errors import CapdexError, InvalidInput
+from capdex.net.ipfs.open import BlockDirectory
+from indexer.monitoring import metrics
+from indexer.monitoring.counters import Figures
+from indexer.monitoring.health import Health
+from indexer.options import Role
+from indexer.query.index import Index, State
+
+MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What the routes read: the index, the blocks kept, the node's health and its own figures."""
+
+    index: Index
+    blocks: BlockDirectory
+    health: Health
+    role: Role = Role.BOTH
+    figures: Callable[[], Figures] = Figures
+
+
+def build_routes(surface: Surface) -> Sequence[BaseRoute]:
+    """Routes for `/health`, `/ready`, `/status` and `/metrics`."""
+
+    def route(path: str, answer: Callable[[Surface, Request], Response]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            return await asyncio.to_thread(answer, surface, request)
+
+        return Route(path, endpoint, methods=["GET"])
+
+    return [
+        route("/health", _health),
+        route("/ready", _ready),
+        route("/status", _status),
+        route("/metrics", _metrics),
+    ]
+
+
+def _health(surface: Surface, _: Request) -> Response:
+    """The process is alive and can answer; whether it is ready, `because` says, is beside that."""
+    health = surface.health
+    said = {"because": health.faults(), "warnings": health.warnings()}
+    return _json({"status": "ok", "version": __version__, **said})
+
+
+def _ready(surface: Surface, _: Request) -> Response:
+    """Whether the node may be asked: it follows the chain and is not stalled."""
+    faults = surface.health.faults()
+    if not faults:
+        return _json({"status": "ready"})
+    response = _json({"status": "not ready", "because": faults}, status=503)
+    response.headers["Retry-After"] = "1"
+    return response
+
+
+def _status(surface: Surface, request: Request) -> Response:
+    """Where the node stands; `?max_lag=SECONDS` answers 503 when it is further behind."""
+    state, health = surface.index.state(), surface.health
+    lag_s = health.lag_s()
+    body = (
+        describe(state)
+        | {
+            "status": "ready" if not health.faults() else "not ready",
+            "because": health.faults(),
+            "warnings": health.warnings(),
+            "role": str(surface.role),
+            "writer": health.writes,
+            "lag_seconds": None if lag_s is None else round(lag_s, 3),
+            "version": __version__,
+        }
+        | surface.figures().to_json()
+    )
+    limit = request.query_params.get("max_lag")
+    if limit is None:
+        return _json(body)
+    if not limit.isascii() or not limit.isdigit() or len(limit) > MAX_LAG_DIGITS:
+        return _json(InvalidInput("max_lag is not a whole number of seconds").to_json(), status=400)
+    behind = lag_s is None or lag_s > int(limit)
+    return _json(body, status=503 if behind else 200)
+
+
+def describe(state: State) -> dict[str, Any]:
+    """The index state as JSON: chain position, log check, releases by verdict and availability."""
+    return {
+        "chain": {
+            "chain_id": state.chain_id,
+            "registry": state.registry,
+            "block_number": state.block_number,
+            "block_hash": state.block_hash,
+            "head_number": state.head,
+            "finalized_number": state.finalized,
+        },
+        "log": {"count": state.log_count, "head": state.log_head},
+        "index_digest": state.index_digest,
+        "content_digest": state.content_digest,
+        "decoder_version": state.decoder_version,
+        "rules_version": state.rules_version,
+        "releases": {
+            "by_verdict": dict(state.by_verdict),
+            "by_availability": dict(state.by_availability),
+            "rejected_by_reason": dict(state.rejected_by_reason),
+            "total": state.releases,
+            "listed": state.listed,
+            "oldest_pending_seconds": state.oldest_pending_s,
+        },
+        "undecodable_logs": state.undecodable,
+        "rejections": list(state.rejections),
+    }
+
+
+def _metrics(surface: Surface, _: Request) -> Response:
+    try:
+        state = surface.index.state()
+    except CapdexError:  # an alarm must hear that the node is not ready, then above all
+        state = None
+    body = metrics.render(state, surface.health, surface.figures())
+    return Response(body, headers={"Content-Type": metrics.MEDIA_TYPE})
+
+
+def _json(body: Any, *, status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response(orjson.dumps(body), status, headers, media_type="application/json")

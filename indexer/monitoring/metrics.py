@@ -1,0 +1,153 @@
+"""The node's metrics, in Prometheus' text form; zeros are exported from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from capdex import __version__
+from capdex.net.ipfs.source import Outcome
+from capdex.problems import Availability, Reason, Verdict
+from indexer.monitoring.counters import Figures
+from indexer.monitoring.health import Health
+from indexer.query.index import State
+
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+# What `/ready` may give as its reasons; any other counts as INTERNAL.
+FAULTS: Final = (
+    *("BACKFILL", "NO_WRITER", "DATABASE_LOCKED", "DATABASE_UNAVAILABLE", "INTERNAL"),
+    *("RATE_LIMITED", "RPC_UNAVAILABLE", "STALLED", "TIMEOUT", "UNREADABLE", "WRONG_CHAIN"),
+)
+
+
+def render(state: State | None, health: Health, figures: Figures | None = None) -> bytes:
+    """One scrape's body; labels are enumerated, never names, CIDs, accounts or hosts.
+
+    Endpoints and sources are numbered in the order they were given. Without a state, when the
+    database cannot be read, only that is left out which it alone knows.
+    """
+    registry = CollectorRegistry()
+    registry.register(_Walk(health))
+    if state is not None:
+        registry.register(_Index(state))
+    registry.register(_Work(figures or Figures()))
+    return generate_latest(registry)
+
+
+class _Walk(Collector):
+    def __init__(self, health: Health) -> None:
+        self.health = health
+
+    def collect(self) -> Iterable[Metric]:
+        health = self.health
+        yield _gauge("capdex_chain_head_block", "Head the endpoint last reported.", health.at.head)
+        yield _gauge("capdex_lag_seconds", "Age of the index behind the head.", health.lag_s())
+        yield _gauge("capdex_ready", "1 when the node is ready.", int(not health.faults()))
+        yield _gauge("capdex_writer", "1 when this node writes the index.", int(health.writes))
+        codes = {fault["code"] for fault in health.faults()}
+        faults = GaugeMetricFamily("capdex_fault", "1 for what keeps it unready.", labels=["code"])
+        for code in FAULTS:
+            other = code == "INTERNAL" and not codes <= set(FAULTS)
+            faults.add_metric([code], int(code in codes or other))
+        yield faults
+        yield _gauge(
+            "capdex_clock_skew_seconds",
+            "Clock of the machine less the chain's, where they differ.",
+            health.skew_s or 0,
+        )
+        reorgs = CounterMetricFamily(
+            "capdex_reorgs", "Reorgs undone, by depth.", labels=["depth_bucket"]
+        )
+        for bucket, count in health.reorgs.items():
+            reorgs.add_metric([bucket], count)
+        yield reorgs
+        build = GaugeMetricFamily("capdex_build_info", "This build.", labels=["version"])
+        build.add_metric([__version__], 1)
+        yield build
+
+
+class _Index(Collector):
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def collect(self) -> Iterable[Metric]:
+        state = self.state
+        yield _gauge("capdex_indexed_block", "Last block in the index.", state.block_number)
+        yield _gauge("capdex_finalized_block", "Last block held to be final.", state.finalized)
+        yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
+        oldest = GaugeMetricFamily(
+            "capdex_fetch_oldest_seconds", "Age of the oldest package not had.", labels=["state"]
+        )
+        oldest.add_metric([Availability.PENDING], state.oldest_pending_s or 0)
+        oldest.add_metric([Availability.PARKED], state.oldest_parked_s or 0)
+        yield oldest
+        releases = GaugeMetricFamily("capdex_releases", "Releases by verdict.", labels=["verdict"])
+        for verdict in Verdict:
+            releases.add_metric([verdict], state.by_verdict.get(str(verdict), 0))
+        yield releases
+        queue = GaugeMetricFamily(
+            "capdex_fetch_queue", "Releases by availability of their bytes.", labels=["state"]
+        )
+        for availability in Availability:
+            queue.add_metric([availability], state.by_availability.get(str(availability), 0))
+        yield queue
+        rejected = GaugeMetricFamily(
+            "capdex_rejected_releases", "Rejected releases by reason.", labels=["reason"]
+        )
+        for reason in Reason:
+            rejected.add_metric([reason], state.rejected_by_reason.get(str(reason), 0))
+        yield rejected
+
+
+class _Work(Collector):
+    def __init__(self, figures: Figures) -> None:
+        self.figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        figures = self.figures
+        span = figures.range_blocks
+        yield _gauge("capdex_range_blocks", "Blocks that one eth_getLogs asks for.", span)
+        calls = CounterMetricFamily(
+            "capdex_rpc_requests",
+            "Calls to the chain, by how they ended.",
+            labels=["method", "endpoint", "outcome"],
+        )
+        for (method, label, outcome), count in sorted(figures.calls.items()):
+            calls.add_metric([method, figures.number(label), outcome], count)
+        yield calls
+        resting = GaugeMetricFamily(
+            "capdex_rpc_endpoint_rests_seconds", "Until an endpoint is asked.", labels=["endpoint"]
+        )
+        for number, endpoint in enumerate(figures.endpoints, 1):
+            resting.add_metric([str(number)], max(endpoint.rests_s, endpoint.avoided_s))
+        yield resting
+        yield from self._sources()
+
+    def _sources(self) -> Iterable[Metric]:
+        asked = CounterMetricFamily(
+            "capdex_source_requests",
+            "Blocks asked for, by how that ended.",
+            labels=["source", "outcome"],
+        )
+        size = CounterMetricFamily(
+            "capdex_source_bytes", "Bytes that a source has sent.", labels=["source"]
+        )
+        at_once = GaugeMetricFamily(
+            "capdex_source_in_flight", "Requests under way.", labels=["source"]
+        )
+        for source in self.figures.sources:
+            for outcome in Outcome:
+                asked.add_metric([source.label, outcome], source.outcomes.get(outcome, 0))
+            size.add_metric([source.label], source.received_bytes)
+            at_once.add_metric([source.label], source.in_flight)
+        yield from (asked, size, at_once)
+
+
+def _gauge(name: str, text: str, value: float | None) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, value=float("nan") if value is None else value)

@@ -1,0 +1,191 @@
+"""The writer's seat at an index: one store, the walk along the chain, the fetches, the heartbeat.
+
+Whoever sits holds the writer's lock. A seat ends with the session that holds it: its next one
+begins anew with what the database then says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import structlog
+
+from capdex.errors import Unavailable
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.open import Source
+from capdex.net.rpc.client import Rpc
+from capdex.net.tasks import cause
+from indexer.chain.reader import ChainReader
+from indexer.db.engine import SessionLost
+from indexer.db.heartbeat import BEAT_S
+from indexer.fetch.fetcher import Fetcher, delay_s
+from indexer.monitoring.health import Health
+from indexer.options import NodeOptions
+from indexer.store.store import Deployment, Store
+from indexer.sync.loop import Progress, index
+from indexer.threads import whole
+from indexer.workers.pool import Verifier
+
+log = structlog.get_logger(part="node")
+
+CLOCK_SET_S: Final = 60.0  # of drift between two heartbeats: somebody has set the clock
+JITTER: Final = 1.25  # above what `indexer.fetch.fetcher` adds to a delay
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a node works with, whether it sits or stands by."""
+
+    rpc: Rpc
+    deployment: Deployment
+    votes: Deployment | None
+    sources: tuple[Source, ...]
+    verifier: Verifier
+    blocks: BlockDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A writer at work; `ballots` is the log of the votes contract, if there is one."""
+
+    store: Store
+    reader: ChainReader
+    fetcher: Fetcher
+    options: NodeOptions
+    committed: asyncio.Event
+    ballots: tuple[Store, ChainReader] | None
+
+    @classmethod
+    @asynccontextmanager
+    async def take(cls, options: NodeOptions, means: Means) -> AsyncIterator[Self]:
+        """Sit down; the seat is free again on leaving.
+
+        Raises Unavailable DATABASE_LOCKED while another process has it, and whatever else
+        `Store.open` does.
+        """
+        store = await _open(options, means.deployment)
+        try:
+            committed = asyncio.Event()
+            reader = await _reader(options, means.rpc, store)
+            ballots = None
+            if means.votes is not None:
+                first = store.deployment.start_block
+                beside = await whole(store.beside, replace(means.votes, start_block=first))
+                ballots = beside, await _reader(options, means.rpc, beside)
+            fetcher = Fetcher(
+                store,
+                means.sources,
+                means.verifier,
+                means.blocks,
+                committed=committed,
+                clock=options.clock,
+            )
+            await whole(store.hasten, latest_retry_s)
+            yield cls(store, reader, fetcher, options, committed, ballots)
+        finally:
+            await whole(store.close)
+
+    async def run(self, health: Health, report: Callable[[Progress], None]) -> None:
+        """Index, fetch, judge and tell the others so, until cancelled.
+
+        What ends one of the loops is raised: SessionLost when somebody else may sit here now.
+        """
+        walk = index(
+            self.reader,
+            self.store,
+            committed=self.committed,
+            report=report,
+        )
+        try:
+            async with asyncio.TaskGroup() as loops:
+                loops.create_task(self.fetcher.run())
+                loops.create_task(walk)
+                loops.create_task(self._beat(health))
+                if self.ballots is not None:
+                    loops.create_task(self._count(*self.ballots))
+        except BaseExceptionGroup as group:
+            raise cause(group) from group
+
+    async def _count(self, ballots: Store, reader: ChainReader) -> None:
+        """Follow the votes; no answer waits for them, so their troubles are told and no more."""
+        last: str | None = None
+
+        def report(now: Progress) -> None:
+            nonlocal last
+            trouble = now.trouble.message if now.trouble else None
+            if trouble != last:
+                log.info("votes", waiting_for=trouble or "nothing")
+            last = trouble
+
+        await index(
+            reader,
+            ballots,
+            committed=asyncio.Event(),
+            report=report,
+        )
+
+    async def _beat(self, health: Health) -> None:
+        """Tell the other processes that this one writes, and notice when it may not any more.
+
+        On a thread of its own: requests may have taken all others.
+        """
+        clock, before = self.options.clock, None
+        with ThreadPoolExecutor(1, "heartbeat") as heart:
+            while True:
+                ahead_s = clock() - time.monotonic()
+                if before is not None and abs(ahead_s - before) > CLOCK_SET_S:
+                    log.warning("the clock was set", by_s=round(ahead_s - before))
+                    await whole(self.store.hasten, latest_retry_s, executor=heart)
+                before = ahead_s
+                try:
+                    await whole(self.store.beat, health.beat(), executor=heart)
+                    health.refused = None
+                except SessionLost:
+                    raise
+                except Unavailable as error:
+                    health.refused = error
+                await asyncio.sleep(BEAT_S)
+
+
+def latest_retry_s(attempts: int) -> float:
+    """The longest that a release may have been put off after so many tries."""
+    return JITTER * delay_s(attempts - 1) if attempts else 0.0
+
+
+async def _reader(options: NodeOptions, rpc: Rpc, store: Store) -> ChainReader:
+    deployment = store.deployment
+    return ChainReader(
+        rpc,
+        registry=bytes.fromhex(deployment.registry[2:]),
+        chain_id=options.chain_id,
+        start_block=deployment.start_block,
+        finality_depth=options.finality_depth,
+        poll_interval_s=options.poll_interval_s,
+        ring=await whole(store.ring),
+        accepted=lambda: whole(store.accepted),
+    )
+
+
+async def _open(options: NodeOptions, deployment: Deployment) -> Store:
+    opening = asyncio.ensure_future(
+        asyncio.to_thread(
+            Store.open,
+            options.db,
+            deployment,
+            sought=options.start_block is None,
+            serve=options.serve,
+            clock=options.clock,
+        )
+    )
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        with suppress(Exception):  # nobody sits down any more, nor asks why he could not
+            (await opening).close()
+        raise

@@ -1,0 +1,68 @@
+"""What logs say by themselves: all of their rows but for their place among the other logs.
+
+A draft is a function of its log alone, so any process may make it. What the log before it decides
+(its place in the log slot, whether a version was announced before) the writer adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from capdex.encoding.abi import account, publication
+from capdex.errors import InvalidInput
+from capdex.net.rpc.types import read_logs, read_times
+from capdex.package import sound
+from capdex.registry.events import PUBLISHED, RawLog
+from capdex.registry.logs import LogColumns
+from capdex.uri import name_id
+from indexer.projection.event_rows import Announced, announced
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Logs by column, and beside each its `entry` in the log head and the release it announces.
+
+    A release is None for everything that is not a publication to be judged by its bytes.
+    """
+
+    logs: LogColumns = field(default_factory=LogColumns)
+    entries: list[bytes] = field(default_factory=list)
+    releases: list[Announced | None] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, logs: LogColumns | Iterable[RawLog]) -> Drafts:
+        """All that follows from these logs, each by itself."""
+        if not isinstance(logs, LogColumns):
+            logs = LogColumns.of(logs)
+        return cls(logs, logs.entries(), list(map(_release, logs.topics, logs.data)))
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __add__(self, more: Drafts) -> Drafts:
+        entries, releases = self.entries + more.entries, self.releases + more.releases
+        return Drafts(self.logs + more.logs, entries, releases)
+
+
+def read_drafts(value: Any, address: bytes, first: int, last: int) -> tuple[Drafts, dict[int, int]]:
+    """The drafts of an `eth_getLogs` reply, and what it says of its blocks' times.
+
+    The times are in seconds, by number. Raises ValueError as `capdex.net.wire.read_logs` does.
+    """
+    return Drafts.of(read_logs(value, address, first, last)), read_times(value)
+
+
+def _release(topics: bytes, data: bytes) -> Announced | None:
+    if len(topics) != 96 or not topics.startswith(PUBLISHED):
+        return None
+    try:
+        publisher, said = account(topics[64:]), publication(data)
+    except InvalidInput:
+        return None
+    _, cap_uri, semver, cid, sha256 = said
+    name = sound(cap_uri, semver, cid, sha256)
+    if name is None or name_id(name) != topics[32:64]:
+        return None
+    return announced(name, publisher, cap_uri, semver, cid, sha256)

@@ -1,0 +1,129 @@
+"""The queue as people look at it: what waits, why, and until when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from heapq import merge
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, func, select, tuple_
+
+from capdex.errors import InvalidInput
+from capdex.problems import Availability
+from indexer.db.models import ReleaseRow, table
+from indexer.db.predicates import PARKED, PENDING
+from indexer.store.fetch_queue import Lane
+
+WAITING: Final = (Availability.PENDING, Availability.PARKED)
+_CURSOR: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,17})?)-([0-9]{1,18})")
+_CONDITIONS: Final = {Availability.PENDING: PENDING, Availability.PARKED: PARKED}
+
+RELEASE = table(ReleaseRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A release that is not judged, or is judged again; times are epoch seconds.
+
+    `due_at` is when it is tried next, 0 for at once, None for a parked one. `error` says how its
+    last try ended.
+    """
+
+    name: str | None
+    cap_uri: str
+    cid: str
+    publisher: str
+    state: Availability
+    lane: Lane | None
+    reason: str | None
+    error: str
+    attempts: int
+    queued_at: float
+    due_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of the queue, oldest first; `totals` counts all that was asked for, by state."""
+
+    waiting: tuple[Waiting, ...]
+    totals: dict[Availability, int]
+    next_cursor: str | None
+
+
+def read_queue(
+    connection: Connection,
+    *,
+    states: Collection[Availability] = WAITING,
+    name: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page:
+    """A page of the queue (of one name, or all); raises InvalidInput for a bad cursor."""
+    chosen = [state for state in WAITING if state in states]
+    after = None if cursor is None else _read_cursor(cursor)
+    found = [_of_state(connection, state, name, limit + 1, after) for state in chosen]
+    rows = list(merge(*found, key=lambda row: (row.queued_at, row.id)))
+    more, rows = len(rows) > limit, rows[:limit]
+    last = f"{rows[-1].queued_at!r}-{rows[-1].id}" if more else None
+    totals = {state: _count(connection, state, name) for state in chosen}
+    return Page(tuple(map(_waiting, rows)), totals, last)
+
+
+def _of_state(
+    connection: Connection,
+    state: Availability,
+    name: str | None,
+    limit: int,
+    after: tuple[float, int] | None,
+) -> list[Row[Any]]:
+    key = tuple_(RELEASE.c.queued_at, RELEASE.c.id)
+    query = select(RELEASE).where(_CONDITIONS[state])
+    if name is not None:
+        query = query.where(RELEASE.c.name == name)
+    if after is not None:
+        query = query.where(key > after)
+    ordered = query.order_by(RELEASE.c.queued_at, RELEASE.c.id).limit(limit)
+    return list(connection.execute(ordered))
+
+
+def _count(connection: Connection, state: Availability, name: str | None) -> int:
+    query = select(func.count()).select_from(RELEASE).where(_CONDITIONS[state])
+    if name is not None:
+        query = query.where(RELEASE.c.name == name)
+    return int(connection.execute(query).scalar_one())
+
+
+def _waiting(row: Row[Any]) -> Waiting:
+    state = Availability(row.availability)
+    pending = state is Availability.PENDING
+    return Waiting(
+        name=row.name,
+        cap_uri=row.cap_uri,
+        cid=row.cid,
+        publisher=row.publisher,
+        state=state,
+        lane=_lane(row) if pending else None,
+        reason=row.reason,
+        error=row.message,
+        attempts=row.attempts,
+        queued_at=row.queued_at,
+        due_at=row.due_at if pending else None,
+    )
+
+
+def _lane(row: Row[Any]) -> Lane:
+    if row.due_at == 0:
+        return Lane.NEW
+    return Lane.RETRY if row.verdict is None else Lane.AGAIN
+
+
+def _read_cursor(text: str) -> tuple[float, int]:
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise InvalidInput(
+            f"{text[:80]!r} is no cursor of the queue", fix="use the next_cursor of the page before"
+        )
+    return float(found[1]), int(found[2])

@@ -1,0 +1,175 @@
+"""What a capability URI means in this index (P2), or which error says it means nothing (P16)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, select
+
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
+from capdex.problems import REASONS, Availability, Reason, Verdict
+from capdex.semver import Version
+from capdex.uri import PREFIX, CapabilityURI
+from indexer.db.denylist import Denial, Denials
+from indexer.db.models import ListingRow, ReleaseRow, table
+from indexer.projection.event_rows import precedence
+from indexer.query.release import Found, read_ids
+
+NEAR_NAMES: Final = 50  # candidates that a mistyped name is compared with
+KNOWN_VERSIONS: Final = 10  # versions named to somebody who asked for another
+
+RELEASE, LISTING = table(ReleaseRow), table(ListingRow)
+
+_NARROW: Final = select(
+    *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.stands, RELEASE.c.yanked, RELEASE.c.yank_reason),
+    *(RELEASE.c.verdict, RELEASE.c.reason, RELEASE.c.message, RELEASE.c.availability),
+    *(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256),
+)
+
+
+def resolve(
+    connection: Connection,
+    uri: CapabilityURI,
+    serve: frozenset[Verdict],
+    denials: Denials,
+) -> Found:
+    """The release `uri` means: served, not denied and, unless it is named exactly, not yanked."""
+    if whole := denials.by_name.get(uri.name):
+        raise whole.refusal(PREFIX + uri.name)
+    exact = isinstance(uri.selector, Version)
+    refused: list[Row[Any]] = []  # matching, but not to be served; highest first
+    hidden: list[tuple[Row[Any], Denial]] = []
+    for row in _matching(connection, uri):
+        denial = denials.of(row.name, row.cid, bytes(row.sha256))
+        if denial is not None:
+            hidden.append((row, denial))
+        elif row.stands and row.verdict in serve and (exact or not row.yanked):
+            found = read_ids(connection, [row.id])[row.id]
+            return found.warned(*_newer(refused), *_hidden(hidden))
+        else:
+            refused.append(row)
+    for row, denial in hidden:
+        raise denial.refusal(row.cap_uri)
+    raise _failure(connection, uri, refused, denials)
+
+
+def _matching(connection: Connection, uri: CapabilityURI) -> Iterator[Any]:
+    """The releases that a URI's name and selector admit, best first."""
+    query = _NARROW.where(RELEASE.c.name == uri.name)
+    order = (RELEASE.c.precedence.desc(), RELEASE.c.stands.desc(), RELEASE.c.sequence)
+    selector = uri.selector
+    if isinstance(selector, Version):
+        yield from connection.execute(
+            query.where(RELEASE.c.precedence == precedence(selector)).order_by(*order)
+        )
+    elif selector is None:
+        yield from connection.execute(query.order_by(RELEASE.c.stable.desc(), *order))
+    else:
+        for row in connection.execute(query.order_by(*order)):
+            if CapabilityURI.exact(row.cap_uri).version in selector:
+                yield row
+
+
+def _newer(refused: list[Row[Any]]) -> Iterator[str]:
+    """A warning where something newer than the answer is not served."""
+    for row in refused:
+        if row.stands and not row.yanked:
+            yield f"{row.cap_uri} is newer but {_standing(row)}"
+            return
+
+
+def _hidden(hidden: list[tuple[Row[Any], Denial]]) -> Iterator[str]:
+    """A warning where something newer than the answer is denied."""
+    for row, _ in hidden:
+        if row.stands and not row.yanked:
+            yield f"{row.cap_uri} is newer but this node's operator refuses it"
+            return
+
+
+def _standing(row: Row[Any]) -> str:
+    if row.verdict is None and row.availability == Availability.PARKED:
+        return f"its package cannot be judged ({row.reason})"
+    if row.verdict is None:
+        return "its package has not been fetched yet"
+    return f"is {row.verdict}" + (f" ({row.reason})" if row.reason else "")
+
+
+def _failure(
+    connection: Connection, uri: CapabilityURI, refused: list[Row[Any]], denials: Denials
+) -> CapdexError:
+    live = [x for x in refused if isinstance(uri.selector, Version) or not x.yanked]
+    for row in live:
+        if row.verdict is None:
+            return _pending(row)
+    for row in sorted(live, key=lambda x: not x.stands):
+        return _unverified(row)
+    for row in refused:
+        return InvalidInput(
+            f"every release that {uri} means is yanked",
+            Code.YANKED,
+            why=row.yank_reason,
+            fix=f"ask for {row.cap_uri} exactly if you must have it",
+            details={"cap_uri": row.cap_uri, "reason": row.yank_reason},
+        )
+    return _not_found(connection, uri, denials)
+
+
+def _pending(row: Row[Any]) -> Unavailable:
+    parked = row.availability == Availability.PARKED
+    reason = row.reason if parked else None
+    details = {"cap_uri": row.cap_uri, "availability": row.availability, "reason": reason}
+    if parked:
+        what = f"{row.cap_uri} is announced, but its package is parked"
+        why = REASONS[Reason(row.reason)].meaning
+        return Unavailable(what, Code.PENDING, why, REASONS[Reason(row.reason)].hint, details)
+    what = f"{row.cap_uri} is announced, but its package has not been fetched yet"
+    return Unavailable(what, Code.PENDING, row.message, "try again later", details)
+
+
+def _unverified(row: Row[Any]) -> VerificationFailure:
+    hint = REASONS[Reason(row.reason)].hint if row.reason else ""
+    return VerificationFailure(
+        f"{row.cap_uri} is not served: it is {row.verdict}",
+        why=row.message,
+        fix=hint,
+        details={"cap_uri": row.cap_uri, "verdict": row.verdict, "reason": row.reason},
+    )
+
+
+def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> InvalidInput:
+    known = connection.execute(
+        select(RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.sha256)
+        .where(RELEASE.c.name == uri.name, RELEASE.c.stands, RELEASE.c.verdict.is_not(None))
+        .order_by(RELEASE.c.precedence.desc())
+        .limit(KNOWN_VERSIONS)
+    )
+    shown = (x for x in known if denials.of(uri.name, x.cid, bytes(x.sha256)) is None)
+    versions = [x.semver for x in shown]
+    if versions:
+        return InvalidInput(
+            f"{uri.name} has no release that {uri} means",
+            Code.NOT_FOUND,
+            fix=f"its newest are {', '.join(versions)}",
+            details={"versions": versions},
+        )
+    near = [PREFIX + name for name in _near(connection, uri.name)]
+    return InvalidInput(
+        f"there is no capability {uri.name}",
+        Code.NOT_FOUND,
+        fix=f"did you mean {near[0]}?" if near else "search for it by what it does",
+        details={"did_you_mean": near},
+    )
+
+
+def _near(connection: Connection, name: str) -> list[str]:
+    """Listed names that look like this one, among its neighbours in alphabetical order."""
+    column = LISTING.c.name
+    after = select(column).where(column > name).order_by(column).limit(NEAR_NAMES)
+    before = select(column).where(column < name).order_by(column.desc()).limit(NEAR_NAMES)
+    above, below = (list(connection.execute(x).scalars()) for x in (after, before))
+    half = NEAR_NAMES // 2
+    spare = max(half, NEAR_NAMES - len(below))
+    candidates = above[:spare] + below[: NEAR_NAMES - len(above[:spare])]
+    return difflib.get_close_matches(name, candidates, n=3)

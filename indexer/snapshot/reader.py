@@ -1,0 +1,127 @@
+"""A snapshot file, read once from its beginning: events in order, folded; then packages.
+
+Every block is hashed and expected: the file holds what its manifest lists, or it is refused.
+Whether the chain agrees is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from capdex.errors import Code, UsageError, VerificationFailure
+from capdex.ipld.cid import Cid
+from capdex.registry.logs import LogHead, RawLog
+from capdex.yaml.reader import MAX_PACKAGE_BYTES
+from indexer.snapshot.archive import damaged, read_blocks, read_root
+from indexer.snapshot.event_records import Record, unpack
+from indexer.snapshot.manifest import Manifest, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event: its log, the contract's log slot after it, and the time of its block."""
+
+    log: RawLog
+    head: LogHead
+    timestamp: int
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """An open file; ask for the events of each part in the manifest's order, then for packages."""
+
+    manifest: Manifest
+    _blocks: Iterator[tuple[Cid, bytes]]
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[Self]:
+        """Open a file and read its manifest; raises InvalidInput for no snapshot, UsageError."""
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise UsageError(
+                f"cannot read {path}", Code.UNREADABLE, error.strerror or "", "check the path"
+            ) from None
+        with file:
+            root, blocks = read_root(file), read_blocks(file)
+            cid, first = next(blocks, (None, b""))
+            if cid != root:
+                raise damaged("its first block is not the root")
+            yield cls(Manifest.parse(first), blocks)
+
+    def events(self, part: Part) -> Iterator[list[Entry]]:
+        """The events of a part, chunk by chunk.
+
+        Raises InvalidInput where the file is damaged, VerificationFailure where the events are out
+        of order, or do not fold to the log slot that the manifest names.
+        """
+        log, before = LogHead(), None
+        for expected in part.chunks:
+            entries = []
+            for record in unpack(self._take(expected), part.contract):
+                self._check_place(part, record, before, log.count + 1)
+                log, before = log.fold(record.log), record
+                entries.append(Entry(record.log, log, record.timestamp))
+            yield entries
+        if log != part.log:
+            raise untrue(
+                f"its {log.count} events are not the {part.log.count} of the log that it names"
+            )
+
+    def skip(self, part: Part) -> None:
+        """Go on behind the events of a part."""
+        for expected in part.chunks:
+            self._take(expected)
+
+    def packages(self) -> Iterator[tuple[Cid, bytes]]:
+        """The packages behind the events; raises InvalidInput where others are there, or fewer."""
+        count = 0
+        for cid, data in self._blocks:
+            count += 1
+            if len(data) > MAX_PACKAGE_BYTES:
+                raise damaged(f"the block {cid} is too large for a package")
+            yield cid, data
+        if count != self.manifest.packages:
+            raise damaged(f"it holds {count} packages, not {self.manifest.packages}")
+
+    def _take(self, expected: Cid) -> bytes:
+        cid, block = next(self._blocks, (None, b""))
+        if cid != expected:
+            raise damaged(f"the block {expected} is not where it should be")
+        return block
+
+    def _check_place(
+        self, part: Part, record: Record, before: Record | None, sequence: int
+    ) -> None:
+        at, block = record.log.position, self.manifest.block
+        if record.sequence != sequence:
+            raise untrue(f"event {record.sequence} stands where {sequence} should")
+        if not part.start_block <= at.block_number <= block.number:
+            raise untrue(f"event {sequence} is of block {at.block_number}, which it is not about")
+        here = (at.block_number, at.block_hash, record.timestamp)
+        newest = (block.number, block.hash, block.timestamp)
+        if (here[0] == newest[0] and here != newest) or here[2] > newest[2]:
+            raise untrue(f"event {sequence} is in no block that block {block.number} could follow")
+        if before is None:
+            return
+        last = before.log.position
+        if (at.block_number, at.log_index) <= (last.block_number, last.log_index):
+            raise untrue(f"event {sequence} is not after the one before it")
+        there = (last.block_number, last.block_hash, before.timestamp)
+        if (here[0] == there[0] and here != there) or here[2] < there[2]:
+            raise untrue(f"event {sequence} is in no block that could follow the one before it")
+
+
+def untrue(why: str) -> VerificationFailure:
+    """The error for a snapshot that is whole, and does not say what the chain does."""
+    return VerificationFailure(
+        "the snapshot is not true",
+        Code.BAD_PROOF,
+        why=why,
+        fix="take none of whoever made it; index from the chain, or find another snapshot",
+    )

@@ -1,0 +1,246 @@
+"""Whether a snapshot is true, before anything of it is kept.
+
+Trusted is one block hash: what an endpoint says of the snapshot's block, or what a person knows.
+From there a storage proof leads to each contract's log slot, to which all events have to fold: so
+none is missing, changed or invented. Where each stood is compared with the endpoint's own logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from capdex.errors import Code, InvalidInput, UsageError, VerificationFailure
+from capdex.ipld.cid import RAW
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.log_proofs import prove_log
+from capdex.net.rpc.trust import trusted_block
+from capdex.proof.log_head import verify_log
+from capdex.proof.verify import Anchor
+from capdex.registry.events import Published, RawLog, checksum_address
+from indexer.chain.start_block import locate
+from indexer.db.models import DECODER_VERSION, REGISTRY
+from indexer.projection import event_rows as rows
+from indexer.snapshot.archive import damaged
+from indexer.snapshot.manifest import Manifest, Part
+from indexer.snapshot.reader import Entry, Snapshot, untrue
+
+AT_ONCE: Final = 100  # blocks compared in one question: a batch of headers, and one of logs
+MAX_ANNOUNCED: Final = 8  # releases of one digest that are tried for a package; more are a joke
+
+Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a snapshot is wanted of; contracts have 20 bytes.
+
+    Anybody can deploy a contract that counts votes: those of another one than `votes` are left out.
+    `start_block`, where it is known, must be the snapshot's: a node would not go on from another.
+    """
+
+    chain_id: int
+    registry: bytes
+    votes: bytes | None = None
+    start_block: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whom to believe: an endpoint, or a 32-byte block hash with an endpoint or without one.
+
+    With `index_digest` (32 bytes, from somebody else) the registry's events must have that one.
+    """
+
+    rpc: Rpc | None = None
+    block_hash: bytes | None = None
+    index_digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A snapshot that is true: its manifest, and which releases announce a digest (sequences).
+
+    `parts` are the logs to be taken from it, by deployment; `placed` says whether an endpoint
+    vouches for where their events stood, too.
+    """
+
+    manifest: Manifest
+    parts: dict[int, Part]
+    announced: dict[bytes, list[int]]
+    placed: bool
+
+
+async def check(
+    path: Path, subject: Subject, trust: Trust, *, say: Say = lambda *_: None
+) -> Checked:
+    """Read a snapshot to its end, and hold it against the chain.
+
+    Raises InvalidInput for a damaged file or another registry's, VerificationFailure BAD_PROOF for
+    what is not true, Refused, RpcError or Unavailable when an endpoint is wrong or away.
+    """
+    with Snapshot.open(path) as snapshot:
+        manifest = snapshot.manifest
+        _check_subject(manifest, subject)
+        if trust.index_digest not in (None, manifest.registry.index_digest):
+            raise untrue("its index digest is not the one that is trusted")
+        block_hash = await _trusted_hash(manifest, trust)
+        announced: dict[bytes, list[int]] = {}
+        parts = _wanted(manifest, subject)
+        total, done = sum(part.log.count for part in parts.values()), 0
+        for deployment_id, part in manifest.parts.items():
+            if deployment_id not in parts:
+                snapshot.skip(part)
+                continue
+            await _check_slot(manifest, part, trust.rpc, block_hash)
+            places = _Places(trust.rpc, part.contract)
+            for entries in snapshot.events(part):
+                if deployment_id == REGISTRY:
+                    _note_announced(announced, entries, subject.chain_id)
+                await places.take(entries)
+                done += len(entries)
+                say("events", done, total)
+            await places.flush()
+        for count, (cid, _) in enumerate(snapshot.packages(), 1):
+            if cid.codec != RAW or cid.digest not in announced:
+                raise damaged(f"no release announces the package {cid}")
+            say("packages", count, manifest.packages)
+    return Checked(manifest, parts, announced, trust.rpc is not None)
+
+
+def _wanted(manifest: Manifest, subject: Subject) -> dict[int, Part]:
+    """The logs to be taken: of the registry, and of the votes if they are those that are meant."""
+    votes = manifest.votes
+    ours = votes is not None and votes.contract == subject.votes
+    return {x: part for x, part in manifest.parts.items() if x == REGISTRY or ours}
+
+
+def _check_subject(manifest: Manifest, subject: Subject) -> None:
+    theirs = (manifest.chain_id, manifest.registry.contract)
+    if theirs != (subject.chain_id, subject.registry):
+        raise InvalidInput(
+            "the snapshot is of another registry",
+            why=f"of {checksum_address(theirs[1])} on chain {theirs[0]}, not of "
+            f"{checksum_address(subject.registry)} on chain {subject.chain_id}",
+            fix="choose its network with --network, or find a snapshot of this one",
+        )
+    start_block = manifest.registry.start_block
+    if subject.start_block not in (None, start_block):
+        raise InvalidInput(
+            "the snapshot begins at another block than the network does",
+            why=f"at {start_block}, and start-block is {subject.start_block}",
+            fix="find a snapshot of a node with the same start-block",
+        )
+    if manifest.decoder_version != DECODER_VERSION:
+        raise UsageError(
+            "the snapshot was made by another version of capdex",
+            why=f"its events count by rules {manifest.decoder_version}, here by {DECODER_VERSION}",
+            fix="let it be exported again by this version, or index from the chain",
+        )
+
+
+async def _trusted_hash(manifest: Manifest, trust: Trust) -> bytes:
+    number, found = manifest.block.number, trust.block_hash
+    if trust.rpc is not None:
+        block = await trusted_block(trust.rpc, chain_id=manifest.chain_id, number=number)
+        if found not in (None, block.hash):
+            raise VerificationFailure(
+                f"the endpoint has another block {number} than you trust",
+                Code.BAD_PROOF,
+                why=f"{trust.rpc.endpoint} says 0x{block.hash.hex()}",
+                fix="find out which of the two is wrong",
+            )
+        registry = manifest.registry
+        place = await locate(
+            trust.rpc,
+            chain_id=manifest.chain_id,
+            registry=registry.contract,
+            start_block=registry.start_block,
+        )
+        if place.genesis != manifest.genesis:
+            raise untrue("its chain has another first block")
+        found = block.hash
+    if found is None:
+        raise UsageError(
+            "nobody is named who knows the snapshot's block",
+            why="a snapshot counts only by the hash of a block from somebody else than its maker",
+            fix="name an endpoint with --rpc-url, or with --trust-block the hash of block "
+            f"{number}",
+        )
+    if found != manifest.block.hash:
+        said = manifest.block.hash.hex()
+        raise untrue(f"block {number} is 0x{found.hex()}, in the snapshot it is 0x{said}")
+    return found
+
+
+async def _check_slot(manifest: Manifest, part: Part, rpc: Rpc | None, block_hash: bytes) -> None:
+    """Prove the contract's log slot to be the one that the events will fold to."""
+    proof, number = part.proof, manifest.block.number
+    if proof is None and rpc is not None:
+        proof = await prove_log(
+            rpc, chain_id=manifest.chain_id, contract=part.contract, block=number
+        )
+    if proof is None:
+        raise InvalidInput(
+            "the snapshot holds no proof of its log",
+            why="it was exported without an endpoint that could give one",
+            fix="name an endpoint with --rpc-url that keeps the state of its block",
+        )
+    header, log = verify_log(proof, Anchor(manifest.chain_id, part.contract, block_hash))
+    block = manifest.block
+    said = (block.number, block.parent, block.timestamp)
+    if said != (header.number, header.parent, header.timestamp):
+        raise untrue(f"its block {number} is not as its hash has it")
+    if log != part.log:
+        raise untrue(f"the contract counts {log.count} events at its block, with another log head")
+
+
+def _note_announced(
+    announced: dict[bytes, list[int]], entries: Sequence[Entry], chain_id: int
+) -> None:
+    for entry in entries:
+        event = rows.read_event(entry.log, chain_id)
+        if isinstance(event, Published):
+            releases = announced.setdefault(event.announcement.sha256, [])
+            if len(releases) < MAX_ANNOUNCED:
+                releases.append(entry.head.count)
+
+
+class _Places:
+    """Compares where events stood with what an endpoint says, some whole blocks at a time."""
+
+    def __init__(self, rpc: Rpc | None, contract: bytes) -> None:
+        self._rpc, self._contract = rpc, contract
+        self._blocks: dict[int, tuple[int, list[RawLog]]] = {}  # time and logs, by number
+
+    async def take(self, entries: Sequence[Entry]) -> None:
+        """Take in the events that follow."""
+        if self._rpc is None:
+            return
+        for entry in entries:
+            number = entry.log.position.block_number
+            if number not in self._blocks and len(self._blocks) == AT_ONCE:
+                await self.flush()  # all of these blocks are complete
+            self._blocks.setdefault(number, (entry.timestamp, []))[1].append(entry.log)
+
+    async def flush(self) -> None:
+        """Compare the blocks taken in; raises VerificationFailure where they differ."""
+        blocks, self._blocks = self._blocks, {}
+        if self._rpc is None or not blocks:
+            return
+        headers = []
+        for number, found in zip(blocks, await self._rpc.blocks(list(blocks)), strict=True):
+            timestamp, logs = blocks[number]
+            if found is None:
+                raise self._rpc.blame(f"it has no block {number}, below its own head")
+            said = (number, logs[0].position.block_hash, timestamp)
+            if said != (found.number, found.hash, found.timestamp):
+                raise untrue(f"the chain has another block {number}")
+            headers.append(found)
+        chain = await self._rpc.logs_at(self._contract, headers)
+        for (_, ours), theirs in zip(blocks.values(), chain, strict=True):
+            if ours != list(theirs):
+                number = ours[0].position.block_number
+                raise untrue(f"the events of block {number} are others, or stand elsewhere in it")

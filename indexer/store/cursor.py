@@ -1,0 +1,126 @@
+"""Where an index of a contract stands: the cursor, and the ring of blocks it came by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, case, delete, insert, select, update
+
+from capdex.errors import Code, Unavailable
+from capdex.registry.events import LogHead
+from indexer.db.bulk_insert import insert_rows
+from indexer.db.models import BlockRow, CursorRow, table
+from indexer.projection.block_range import BlockRef, Blocks
+from indexer.projection.event_rows import Row
+
+RING_BLOCKS: Final = 1024  # deeper than any reorg a node follows by itself
+
+CURSOR, BLOCK = table(CursorRow), table(BlockRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The last applied block, the registry's log slot after it, and how far was final then."""
+
+    block: BlockRef
+    log: LogHead
+    finalized: int
+
+
+def read_cursor(connection: Connection, deployment_id: int) -> Cursor | None:
+    """How far the chain is applied; None before the first step."""
+    row = connection.execute(select(CURSOR).where(CURSOR.c.deployment_id == deployment_id)).first()
+    if row is None:
+        return None
+    block = BlockRef(row.number, row.hash, row.parent, row.timestamp)
+    return Cursor(block, LogHead(row.log_head, row.log_count), row.finalized)
+
+
+def advance(connection: Connection, deployment_id: int, step: Blocks, log: LogHead) -> None:
+    """Move the cursor to the end of a step, and the ring with it."""
+    newest = sorted({*step.blocks, step.upto}, key=lambda x: x.number)[-RING_BLOCKS:]
+    ours = BLOCK.c.deployment_id == deployment_id
+    if len(newest) == RING_BLOCKS:
+        connection.execute(delete(BLOCK).where(ours))
+    insert_rows(connection, BLOCK, [_block_row(deployment_id, block) for block in newest])
+    edge = select(BLOCK.c.number).where(ours).order_by(BLOCK.c.number.desc())
+    oldest = edge.limit(1).offset(RING_BLOCKS).scalar_subquery()
+    connection.execute(delete(BLOCK).where(ours, BLOCK.c.number <= oldest))
+    chain = {"head": step.head, "finalized": step.finalized}
+    _set_cursor(connection, deployment_id, step.upto, log, chain)
+
+
+def retreat(connection: Connection, deployment_id: int, fork: BlockRef, log: LogHead) -> None:
+    """Move the cursor back to `fork`, where the log slot was `log`."""
+    ours = BLOCK.c.deployment_id == deployment_id
+    connection.execute(delete(BLOCK).where(ours, BLOCK.c.number >= fork.number))
+    insert_rows(connection, BLOCK, [_block_row(deployment_id, fork)])
+    # what the chain takes back was never final, whatever an endpoint had said
+    final = case((CURSOR.c.finalized > fork.number, fork.number), else_=CURSOR.c.finalized)
+    _set_cursor(connection, deployment_id, fork, log, {"finalized": final})
+
+
+def read_ring(connection: Connection, deployment_id: int) -> list[BlockRef]:
+    """The blocks of the ring, lowest first."""
+    ring = select(BLOCK).where(BLOCK.c.deployment_id == deployment_id).order_by(BLOCK.c.number)
+    return [BlockRef(x.number, x.hash, x.parent, x.timestamp) for x in connection.execute(ring)]
+
+
+def check_step(before: Cursor | None, step: Blocks, heads: Sequence[LogHead]) -> None:
+    """Refuse a step that would leave a hole or apply something twice (Unavailable STALLED)."""
+    after, log = (before.block.number, before.log) if before else (-1, LogHead())
+    first = min((*step.blocks, step.upto), key=lambda block: block.number)
+    begins = min([first.number, *step.times])
+    if [head.count - log.count for head in heads] != list(range(1, len(step.drafts) + 1)):
+        raise _astray(f"its events do not continue the {log.count} that are stored")
+    if begins <= after:
+        raise _astray(f"it begins at block {begins}, the cursor stands at {after}")
+    if before and first.number == after + 1 and first.parent != before.block.hash:
+        raise _astray(f"block {first.number} is not a child of the block at the cursor")
+    if step.times and max(step.times) > step.upto.number:
+        raise _astray(f"it goes beyond its last block {step.upto.number}")
+    hashes = {block.number: block.hash for block in (*step.blocks, step.upto)}
+    for number, hash_ in step.drafts.logs.blocks():
+        if number not in step.times or hashes.setdefault(number, hash_) != hash_:
+            raise _astray(f"a log stands in another block {number} than the step's")
+
+
+def check_fork(connection: Connection, deployment_id: int, before: Cursor, fork: BlockRef) -> None:
+    """Refuse a fork that is not a block of the chain applied here (Unavailable STALLED)."""
+    ours = BLOCK.c.deployment_id == deployment_id
+    block = select(BLOCK.c.hash).where(ours, BLOCK.c.number == fork.number)
+    kept = connection.execute(block).scalar()
+    if fork.number >= before.block.number or (kept is not None and kept != fork.hash):
+        raise _astray(f"block {fork.number} was not applied with this hash")
+
+
+def _set_cursor(
+    connection: Connection, deployment_id: int, block: BlockRef, log: LogHead, chain: dict[str, Any]
+) -> None:
+    row = {
+        "number": block.number,
+        "hash": block.hash,
+        "parent": block.parent,
+        "timestamp": block.timestamp,
+        "log_head": log.head,
+        "log_count": log.count,
+        **chain,
+    }
+    ours = update(CURSOR).where(CURSOR.c.deployment_id == deployment_id)
+    if not connection.execute(ours.values(row)).rowcount:
+        connection.execute(insert(CURSOR), {"deployment_id": deployment_id, **row})
+
+
+def _block_row(deployment_id: int, block: BlockRef) -> Row:
+    return (deployment_id, block.number, block.hash, block.parent, block.timestamp)
+
+
+def _astray(why: str) -> Unavailable:
+    return Unavailable(
+        "a step of the chain does not follow the index",
+        Code.STALLED,
+        why,
+        "read again from the cursor",
+    )

@@ -1,0 +1,141 @@
+"""Whose events a database holds: it belongs to one registry, and to the votes beside that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from capdex.errors import Code, UsageError
+from capdex.package import RULES_VERSION
+from indexer.db.models import (
+    DECODER_VERSION,
+    REGISTRY,
+    BlockRow,
+    CursorRow,
+    DeploymentRow,
+    EventRow,
+    base,
+    table,
+)
+
+DEPLOYMENT: Final = table(DeploymentRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A contract an index is of: chain id, EIP-55 address, first block, 32-byte genesis."""
+
+    chain_id: int
+    registry: str
+    start_block: int
+    genesis: bytes
+
+
+def check(connection: Connection, registry: Deployment, listing_rules: str) -> RowMapping | None:
+    """What the database says of its registry; None when it is new, and now of this one.
+
+    While it holds no event it may yet begin at an earlier block than it did. Raises UsageError
+    FOREIGN_DATABASE when it is another's, or of a newer capdex.
+    """
+    from indexer.db.migrations import foreign_version  # alembic takes a while
+
+    ours = _columns(registry)
+    row = _read(connection, REGISTRY)
+    if row is None:
+        _make(connection, REGISTRY, registry, listing_rules)
+        return None
+    other = [key for key, value in ours.items() if row[key] != value]
+    if other == ["start_block"] and _may_begin_at(connection, row, registry.start_block):
+        _forget_places(connection, REGISTRY)
+        first = {"start_block": registry.start_block, "revision": DEPLOYMENT.c.revision + 1}
+        connection.execute(update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY).values(first))
+    elif other:
+        raise _foreign(other, row, ours)
+    if row["decoder_version"] > DECODER_VERSION:
+        raise foreign_version(f"its events were decoded by rules {row['decoder_version']}")
+    if row["rules_version"] > RULES_VERSION:
+        raise foreign_version(f"its packages are judged by rules {row['rules_version']}")
+    return row
+
+
+def begun(connection: Connection, registry: Deployment) -> Deployment:
+    """It, with the first block that the database began at, unless it stood before that.
+
+    For whoever looked for that block: what is found depends on the state that an endpoint keeps,
+    and 0 says that it keeps none.
+    """
+    row = _read(connection, REGISTRY)
+    if row is None or 0 < registry.start_block < row["start_block"]:
+        return registry
+    return replace(registry, start_block=row["start_block"])
+
+
+def bring_up_to_date(connection: Connection, *, rules_version: int, listing_rules: str) -> None:
+    """Note that everything is made by the rules of this capdex."""
+    versions = {"decoder_version": DECODER_VERSION, "rules_version": rules_version}
+    connection.execute(update(DEPLOYMENT).values(versions))
+    ours = update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY)
+    connection.execute(ours.values(listing_rules=listing_rules))
+
+
+def adopt(connection: Connection, deployment_id: int, contract: Deployment) -> None:
+    """Read this contract under this id; what was read of another one under it is forgotten."""
+    row = _read(connection, deployment_id)
+    if row is not None and all(row[k] == v for k, v in _columns(contract).items()):
+        return
+    events, first = table(EventRow), base(deployment_id)
+    connection.execute(
+        delete(events).where(events.c.sequence.between(first + 1, base(deployment_id + 1)))
+    )
+    _forget_places(connection, deployment_id)
+    connection.execute(delete(DEPLOYMENT).where(DEPLOYMENT.c.id == deployment_id))
+    _make(connection, deployment_id, contract, "")
+
+
+def _may_begin_at(connection: Connection, row: RowMapping, first: int) -> bool:
+    """Whether an index can begin at this block still: it found nothing after a later one."""
+    sequence = table(EventRow).c.sequence
+    some = select(sequence).where(sequence <= base(REGISTRY + 1)).limit(1)
+    return first < row["start_block"] and connection.execute(some).first() is None
+
+
+def _forget_places(connection: Connection, deployment_id: int) -> None:
+    for places in (table(CursorRow), table(BlockRow)):
+        connection.execute(delete(places).where(places.c.deployment_id == deployment_id))
+
+
+def _read(connection: Connection, deployment_id: int) -> RowMapping | None:
+    ours = select(DEPLOYMENT).where(DEPLOYMENT.c.id == deployment_id)
+    return connection.execute(ours).mappings().first()
+
+
+def _make(
+    connection: Connection, deployment_id: int, contract: Deployment, listing_rules: str
+) -> None:
+    versions = {"decoder_version": DECODER_VERSION, "rules_version": RULES_VERSION}
+    more = {"id": deployment_id, "listing_rules": listing_rules, "revision": 0}
+    connection.execute(insert(DEPLOYMENT), {**_columns(contract), **versions, **more})
+
+
+def _columns(contract: Deployment) -> dict[str, Any]:
+    return {
+        "chain_id": contract.chain_id,
+        "contract": contract.registry,
+        "start_block": contract.start_block,
+        "genesis": contract.genesis,
+    }
+
+
+def _foreign(other: list[str], found: Any, ours: dict[str, Any]) -> UsageError:
+    def show(value: Any) -> str:
+        return "0x" + value.hex() if isinstance(value, bytes) else str(value)
+
+    words = (f"its {k} is {show(found[k])}, not {show(ours[k])}" for k in other)
+    return UsageError(
+        "the database belongs to another chain or registry",
+        Code.FOREIGN_DATABASE,
+        why="; ".join(words).replace("contract", "registry"),
+        fix="name another database, or index into a new one",
+    )

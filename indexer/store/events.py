@@ -1,0 +1,312 @@
+"""The events of a contract as rows: written in canonical order, and taken back to a fork.
+
+What else depends on an event (its release, the yank flags of others, deprecations, ownership, a
+vote) follows in the same transaction; the caller lists the names that `apply`, `undo` and
+`decode_again` return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from capdex.errors import InvalidInput
+from capdex.registry.events import (
+    TOPICS,
+    DeprecationChanged,
+    Event,
+    LogHead,
+    LogPosition,
+    NameDeprecationChanged,
+    Published,
+    RawLog,
+    Voted,
+    YankChanged,
+)
+from capdex.registry.logs import split
+from indexer.db.bulk_insert import CHUNK, chunks, insert_columns, insert_rows
+from indexer.db.models import (
+    REGISTRY,
+    SEQUENCES,
+    VOTES,
+    DeprecationRow,
+    EventRow,
+    ListingRow,
+    OwnershipRow,
+    ReleaseRow,
+    VoteRow,
+    YankRow,
+    base,
+    table,
+)
+from indexer.db.predicates import STANDS
+from indexer.projection import event_rows as rows
+from indexer.projection.event_rows import Claim, Row
+from indexer.projection.log_rows import Drafts
+from indexer.projection.package_rows import Report
+from indexer.store import listing
+from indexer.store.deployment import Deployment
+from indexer.store.fetch_queue import write_packages
+
+EVENT, RELEASE = table(EventRow), table(ReleaseRow)
+YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
+OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
+LISTING = table(ListingRow)
+
+# What decoder 3 is the first to make rows of.
+_OWNING: Final = [
+    TOPICS[kind]
+    for kind in (
+        *("Claimed", "Committed", "MaintainerAdded", "MaintainerRemoved", "Renounced"),
+        *("Sponsored", "TransferCancelled", "TransferOffered", "Transferred"),
+    )
+]
+
+# A yank concerns the release that stood before it.
+_FLAGGED: Final = (
+    update(RELEASE)
+    .where(STANDS, RELEASE.c.cap_uri == bindparam("new_cap_uri"))
+    .where(RELEASE.c.sequence < bindparam("new_sequence"))
+    .values(yanked=bindparam("new_yanked"), yank_reason=bindparam("new_reason"))
+)
+
+
+@dataclass(slots=True)
+class _Consequences:
+    """What events of a deployment change beside their own rows; `sequences` are their keys."""
+
+    deployment_id: int
+    chain_id: int
+    drafts: Drafts
+    sequences: Sequence[int]
+    published: list[int] = field(default_factory=list)  # their places among the drafts
+    yanks: list[Row] = field(default_factory=list)
+    deprecations: list[Row] = field(default_factory=list)
+    ownerships: list[Row] = field(default_factory=list)
+    votes: list[Row] = field(default_factory=list)
+    yanked: set[str] = field(default_factory=set)  # the names
+
+    def take(self) -> list[str | None]:
+        """Gather them; why each of the events counts for nothing, if it does."""
+        errors: list[str | None] = [None] * len(self.drafts)
+        for at, release in enumerate(self.drafts.releases):
+            if release is not None and self.deployment_id == REGISTRY:  # nearly always
+                self.published.append(at)
+            else:
+                errors[at] = rows.shown(self._take_other(at))
+        return errors
+
+    def write(self, connection: Connection, now: float) -> None:
+        """Insert them; their events are there already."""
+        self._write_releases(connection, now)
+        if self.yanks:
+            insert_rows(connection, YANK, self.yanks)
+            names = ("new_sequence", "new_cap_uri", "new_yanked", "new_reason")
+            connection.execute(_FLAGGED, [dict(zip(names, x, strict=True)) for x in self.yanks])
+        insert_rows(connection, DEPRECATION, self.deprecations)
+        insert_rows(connection, OWNERSHIP, self.ownerships)
+        insert_rows(connection, VOTE, self.votes)
+
+    def _take_other(self, at: int) -> str | None:
+        event, sequence = self._event(at), self.sequences[at]
+        if isinstance(event, InvalidInput):
+            return event.message
+        if isinstance(event, Published) and self.deployment_id == REGISTRY:
+            self.published.append(at)
+            return None
+        if isinstance(event, Published) or isinstance(event, Voted) != (
+            self.deployment_id == VOTES
+        ):
+            return "it is no event of this contract"
+        if isinstance(event, Voted):
+            row, found = rows.vote_row(event, sequence), self.votes
+        elif isinstance(event, YankChanged | DeprecationChanged | NameDeprecationChanged):
+            return self._take_flag(event, sequence)
+        else:  # whose a name is decides nothing here: the contract has let them do it
+            row, found = rows.ownership_row(event, sequence), self.ownerships
+        if row is None:
+            return f"it concerns no name: {getattr(event, 'name', '')!r}"
+        found.append(row)
+        return None
+
+    def _take_flag(
+        self, event: YankChanged | DeprecationChanged | NameDeprecationChanged, sequence: int
+    ) -> str | None:
+        uri = rows.concerned(event)
+        if uri is None:
+            return f"it concerns no release and no name: {event.name!r}"
+        if isinstance(event, YankChanged):
+            self.yanks.append(rows.yank_row(event, uri, sequence))
+            self.yanked.add(uri.name)
+        else:
+            self.deprecations.append(rows.deprecation_row(event, uri, sequence))
+        return None
+
+    def _event(self, at: int) -> Event | InvalidInput:
+        return rows.read_event(self.drafts.logs[at], self.chain_id)
+
+    def _write_releases(self, connection: Connection, now: float) -> None:
+        """Queue what was announced, or reject it at once; of two for one version one stands."""
+        keys = [self.sequences[at] for at in self.published]
+        sound = [x for x in map(self.drafts.releases.__getitem__, self.published) if x is not None]
+        if len(sound) == len(keys):
+            try:
+                # Our contract announces no version twice: ask only when the index says so.
+                with connection.begin_nested():
+                    columns = [keys, *zip(*sound, strict=True)]
+                    insert_columns(connection, RELEASE, columns, rows.ANNOUNCED, rows.queued(now))
+            except IntegrityError:
+                pass
+            else:
+                return
+        events = [
+            (sequence, self._event(at)) for sequence, at in zip(keys, self.published, strict=True)
+        ]
+        claims = _one_stands(
+            connection,
+            [(n, rows.claim(event)) for n, event in events if isinstance(event, Published)],
+        )
+        found = [rows.release_row(claim, n, now) for n, claim in claims]
+        insert_rows(connection, RELEASE, found, (*rows.ANNOUNCED, *rows.queued(now)))
+        rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
+        for sequences in chunks(list(rejected)):
+            ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
+            at = {row.id: Report.of(rejected[row.sequence]) for row in connection.execute(ids)}
+            write_packages(connection, at)
+
+
+def apply(
+    connection: Connection,
+    deployment_id: int,
+    drafts: Drafts,
+    heads: Sequence[LogHead],
+    *,
+    times: Mapping[int, int],
+    chain_id: int,
+    now: float,
+) -> set[str]:
+    """Write the events that follow, each with the log slot after it; the names yanked.
+
+    `times` are those of their blocks, in seconds, by number.
+    """
+    if not drafts:
+        return set()
+    hashes, counts = zip(*heads, strict=True)
+    sequences = [base(deployment_id) + count for count in counts]
+    consequences = _Consequences(deployment_id, chain_id, drafts, sequences)
+    errors, logs = consequences.take(), drafts.logs
+    columns = (
+        *(sequences, logs.block_numbers, logs.block_hashes),
+        list(map(times.__getitem__, logs.block_numbers)),
+        *(logs.tx_hashes, logs.log_indexes, logs.topics, logs.data, hashes, errors),
+    )
+    insert_columns(connection, EVENT, columns)
+    consequences.write(connection, now)
+    return consequences.yanked
+
+
+def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHead, set[str]]:
+    """Delete the events above a block; the slot before them, and the names they concerned."""
+    ours = _of(deployment_id)
+    gone = ours & (EVENT.c.block_number > above)
+    yanked = set(_scalars(connection, select(YANK.c.cap_uri).join(EVENT).where(gone)))
+    of_gone = select(RELEASE.c.name).join(EVENT).where(gone, RELEASE.c.name.is_not(None))
+    names = set(_scalars(connection, of_gone))
+    tables = LISTING.join(RELEASE).join(EVENT)
+    listed = select(LISTING.c.release_id).select_from(tables).where(gone)
+    listing.unlist(connection, _scalars(connection, listed))
+    connection.execute(delete(EVENT).where(gone))  # what follows from them goes with them
+    names |= _flag_again(connection, yanked)
+    last = select(EVENT.c.sequence, EVENT.c.log_head).where(ours)
+    row = connection.execute(last.order_by(EVENT.c.sequence.desc()).limit(1)).first()
+    return _head(row) if row else LogHead(), names
+
+
+def decode_again(connection: Connection, deployment: Deployment, now: float) -> set[str]:
+    """Let count what an older decoder could make nothing of; the names yanked.
+
+    What it did decode means the same today, and an event that joins in late is told by its sequence
+    where it stood.
+    """
+    yanked: set[str] = set()
+    chain_id, registry = deployment.chain_id, bytes.fromhex(deployment.registry[2:])
+    new = or_(EVENT.c.error.is_not(None), func.substr(EVENT.c.topics, 1, 32).in_(_OWNING))
+    unread = select(EVENT).where(_of(REGISTRY), new).order_by(EVENT.c.sequence)
+    after: int | None = 0
+    while after is not None:
+        some = connection.execute(unread.where(EVENT.c.sequence > after).limit(CHUNK)).all()
+        after = some[-1].sequence if some else None
+        drafts, sequences = (
+            Drafts.of(_log(row, registry) for row in some),
+            [x.sequence for x in some],
+        )
+        consequences = _Consequences(REGISTRY, chain_id, drafts, sequences)
+        for sequence, error in zip(sequences, consequences.take(), strict=True):
+            one = update(EVENT).where(EVENT.c.sequence == sequence)
+            connection.execute(one.values(error=error))
+        consequences.write(connection, now)
+        yanked |= _flag_again(connection, {cap_uri for _, cap_uri, *_ in consequences.yanks})
+    return yanked
+
+
+def _of(deployment_id: int) -> Any:
+    return EVENT.c.sequence.between(base(deployment_id) + 1, base(deployment_id + 1))
+
+
+def _one_stands(
+    connection: Connection, claims: Sequence[tuple[int, Claim]]
+) -> list[tuple[int, Claim]]:
+    taken: set[str] = set()
+    for some in chunks([x.event.announcement.cap_uri for _, x in claims if x.stands]):
+        standing = select(RELEASE.c.cap_uri).where(STANDS, RELEASE.c.cap_uri.in_(some))
+        taken.update(_scalars(connection, standing))
+    found = []
+    for sequence, claim in claims:
+        cap_uri = claim.event.announcement.cap_uri
+        if claim.stands and cap_uri in taken:
+            claim = rows.repeated(claim)
+        elif claim.stands:
+            taken.add(cap_uri)
+        found.append((sequence, claim))
+    return found
+
+
+def _flag_again(connection: Connection, cap_uris: set[str]) -> set[str]:
+    """Set the yank flags of these releases by the latest yank that is left; the names concerned."""
+    names: set[str] = set()
+    for cap_uri in sorted(cap_uris):
+        standing = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
+        release = connection.execute(standing.where(STANDS, RELEASE.c.cap_uri == cap_uri)).first()
+        if release is None:
+            continue
+        latest = connection.execute(
+            select(YANK.c.yanked, YANK.c.reason)
+            .where(YANK.c.cap_uri == cap_uri, YANK.c.sequence > release.sequence)
+            .order_by(YANK.c.sequence.desc())
+            .limit(1)
+        ).first()
+        yanked, reason = (latest.yanked, latest.reason) if latest else (False, "")
+        connection.execute(
+            update(RELEASE)
+            .where(RELEASE.c.id == release.id)
+            .values(yanked=yanked, yank_reason=reason)
+        )
+        names.add(release.name)
+    return names
+
+
+def _log(row: Any, registry: bytes) -> RawLog:
+    at = LogPosition(row.block_number, row.block_hash, row.tx_hash, row.log_index)
+    return RawLog(registry, split(row.topics), row.data, at)
+
+
+def _head(row: Any) -> LogHead:
+    return LogHead(row.log_head, row.sequence % SEQUENCES)
+
+
+def _scalars(connection: Connection, query: Any) -> list[Any]:
+    return list(connection.execute(query).scalars())

@@ -1,0 +1,294 @@
+"""The queue of releases whose bytes are to be fetched, and what judging them found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    Text,
+    TextClause,
+    Update,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    select,
+    update,
+)
+
+from capdex.package import RULES_VERSION
+from capdex.problems import Availability, Reason
+from capdex.registry.events import Announcement
+from indexer.db import schema_claims as namespaces
+from indexer.db.bulk_insert import chunks, insert_rows
+from indexer.db.models import PackageRow, ReleaseRow, table
+from indexer.db.predicates import JUDGED_AGAIN, NEW, PENDING, RETRIED
+from indexer.projection.event_rows import MAX_REASON_CHARS, visible
+from indexer.projection.package_rows import Report
+
+LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
+
+
+RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
+
+_PACKAGE: Final = (
+    *("release_id", "acp_metadata", "signer", "checks", "problems", "document"),
+    "rules_version",
+)
+PARTS: Final = 4  # publishers at least that share what is read of the queue at once
+
+_JOB: Final = [
+    RELEASE.c[name]
+    for name in ("id", "publisher", "cap_uri", "semver", "cid", "sha256", "attempts")
+]
+
+
+def _next_due(*conditions: ColumnElement[bool] | TextClause) -> Select[Any]:
+    """Of the next publisher in a lane who has something due, the first so many releases."""
+    publisher = (
+        select(func.min(RELEASE.c.publisher))
+        .where(*conditions, RELEASE.c.publisher > bindparam("after"))
+        .correlate(None)
+        .scalar_subquery()
+    )
+    order = [RELEASE.c.due_at, RELEASE.c.id] if len(conditions) > 1 else [RELEASE.c.id]
+    return (
+        select(RELEASE.c.publisher, RELEASE.c.id)
+        .where(*conditions, RELEASE.c.publisher == publisher)
+        .order_by(*order)
+        .limit(bindparam("depth"))
+    )
+
+
+_JUDGED: Final = (
+    update(RELEASE)
+    .where(RELEASE.c.id == bindparam("release_id"))
+    .values(
+        availability=Availability.AVAILABLE.value,
+        verdict=bindparam("new_verdict"),
+        reason=bindparam("new_reason"),
+        message=bindparam("new_message"),
+    )
+)
+
+
+def _delayed(**values: Any) -> Update:
+    said = bindparam("new_message", type_=Text)
+    message = case((RELEASE.c.verdict.is_(None), said), else_=RELEASE.c.message)
+    attempts = RELEASE.c.attempts + cast(bindparam("tries"), Integer)
+    return (
+        update(RELEASE)
+        .where(RELEASE.c.id == bindparam("release_id"), PENDING)
+        .values(attempts=attempts, message=message, **values)
+    )
+
+
+_NEW = RELEASE.c.verdict.is_(None)
+_POSTPONED: Final = _delayed(due_at=bindparam("new_due_at"))
+_PARKED: Final = _delayed(
+    availability=case((_NEW, Availability.PARKED.value), else_=Availability.AVAILABLE.value),
+    reason=case((_NEW, bindparam("new_reason", type_=Text)), else_=RELEASE.c.reason),
+)
+
+
+class Lane(IntEnum):
+    """What a queued release waits for; the lower number goes first."""
+
+    NEW = 0  # its first try
+    RETRY = 1  # another try: its bytes were not had, or it was parked
+    AGAIN = 2  # to be judged again, while its verdict stands
+
+
+_DUE: Final = {
+    Lane.NEW: _next_due(NEW),  # at any time
+    Lane.RETRY: _next_due(RETRIED, RELEASE.c.due_at <= bindparam("now")),
+    Lane.AGAIN: _next_due(JUDGED_AGAIN, RELEASE.c.due_at <= bindparam("now")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A release whose bytes are to be fetched and judged."""
+
+    release_id: int
+    announcement: Announcement
+    attempts: int
+    lane: Lane = Lane.NEW
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """That a release was not judged: it is due again `at` (epoch seconds), or parked for a reason.
+
+    One that was not even tried (`tried` False) keeps the number of its attempts.
+    """
+
+    release_id: int
+    error: str
+    at: float | None = None
+    reason: Reason | None = None
+    tried: bool = True
+
+
+def read_due(
+    connection: Connection,
+    chain_id: int,
+    now: float,
+    limit: int,
+    *,
+    lane: Lane | None = None,
+    after: str = "",
+    known: Collection[int] = (),
+) -> list[Job]:
+    """The releases to fetch now, by lanes, or of one lane; without those that are `known`.
+
+    Of each lane the publishers that follow `after` come first, each with a part of `limit` at a
+    time, so that none waits for the flood of another.
+    """
+    found: dict[int, Lane] = {}
+    for one in Lane if lane is None else (lane,):
+        _choose(connection, one, now, limit, after, known, found)
+    rows: dict[int, Any] = {}
+    for some in chunks(list(found)):
+        rows |= {
+            row.id: row for row in connection.execute(select(*_JOB).where(RELEASE.c.id.in_(some)))
+        }
+    return [_job(rows[release_id], chain_id, lane) for release_id, lane in found.items()]
+
+
+def _choose(
+    connection: Connection,
+    lane: Lane,
+    now: float,
+    limit: int,
+    after: str,
+    known: Collection[int],
+    found: dict[int, Lane],
+) -> None:
+    """Add to `found` what is due in a lane until there are `limit`: a few seeks in its index."""
+    part, depth = max(1, limit // PARTS), len(known)
+    due = {} if lane is Lane.NEW else {"now": now}
+    seen: set[str] = set()
+    while len(found) < limit:
+        asked = {"after": after, "depth": part + depth}
+        rows = connection.execute(_DUE[lane], asked | due).all()
+        if rows and rows[0].publisher not in seen:
+            after = rows[0].publisher
+            seen.add(after)
+            new = [x.id for x in rows if x.id not in known and x.id not in found]
+            found |= dict.fromkeys(new[: min(part, limit - len(found))], lane)
+        elif not rows and after:
+            after = ""  # round to the first publisher
+        elif depth < len(known) + len(found):  # everybody had a turn; another one
+            depth = len(known) + len(found)
+            part = limit if len(seen) == 1 else part
+            seen.clear()
+        else:
+            return
+
+
+def write_judgements(
+    connection: Connection, reports: Mapping[int, Report]
+) -> dict[int, str | None]:
+    """Store what was found of the releases that are still there; those with their names."""
+    alive: dict[int, str | None] = {}
+    for some in chunks(list(reports)):
+        columns = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
+        found = connection.execute(columns.where(RELEASE.c.id.in_(some))).all()
+        if not found:
+            continue
+        alive |= {row.id: row.name for row in found}
+        kept = {row.id: reports[row.id] for row in found}
+        connection.execute(_JUDGED, [_verdict(k, v) for k, v in kept.items()])
+        write_packages(connection, kept)
+        namespaces.write(connection, {row.id: row.sequence for row in found}, kept)
+    return alive
+
+
+def write_packages(connection: Connection, reports: Mapping[int, Report]) -> None:
+    """Store what came to light of each release, in place of what was known of it before."""
+    for some in chunks(list(reports)):
+        connection.execute(delete(PACKAGE).where(PACKAGE.c.release_id.in_(some)))
+    rows = [
+        (k, v.metadata, v.signer, v.checks, v.problems, v.document, RULES_VERSION)
+        for k, v in reports.items()
+    ]
+    insert_rows(connection, PACKAGE, rows, _PACKAGE)
+
+
+def postpone(connection: Connection, release_id: int, error: str, *, due_at: float) -> None:
+    """Try again at `due_at` a release that waits to be judged, after one more try in vain."""
+    write_delays(connection, [Delay(release_id, error, due_at)])
+
+
+def park(connection: Connection, release_id: int, reason: Reason, error: str) -> None:
+    """Take a release out of the queue: until `rearm`, or for good where a verdict stands."""
+    write_delays(connection, [Delay(release_id, error, reason=reason)])
+
+
+def write_delays(connection: Connection, delays: Sequence[Delay]) -> None:
+    """`postpone` and `park` for many; those no longer in the queue are left alone.
+
+    One that is judged again keeps its verdict and what was said with it.
+    """
+    later = [one for one in delays if one.reason is None]
+    parked = [one for one in delays if one.reason is not None]
+    if later:
+        connection.execute(_POSTPONED, [_delay(one) | {"new_due_at": one.at} for one in later])
+    if parked:
+        connection.execute(_PARKED, [_delay(one) | {"new_reason": one.reason} for one in parked])
+
+
+def _delay(one: Delay) -> dict[str, Any]:
+    return {
+        "release_id": one.release_id,
+        "new_message": _message(one.error),
+        "tries": int(one.tried),
+    }
+
+
+def rearm(connection: Connection, name: str | None) -> int:
+    """Queue parked releases (of one name, or all) again from their first try; how many."""
+    parked = RELEASE.c.availability == Availability.PARKED.value
+    waiting = {"availability": Availability.PENDING.value, "reason": None}
+    done = connection.execute(
+        update(RELEASE)
+        .where(parked if name is None else parked & (RELEASE.c.name == name))
+        .values(attempts=0, due_at=LONG_AGO, **waiting)
+    )
+    return int(done.rowcount)
+
+
+def judge_again(connection: Connection, now: float) -> None:
+    """Queue whatever was judged by older rules; its verdict stands until there is another."""
+    connection.execute(
+        update(RELEASE)
+        .where(RELEASE.c.availability == Availability.AVAILABLE.value)
+        .values(availability=Availability.PENDING.value, attempts=0, queued_at=now, due_at=LONG_AGO)
+    )
+
+
+def _job(row: Any, chain_id: int, lane: Lane) -> Job:
+    text = (row.publisher, row.cap_uri, row.semver, row.cid)
+    return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts, lane)
+
+
+def _verdict(release_id: int, report: Report) -> dict[str, Any]:
+    return {
+        "release_id": release_id,
+        "new_verdict": report.verdict.value,
+        "new_reason": report.reason.value if report.reason else None,
+        "new_message": report.message,
+    }
+
+
+def _message(text: str) -> str:
+    return visible(text, MAX_REASON_CHARS)

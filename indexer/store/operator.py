@@ -1,0 +1,141 @@
+"""What an operator tells a node by its database: refuse, queue again, accept.
+
+Each is one short transaction beside the running writer, without the writer's lock: SQLite lets one
+wait for the other, PostgreSQL for the rows it needs. Nothing here touches what the chain said.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Final
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from capdex.errors import InvalidInput
+from capdex.ipld.cid import Cid
+from capdex.uri import PREFIX, check_name
+from indexer.db import denylist as denial
+from indexer.db.denylist import Denial
+from indexer.db.engine import open_operator, transaction
+from indexer.db.models import REGISTRY, DenialRow, DeploymentRow, InstructionRow, table
+from indexer.projection.event_rows import MAX_REASON_CHARS, visible
+from indexer.store import fetch_queue as judgements
+from indexer.store import listing
+
+ACCEPT: Final = "accept"  # the kind of instruction that names a block to follow the chain through
+_BLOCK_HASH = re.compile(r"0x[0-9a-f]{64}")
+
+DENIAL, INSTRUCTION = table(DenialRow), table(InstructionRow)
+DEPLOYMENT = table(DeploymentRow)
+
+
+class Operator:
+    """The hand of an operator on the database at `url`; each method is one transaction.
+
+    All raise Unavailable where the database is away, busy for longer than its time-out, or holds
+    no index yet.
+    """
+
+    def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._engine, self._clock = open_operator(url), clock
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Operator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def deny(self, subject: str, reason: str = "") -> Denial:
+        """Refuse a CID or a name from now on; raises InvalidInput for what is neither."""
+        said = Denial(read_subject(subject), visible(reason, MAX_REASON_CHARS), self._clock())
+        with self._denying(said.subject) as connection:
+            connection.execute(delete(DENIAL).where(DENIAL.c.subject == said.subject))
+            connection.execute(insert(DENIAL), asdict(said))
+        return said
+
+    def undeny(self, subject: str) -> bool:
+        """Take a refusal back; False when there was none."""
+        known = read_subject(subject)
+        with self._denying(known) as connection:
+            gone = delete(DENIAL).where(DENIAL.c.subject == known)
+            return bool(connection.execute(gone).rowcount)
+
+    def denials(self) -> list[Denial]:
+        """What is refused, the oldest first."""
+        with transaction(self._engine) as connection:
+            rows = connection.execute(select(DENIAL).order_by(DENIAL.c.at, DENIAL.c.subject))
+            return [Denial(row.subject, row.reason, row.at) for row in rows]
+
+    def rearm(self, name: str | None = None) -> int:
+        """Queue parked releases (of one name, or all) again from their first try; how many."""
+        with self._write() as connection:
+            return judgements.rearm(connection, None if name is None else check_name(name))
+
+    def accept(self, block_hash: str) -> None:
+        """Let the node follow the chain through the block of this hash, whatever was final."""
+        value = block_hash.lower()
+        if not _BLOCK_HASH.fullmatch(value):
+            raise InvalidInput(
+                f"{block_hash[:80]!r} is not the hash of a block",
+                fix="write it as 0x and 64 hex digits, as the node's /ready names it",
+            )
+        with self._write() as connection:
+            row = {"kind": ACCEPT, "value": value, "at": self._clock()}
+            connection.execute(insert(INSTRUCTION), row)
+
+    @contextmanager
+    def _denying(self, subject: str) -> Iterator[Connection]:
+        """A transaction that changes a denial, and with it what search lists."""
+        with self._write() as connection:
+            denial.hold(connection, change=True)
+            yield connection
+            rules = select(DEPLOYMENT.c.listing_rules).where(DEPLOYMENT.c.id == REGISTRY)
+            serve = listing.served(connection.execute(rules).scalar_one())
+            names = denial.names_of(connection, subject)
+            listing.refresh(connection, names, serve, denial.read(connection))
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        with transaction(self._engine) as connection:
+            yield connection
+            connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
+
+
+def read_subject(text: str) -> str:
+    """The CID or name that a denial is about, in its one spelling; raises InvalidInput.
+
+    A CID comes first: one in base32 could be a name, too, but no name of a person's choice.
+    """
+    text = text.strip()
+    try:
+        return Cid.parse(text).text
+    except InvalidInput:
+        pass
+    try:
+        return check_name(text.removeprefix(PREFIX))
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{text[:80]!r} is neither a CID nor a capability's name",
+            why=error.why,
+            fix="write a CID, or a name as in did:nuwa:cap:<name>",
+        ) from None
+
+
+def read_accepted(connection: Connection) -> bytes | None:
+    """The block hash of the newest `accept`; None when there is none."""
+    newest = (
+        select(INSTRUCTION.c.value)
+        .where(INSTRUCTION.c.kind == ACCEPT)
+        .order_by(INSTRUCTION.c.id.desc())
+        .limit(1)
+    )
+    found = connection.execute(newest).scalar()
+    return None if found is None else bytes.fromhex(str(found).removeprefix("0x"))

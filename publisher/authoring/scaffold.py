@@ -1,0 +1,149 @@
+"""A first `.acp.yaml` to edit: valid as it stands, commented where a choice is to be made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+from capdex.errors import InvalidInput
+from capdex.manifest import manifest
+from capdex.uri import PREFIX, CapabilityURI, check_name
+
+FIRST_VERSION: Final = "0.1.0"
+
+
+class Kind(StrEnum):
+    """What a new capability consists of."""
+
+    TOOL = "tool"  # a prompt, and a tool that calls a service over https
+    PROMPT = "prompt"  # a prompt alone
+
+
+def scaffold(
+    name: str,
+    *,
+    version: str = FIRST_VERSION,
+    title: str | None = None,
+    description: str | None = None,
+    summary: str | None = None,
+    keywords: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    domain: str | None = None,
+    license: str | None = None,
+    homepage: str | None = None,
+    repository: str | None = None,
+    kind: Kind = Kind.TOOL,
+) -> str:
+    """The text of a new package that reads back without a single problem.
+
+    What is left out gets a placeholder made of the name. `keywords` become triggers. Raises
+    InvalidInput when a value does not fit its field.
+    """
+    words = check_name(name).replace("-", " ")
+    uri = str(CapabilityURI.exact(f"{PREFIX}{name}@{version}"))
+    title = words.title() if title is None else title
+    optional = {
+        "summary": summary,
+        "domain": domain,
+        "tags": list(tags) or None,
+        "license": license,
+        "homepage": homepage,
+        "repository": repository,
+    }
+    sections = [
+        _METADATA.format(
+            uri=uri,
+            title=_quote(title),
+            description=_quote(
+                description or f"What {title} does, in a sentence or two, for people and models."
+            ),
+            optional="".join(
+                f"  {key}: {_quote(value)}\n" for key, value in optional.items() if value
+            ),
+            triggers="\n".join(
+                f"    - {{type: keyword, value: {_quote(word)}}}" for word in keywords or [words]
+            ),
+            name=name,
+        ),
+        _SCHEMA.format(name=name),
+        _PROMPT.format(hint=" Use get_answer to look things up." if kind is Kind.TOOL else ""),
+    ]
+    if kind is Kind.TOOL:
+        sections.append(_TOOLS.format(name=name))
+    text = "\n".join(sections)
+    reading = manifest.read(text.encode("utf-8", "surrogatepass"))
+    if reading.problems:
+        first = reading.problems[0]
+        raise InvalidInput(
+            f"a value does not fit {first.path or 'the file'}: {first.message}",
+            why=str(first.code),
+            fix=first.hint or "change that value",
+            details={"problems": [problem.to_json() for problem in reading.problems]},
+        )
+    return text
+
+
+def _quote(value: str | Sequence[str]) -> str:
+    # JSON's strings and lists are YAML's double-quoted scalars and flow sequences.
+    return json.dumps(value, ensure_ascii=False)
+
+
+_METADATA = """\
+# An agent capability package. Edit it, then:  capdex validate FILE  ·  capdex publish FILE
+metadata:
+  # Who it is: the name can never change, and a published version is never used again.
+  id: {uri}
+  name: {title}
+  description: {description}
+{optional}\
+  # When it is meant: what a person says that should bring this capability up.
+  triggers:
+{triggers}
+    # - {{type: regex, value: '(?i)\\bweather in \\w+'}}           # RE2 syntax
+    # - {{type: embedding, value: "what is the weather like"}}   # a phrase that means the same
+  # Where its state lives, and which built-in state.* tools it may call.
+  memory_scope: sc:{name}
+  permissions:
+    require: []
+  # capdex sign adds author, publisher and signature.
+"""
+
+_SCHEMA = """\
+# The state that this capability keeps: JSON Schema 2020-12, as text.
+schema: |
+  {{
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$id": "did:nuwa:state:{name}#v1",
+    "type": "object",
+    "properties": {{}}
+  }}
+"""
+
+_PROMPT = """\
+# What the model is told while this capability is in use.
+prompt: |
+  You help with one task. Ask when something is unclear, and say so when you do not know.{hint}
+"""
+
+_TOOLS = """\
+# What the model may call (OpenAI's tool form) …
+tools:
+  - type: function
+    function:
+      name: get_answer
+      description: "What the tool gives back, and when to call it."
+      parameters:
+        type: object
+        properties:
+          question: {{type: string, description: "What is asked"}}
+        required: [question]
+
+# … and how a call is carried out. http_get sends the arguments as query parameters; the other
+# types are http_post, mcp_service and nuwa_a2a.
+tool_bindings:
+  get_answer:
+    type: http_get
+    url: "https://api.example.com/{name}"
+"""

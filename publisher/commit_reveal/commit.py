@@ -1,0 +1,163 @@
+"""Reserving new names by commitments (P12): found again, made, and waited for by block time.
+
+    name ──look──> Reservation ──reserve──> (a commitment on chain, old enough) ──> claim
+            secret, committedAt     send the commitment, wait
+
+What a killed run has done is found again: the commitment on chain, by the secret that comes out of
+the key; or the transaction in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from capdex.errors import Code, InvalidInput
+from publisher.commit_reveal.commitment import SecretFile, commitment_of
+from publisher.commit_reveal.maturity import await_age, block_time
+from publisher.ethereum.transaction import Sent, Transaction
+from publisher.keys.signer import Signer
+from publisher.progress import OnStep, Reserved
+from publisher.registry.registry import Registry
+from publisher.tx.confirm import RECEIPT_WAIT_S
+from publisher.tx.pending import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A new name with its secret and commitment; `made_at`, in block time, is 0 when never.
+
+    `counts`: it was made and has not expired, so that nothing has to be sent for it.
+    """
+
+    name: str
+    secret: bytes
+    commitment: bytes
+    made_at: int = 0
+    counts: bool = False
+
+
+async def look(
+    names: Sequence[str], *, registry: Registry, open_signer: Callable[[], Awaitable[Signer]]
+) -> tuple[Reservation, ...]:
+    """The reservations that claiming `names` takes; none where the registry wants none.
+
+    The signer is opened only if there is something
+    to sign. Raises what it raises, and Unavailable.
+    """
+    if not names:
+        return ()
+    least, most = await registry.commitment_ages()
+    if least == 0:
+        return ()
+    signer, now = await open_signer(), await block_time(registry.chain)
+    found = []
+    for name in names:
+        secret = await SecretFile(registry, signer.address, name).secret(signer)
+        commitment = commitment_of(name, signer.address, secret)
+        made_at = await registry.committed_at(commitment)
+        counts = made_at > 0 and now <= made_at + most
+        found.append(Reservation(name, secret, commitment, made_at, counts))
+    return tuple(found)
+
+
+async def price(
+    reservations: Sequence[Reservation], *, registry: Registry, sender: str, fee_cap_wei: int
+) -> dict[str, Transaction]:
+    """The priced commitments that are still to be made, by name; see `Chain.price`."""
+    return {
+        one.name: await registry.price(sender, "commit", one.commitment, fee_cap_wei=fee_cap_wei)
+        for one in reservations
+        if not one.counts
+    }
+
+
+async def reserve(
+    reservations: Sequence[Reservation],
+    commits: Mapping[str, Transaction],
+    *,
+    registry: Registry,
+    signer: Signer,
+    on_step: OnStep,
+    receipt_timeout_s: float = RECEIPT_WAIT_S,
+) -> None:
+    """Make the commitments that are missing, side by side, and wait until all count.
+
+    Raises Unavailable: run again, and it goes on from here.
+    """
+    waiting = []
+    for one in reservations:  # in turn: each gets the next nonce
+        if not one.counts:
+            sent = await _commit(one, commits.get(one.name), registry, signer)
+            if sent is not None:
+                on_step(sent)
+                waiting.append((one, sent))
+    ends = await asyncio.gather(
+        *(_await_block(*each, registry, signer, on_step, receipt_timeout_s) for each in waiting),
+        return_exceptions=True,
+    )
+    for end in ends:
+        if end is not None:
+            raise end
+    commitments = {one.name: one.commitment for one in reservations}
+    await await_age(commitments, registry=registry, on_step=on_step, timeout_s=receipt_timeout_s)
+
+
+def forget(names: Sequence[str], *, registry: Registry, claimer: str) -> None:
+    """Drop what was kept for names that are claimed now."""
+    for name in names:
+        SecretFile(registry, claimer, name).forget()
+
+
+async def _commit(
+    one: Reservation, priced: Transaction | None, registry: Registry, signer: Signer
+) -> Sent | None:
+    """The transaction that makes a commitment: that of an earlier run, or a new one.
+
+    None when it was made since the plan: a person may have thought for an hour.
+    """
+    if await registry.committed_at(one.commitment) != one.made_at:
+        return None
+    journal, fingerprint = _journal(registry, one.name), one.commitment.hex()
+    sent = await journal.recall(fingerprint)
+    if sent is not None:
+        return sent
+    if priced is None:
+        priced = await registry.price(signer.address, "commit", one.commitment)
+    return await registry.send(
+        signer, priced, on_signed=lambda signed: journal.remember(signed, fingerprint)
+    )
+
+
+async def _await_block(
+    one: Reservation,
+    sent: Sent,
+    registry: Registry,
+    signer: Signer,
+    on_step: OnStep,
+    timeout_s: float,
+) -> None:
+    async def made() -> bool:
+        return await registry.committed_at(one.commitment) != one.made_at
+
+    journal = _journal(registry, one.name)
+    try:
+        mined = await registry.chain.wait(
+            sent,
+            timeout_s=timeout_s,
+            signer=signer,
+            on_signed=lambda signed: journal.remember(signed, one.commitment.hex()),
+            done=made,
+        )
+    except InvalidInput as error:
+        journal.forget()
+        if error.code is not Code.ALREADY_DONE:  # anybody may send a commitment; it stays ours
+            raise
+        return
+    journal.forget()
+    on_step(Reserved(one.name, mined))
+
+
+def _journal(registry: Registry, name: str) -> Journal:
+    return Journal(registry, "commit", name, "new")

@@ -1,0 +1,127 @@
+"""Commitments that grow old enough: waited for by the time of the blocks, never by our clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from publisher.ethereum.client import Chain
+from publisher.ethereum.transaction import Transaction
+from publisher.keys.keystore import DEV_CHAIN_ID
+from publisher.progress import OnStep, Reserving
+from publisher.registry.registry import Registry
+from publisher.tx.confirm import RECEIPT_WAIT_S
+
+POLL_S: Final = 1.0  # no chain that asks for commitments makes blocks faster
+# What the contract says of a claim whose commitment is still to come, or to grow old enough.
+UNRIPE: Final = frozenset({"CommitmentMissing", "CommitmentTooYoung", "CommitmentExpired"})
+
+T = TypeVar("T")
+
+
+async def await_age(
+    commitments: Mapping[str, bytes], *, registry: Registry, on_step: OnStep, timeout_s: float
+) -> None:
+    """Wait until every commitment (by name) is old enough, by the time of the blocks.
+
+    An endpoint that fails in between is asked again. Raises Unavailable when it fails, or does not
+    see a commitment, for `timeout_s`: run again.
+    """
+    ripe_at, deadline = 0, _now() + timeout_s
+    while commitments:
+        try:
+            ripe_at = ripe_at or await _ripe_at(commitments, registry)
+            left_s = ripe_at - await block_time(registry.chain)
+        except Unavailable:
+            if _now() > deadline:
+                raise
+            await asyncio.sleep(POLL_S)
+            continue
+        if left_s <= 0:
+            return
+        on_step(Reserving(tuple(commitments), left_s))
+        await asyncio.sleep(min(left_s, POLL_S))
+        deadline = _now() + timeout_s
+
+
+async def _ripe_at(commitments: Mapping[str, bytes], registry: Registry) -> int:
+    """When the youngest is old enough, in seconds of block time; raises Unavailable."""
+    made = [await registry.committed_at(one) for one in commitments.values()]
+    if not all(made):  # an endpoint behind a balancer, or a reorganisation
+        raise Unavailable(
+            "a commitment that was in a block is no longer there",
+            Code.RPC_UNAVAILABLE,
+            why="the chain was reorganised, or the endpoint is behind",
+            fix="run the same command again: it looks for it, and pays nothing twice",
+        )
+    least, _ = await registry.commitment_ages()
+    return max(made) + least
+
+
+async def block_time(chain: Chain) -> int:
+    """The time of the block to come as the chain sees it, in seconds; never this machine's clock.
+
+    Endpoints without a pending block give the newest one's, which is earlier.
+    """
+    times = []
+    for block in ("pending", "latest"):
+        try:
+            with chain.faults():
+                found = await chain.web3.eth.get_block(block)
+                times.append(int(found["timestamp"]))
+        except Unavailable:
+            if block == "latest":
+                raise
+    return max(times)
+
+
+def makes_blocks_on_demand(chain: Chain) -> bool:
+    """Whether time stands still in the newest block until somebody sends a transaction.
+
+    Estimates are made in the newest block. Elsewhere the next one comes by itself; to send before
+    it has come would be a mistake, since a block in the making can bear an earlier time.
+    """
+    return chain.chain_id == DEV_CHAIN_ID
+
+
+async def price_claim(
+    registry: Registry,
+    sender: str,
+    function: str,
+    *arguments: Any,
+    bound: int | None,
+    fee_cap_wei: int,
+) -> Transaction:
+    """As `registry.price`; where the commitment is not old enough yet, by `bound` of gas if given.
+
+    Such a claim is refused by the contract, so nobody can estimate it.
+    """
+    try:
+        return await registry.price(sender, function, *arguments, fee_cap_wei=fee_cap_wei)
+    except (InvalidInput, Unavailable) as error:
+        if bound is None or (error.details or {}).get("error") not in UNRIPE:
+            raise
+    return await registry.price(sender, function, *arguments, gas=bound, fee_cap_wei=fee_cap_wei)
+
+
+async def when_ripe(ask: Callable[[], Awaitable[T]], *, timeout_s: float = RECEIPT_WAIT_S) -> T:
+    """What `ask` gives once the contract no longer says that a commitment is too young.
+
+    `reserve` waits for the block to come; an endpoint that estimates in the newest block agrees
+    one block later.
+    """
+    deadline = _now() + timeout_s
+    while True:
+        try:
+            return await ask()
+        except Unavailable as error:
+            young = (error.details or {}).get("error") == "CommitmentTooYoung"
+            if not young or _now() > deadline:
+                raise
+        await asyncio.sleep(POLL_S)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,125 @@
+"""Contracts whose address follows from their code: CREATE2 through one factory (EIP-1014).
+
+Everything here is computed, without a network: an address is the hash of the factory, a salt and
+the creation code with its constructor's arguments, so code at that address is that contract.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from capdex.encoding.keccak import keccak
+from capdex.errors import Code, UsageError
+from capdex.registry.events import checksum_address
+
+# Deployed by a transaction that nobody holds the key of, hence the same on every chain.
+FACTORY: Final = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
+FACTORY_CODE: Final = bytes.fromhex(
+    "7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
+    "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
+)
+FACTORY_MAKER: Final = "0x3fAB184622Dc19b6109349B94811493BF2a45362"
+FACTORY_TRANSACTION: Final = (
+    "0xf8a58085174876e800830186a08080b853604580600e600039806000f350fe"
+    + FACTORY_CODE.hex()
+    + "1ba0"
+    + "22" * 32
+    + "a0"
+    + "22" * 32
+)
+SALT: Final = bytes(32)
+
+DEV_CHAIN_ID: Final = 31337
+DEV_AGES_S: Final = (0, 0)  # names are claimed at once: nobody there copies a claim
+# A minute is several blocks of every common chain; after a day a forgotten claim is void (P12).
+PUBLIC_AGES_S: Final = (60, 86_400)
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """A contract to be made, and the code that makes it.
+
+    `arguments` are its constructor's, in order, by the names of the views that return them.
+    """
+
+    contract: str
+    arguments: tuple[tuple[str, int | str], ...]
+    init_code: bytes
+
+    @property
+    def address(self) -> str:
+        """Where it stands on every chain (EIP-55)."""
+        preimage = b"\xff" + _bytes(FACTORY) + SALT + keccak(self.init_code)
+        return checksum_address(keccak(preimage)[12:])
+
+    @property
+    def calldata(self) -> str:
+        """What the factory is sent (0x hex)."""
+        return "0x" + (SALT + self.init_code).hex()
+
+
+def registry(
+    chain_id: int, *, min_age_s: int | None = None, max_age_s: int | None = None
+) -> Creation:
+    """The registry of a chain; ages other than the chain's usual ones give another address.
+
+    Raises UsageError when no commitment could ever be young and old enough.
+    """
+    usual = DEV_AGES_S if chain_id == DEV_CHAIN_ID else PUBLIC_AGES_S
+    low = usual[0] if min_age_s is None else min_age_s
+    high = usual[1] if max_age_s is None else max_age_s
+    if low > high:
+        raise UsageError(
+            f"a commitment cannot be {low} s old at least and {high} s at most",
+            why="no name could ever be claimed",
+            fix="give a --max-commitment-age of at least --min-commitment-age",
+        )
+    arguments = (("MIN_COMMITMENT_AGE", low), ("MAX_COMMITMENT_AGE", high))
+    return _creation("CapabilityRegistry", arguments)
+
+
+def votes(registry_address: str, *, token: str | None = None, timepoint: int = 0) -> Creation:
+    """The votes on the names of a registry, weighed by a token's past holdings where one is given.
+
+    Raises UsageError for a timepoint without a token.
+    """
+    if timepoint and not token:
+        raise UsageError(
+            "a timepoint is of a token",
+            why="without a token every vote weighs one",
+            fix="name the token with --token, or leave --timepoint out",
+        )
+    arguments = (
+        ("REGISTRY", registry_address),
+        ("TOKEN", token or checksum_address(bytes(20))),
+        ("TIMEPOINT", timepoint),
+    )
+    return _creation("CapabilityVotes", arguments)
+
+
+def _creation(contract: str, arguments: tuple[tuple[str, int | str], ...]) -> Creation:
+    return Creation(contract, arguments, _bytecode(contract) + b"".join(map(_word, arguments)))
+
+
+def _word(argument: tuple[str, int | str]) -> bytes:
+    """An argument as the ABI has it: 32 bytes, big endian."""
+    name, value = argument
+    number = value if isinstance(value, int) else int(value, 16)
+    if not 0 <= number < 1 << 256:
+        raise UsageError(f"{name} must be a number from 0 to 2**256 - 1", Code.USAGE)
+    return number.to_bytes(32, "big")
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+@cache
+def _bytecode(contract: str) -> bytes:
+    text = files("capdex").joinpath(f"abi/{contract}.json").read_text("utf-8")
+    artifact: dict[str, Any] = json.loads(text)
+    return _bytes(artifact["bytecode"])

@@ -1,0 +1,227 @@
+"""Keys at rest: the publishing account and the author's DID key, each in an encrypted file.
+
+The account's file is a web3 keystore (version 3), which other wallets open too. The DID key's file
+is `{"kind": "capdex-did-key/1", "did": "did:key:z…", "crypto": {…}}` with a keystore's crypto
+section around the 32-byte Ed25519 seed.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
+
+from capdex.errors import Code, InvalidInput, Refused, UsageError
+from capdex.registry.events import checksum_address
+from capdex.signature import did
+from publisher.files import read_private_file, taken, write_private_file
+from publisher.keys.secret import Secret
+
+DID_KEY_KIND: Final = "capdex-did-key/1"
+DEV_CHAIN_ID: Final = 31_337
+
+SCRYPT_N: Final = 262_144  # what wallets use: 256 MiB and about a second a try
+LIGHT_SCRYPT_N: Final = 16_384  # 16 MiB and a twentieth of a second: tests and throw-away chains
+# A key file is input too: without bounds one could ask for all the memory of the machine.
+MAX_SCRYPT_MEMORY_BYTES: Final = 1 << 30
+MAX_PBKDF2_ROUNDS: Final = 10_000_000
+PRIVATE_KEY_BYTES: Final = 32
+MAX_KEY_FILE_BYTES: Final = 65_536  # a keystore is about 500 bytes
+
+# The accounts of the mnemonic "test test … junk", which every development chain hands out: their
+# keys are public, and bots empty them within seconds on any real chain.
+PUBLIC_ACCOUNTS: Final = frozenset(
+    {
+        "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+        "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+        "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC",
+        "0x90F79bf6EB2c4f870365E785982E1f101E93b906",
+        "0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65",
+        "0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc",
+        "0x976EA74026E726554dB657fA54763abd0C3a0aa9",
+        "0x14dC79964da2C08b23698B3D3cc7Ca32193d9955",
+        "0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f",
+        "0xa0Ee7A142d267C1f36714E4a8F75612F20a79720",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DidKey:
+    """An author's Ed25519 key and the did:key that names it."""
+
+    did: str
+    private: Ed25519PrivateKey = field(repr=False)
+
+
+def is_public(address: str) -> bool:
+    """Whether everybody has the key of this account."""
+    return address in PUBLIC_ACCOUNTS
+
+
+def check_account(address: str, chain_id: int) -> None:
+    """Refuse (KEY_EXPOSED) an account whose key is public, except on the development chain."""
+    if is_public(address) and chain_id != DEV_CHAIN_ID:
+        raise Refused(
+            f"{address} is a test account: everybody has its key",
+            Code.KEY_EXPOSED,
+            why=f"anyone could spend its money and publish in its name on chain {chain_id}",
+            fix="make an account of your own: capdex account new",
+        )
+
+
+def check_free(path: Path) -> None:
+    """Raise UsageError if a file stands where a key file is to go."""
+    if path.exists():
+        raise taken(path)
+
+
+def create_account(path: Path, passphrase: Secret, *, light: bool = False) -> LocalAccount:
+    """Make a new account and its keystore at `path`; raises UsageError if a file stands there."""
+    return store_account(path, Account.create(), passphrase, light=light)
+
+
+def store_account(
+    path: Path, account: LocalAccount, passphrase: Secret, *, light: bool = False
+) -> LocalAccount:
+    """Write the keystore of an account that exists already; raises UsageError like create."""
+    write_private_file(path, _to_json(_encrypt(account.key, passphrase, light=light)))
+    return account
+
+
+def parse_private_key(key: Secret, source: str) -> LocalAccount:
+    """The account of a private key in hex; raises UsageError, which never shows it."""
+    digits = key.reveal().strip().removeprefix("0x")
+    try:
+        raw = bytes.fromhex(digits)
+        if len(raw) != PRIVATE_KEY_BYTES:
+            raise ValueError
+        account: LocalAccount = Account.from_key(raw)
+    except Exception:  # noqa: BLE001 - the library's own message could show the key
+        raise UsageError(
+            f"{source} holds no private key",
+            Code.UNREADABLE,
+            why="that is 64 hexadecimal digits, with or without 0x",
+            fix="copy it again, whole",
+        ) from None
+    return account
+
+
+def load_account(path: Path, passphrase: Secret) -> LocalAccount:
+    """Open a keystore; raises UsageError UNREADABLE, Refused WRONG_PASSPHRASE or KEY_EXPOSED."""
+    keystore = _read_json(path)
+    key = _decrypt(path, keystore, passphrase)
+    try:
+        account: LocalAccount = Account.from_key(key)
+    except Exception:  # noqa: BLE001 - the library's own message could show the key
+        raise _malformed(path, "what it holds is not the key of an account") from None
+    named = keystore.get("address")
+    if named is not None and _plain(named) != _plain(account.address):
+        raise _malformed(path, "the key inside is not that of the address it names")
+    return account
+
+
+def read_address(path: Path) -> str:
+    """The address a keystore names, without its passphrase (so: a claim); raises UsageError."""
+    named = _read_json(path).get("address")
+    try:
+        address: str = checksum_address(bytes.fromhex(_plain(named)))
+    except (ValueError, InvalidInput):
+        raise _malformed(path, "it names no address") from None
+    return address
+
+
+def create_did_key(path: Path, passphrase: Secret, *, light: bool = False) -> DidKey:
+    """Make a new Ed25519 key and its file at `path`; raises UsageError if a file stands there."""
+    seed = secrets.token_bytes(32)
+    key = _did_key(seed)
+    crypto = _encrypt(seed, passphrase, light=light)["crypto"]
+    write_private_file(path, _to_json({"kind": DID_KEY_KIND, "did": key.did, "crypto": crypto}))
+    return key
+
+
+def load_did_key(path: Path, passphrase: Secret) -> DidKey:
+    """Open a DID key file; raises UsageError UNREADABLE, Refused WRONG_PASSPHRASE, KEY_EXPOSED."""
+    document = _read_json(path)
+    if document.get("kind") != DID_KEY_KIND:
+        raise _malformed(path, f"its kind is not {DID_KEY_KIND}")
+    seed = _decrypt(path, {"version": 3, "crypto": document.get("crypto")}, passphrase)
+    if len(seed) != 32:
+        raise _malformed(path, "an Ed25519 seed has 32 bytes")
+    key = _did_key(seed)
+    if key.did != document.get("did"):
+        raise _malformed(path, "the key inside is not that of the DID it names")
+    return key
+
+
+def _did_key(seed: bytes) -> DidKey:
+    private = Ed25519PrivateKey.from_private_bytes(seed)
+    public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return DidKey(did.did_key(public), private)
+
+
+def _encrypt(key: bytes, passphrase: Secret, *, light: bool) -> dict[str, Any]:
+    if not passphrase:
+        raise UsageError("the passphrase is empty", fix="choose one that nobody guesses")
+    rounds = LIGHT_SCRYPT_N if light else SCRYPT_N
+    keystore: dict[str, Any] = create_keyfile_json(
+        key, passphrase.reveal().encode("utf-8"), kdf="scrypt", iterations=rounds
+    )
+    return keystore
+
+
+def _decrypt(path: Path, keystore: dict[str, Any], passphrase: Secret) -> bytes:
+    _check_work(path, keystore)
+    try:
+        key: bytes = decode_keyfile_json(keystore, passphrase.reveal().encode("utf-8"))
+    except Exception as error:  # noqa: BLE001 - the library raises whatever the file provokes
+        if "MAC mismatch" in str(error):
+            raise Refused(
+                f"the passphrase does not open {path}",
+                Code.WRONG_PASSPHRASE,
+                why="the file's checksum (its MAC) comes out only with the right one",
+                fix="try again; nobody can recover a forgotten passphrase",
+            ) from None
+        raise _malformed(path, "it is not a version 3 keystore") from None
+    return key
+
+
+def _check_work(path: Path, keystore: dict[str, Any]) -> None:
+    try:
+        params = keystore["crypto"]["kdfparams"]
+        memory = 128 * int(params.get("n", 0)) * int(params.get("r", 1)) * int(params.get("p", 1))
+        rounds = int(params.get("c", 0))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _malformed(path, "it has no readable crypto section") from None
+    if memory > MAX_SCRYPT_MEMORY_BYTES or rounds > MAX_PBKDF2_ROUNDS:
+        raise _malformed(path, "opening it would take more work than any wallet asks for")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(read_private_file(path, MAX_KEY_FILE_BYTES))
+    except (ValueError, RecursionError):
+        raise _malformed(path, "it is not JSON") from None
+    if not isinstance(document, dict):
+        raise _malformed(path, "it is not a JSON object")
+    return document
+
+
+def _to_json(document: dict[str, Any]) -> bytes:
+    return (json.dumps(document, indent=2) + "\n").encode("utf-8")
+
+
+def _plain(address: object) -> str:
+    return str(address).lower().removeprefix("0x")
+
+
+def _malformed(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} is not a key file", Code.UNREADABLE, why=why)

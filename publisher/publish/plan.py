@@ -1,0 +1,155 @@
+"""What publishing several packages would take: commitments, batches and fees. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from capdex.errors import CapdexError, InvalidInput, Refused
+from publisher.commit_reveal import commit as reservation
+from publisher.commit_reveal.commit import Reservation
+from publisher.commit_reveal.maturity import price_claim
+from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
+from publisher.publish.batch import Secrets, call, divide, gas_bound
+from publisher.publish.preflight import Candidate
+from publisher.registry.registry import Registry
+from publisher.tx.fee_cap import share_cap
+
+Refusals = dict[str, CapdexError]  # by capability URI
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Releases that go on chain by one transaction."""
+
+    candidates: tuple[Candidate, ...]
+    transaction: Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be sent, in this order: `commits` (by name), then `batches`.
+
+    `candidates` are all that are carried out, those too for which nothing is left to send;
+    `refused` are those that the contract would not take.
+    """
+
+    publisher: str
+    candidates: tuple[Candidate, ...]
+    reservations: tuple[Reservation, ...] = ()
+    commits: Mapping[str, Transaction] = field(default_factory=dict)
+    batches: tuple[Batch, ...] = ()
+    refused: Mapping[str, CapdexError] = field(default_factory=dict)
+    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
+
+    @property
+    def transactions(self) -> tuple[Transaction, ...]:
+        """All that would be sent."""
+        return (*self.commits.values(), *(batch.transaction for batch in self.batches))
+
+    @property
+    def expected_fee_wei(self) -> int:
+        """What all of it costs at the fees of now."""
+        return sum(one.expected_fee_wei for one in self.transactions)
+
+    @property
+    def max_fee_wei(self) -> int:
+        """What all of it costs at most."""
+        return sum(one.max_fee_wei for one in self.transactions)
+
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets of the names that are claimed by commitments."""
+        return {one.name: one.secret for one in self.reservations}
+
+
+async def make_plan(
+    candidates: Sequence[Candidate],
+    *,
+    registry: Registry,
+    publisher: str,
+    reservations: Sequence[Reservation] = (),
+    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
+) -> Plan:
+    """Price everything; the cap is on the total. Raises Refused EMPTY_ACCOUNT and FEE_OVER_CAP.
+
+    A claim whose commitment is not old enough cannot be estimated: its batch is priced by
+    `gas_bound`, and again when it can be.
+    """
+    to_send = [one for one in candidates if one.to_send]
+    secrets = {one.name: one.secret for one in reservations}
+    refused: Refusals = {}
+    batches = []
+    for group in divide(to_send, await _block_gas_limit(registry)) if to_send else ():
+        kept, priced = await price_batch(
+            group, secrets, registry=registry, sender=publisher, fee_cap_wei=fee_cap_wei,
+            refused=refused,
+        )  # fmt: skip
+        if priced is not None:
+            batches.append(Batch(kept, priced))
+    kept_names = {one.name for batch in batches for one in batch.candidates}
+    wanted = tuple(one for one in reservations if one.name in kept_names)
+    commits = await reservation.price(
+        wanted, registry=registry, sender=publisher, fee_cap_wei=fee_cap_wei
+    )
+    priced_all = (*commits.values(), *(batch.transaction for batch in batches))
+    shared = await share_cap(priced_all, chain=registry.chain, fee_cap_wei=fee_cap_wei)
+    return Plan(
+        publisher,
+        tuple(one for one in candidates if one.announcement.cap_uri not in refused),
+        wanted,
+        dict(zip(commits, shared, strict=False)),
+        tuple(
+            replace(batch, transaction=transaction)
+            for batch, transaction in zip(batches, shared[len(commits) :], strict=True)
+        ),
+        refused,
+        fee_cap_wei,
+    )
+
+
+async def price_batch(
+    candidates: Sequence[Candidate],
+    secrets: Secrets,
+    *,
+    registry: Registry,
+    sender: str,
+    fee_cap_wei: int,
+    refused: Refusals,
+    bounded: bool = True,
+) -> tuple[tuple[Candidate, ...], Transaction | None]:
+    """The releases that the contract takes and the transaction for them; the others to `refused`.
+
+    A batch is taken whole or not at all: if it is refused, each release is asked for by itself.
+    `bounded`: what is not ripe yet is priced by its bound; else it raises Unavailable.
+    """
+
+    async def taken(some: Sequence[Candidate]) -> Transaction:
+        function, arguments = call(some, secrets)
+        bound = gas_bound(some) if bounded else None
+        return await price_claim(
+            registry, sender, function, *arguments, bound=bound, fee_cap_wei=fee_cap_wei
+        )
+
+    try:
+        return tuple(candidates), await taken(candidates)
+    except (InvalidInput, Refused) as error:
+        if len(candidates) == 1:
+            refused[candidates[0].announcement.cap_uri] = error
+            return (), None
+        kept = []
+        for one in candidates:
+            try:
+                await taken([one])
+            except (InvalidInput, Refused) as why:
+                refused[one.announcement.cap_uri] = why
+            else:
+                kept.append(one)
+        if len(kept) == len(candidates):
+            raise  # each would do, and all together do not: the fee, most likely
+    return tuple(kept), await taken(kept) if kept else None
+
+
+async def _block_gas_limit(registry: Registry) -> int:
+    with registry.chain.faults():
+        return int((await registry.chain.web3.eth.get_block("latest"))["gasLimit"])

@@ -1,0 +1,220 @@
+"""One transaction that changes what stands on chain: plan, show, carry out; safe to repeat.
+
+    Change ──plan_change──> ChangePlan ──(a person agrees)──> carry_out_change ──> Changed
+             who may, is it so already, fee                   send, receipt, served
+
+What can be changed is in `publisher.registry.lifecycle`, `ownership` and `votes`. Whatever
+happened before
+a crash is found again: the change on chain, or a transaction that waits for its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from capdex.errors import CapdexError, InvalidInput, Refused, UsageError
+from capdex.uri import check_name
+from publisher.ethereum.contract import Contract, Receipt, parse_address
+from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
+from publisher.keys.signer import Signer
+from publisher.progress import SERVED_WAIT_S, OnStep, ignore, wait_served
+from publisher.registry.registry import Registry
+from publisher.tx.confirm import RECEIPT_WAIT_S
+from publisher.tx.pending import Journal
+
+Stands = Callable[[str], Awaitable[bool]]
+Indexed = Callable[[int], Awaitable[bool]]  # whether the node knows this block
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one transaction is to bring about.
+
+    `stands(sender)` is true when it is so already, and raises why `sender` may not do it; both are
+    asked of the chain before any gas is paid. `target` tells apart changes of one subject that are
+    not the same (which recipient, which vote).
+    """
+
+    verb: str  # as typed: "yank", "transfer offer"
+    subject: str  # the capability URI of a release, or a name
+    contract: Contract
+    function: str
+    stands: Stands
+    arguments: Callable[[], Awaitable[tuple[Any, ...]]]
+    already: str  # said when it is so already
+    effects: tuple[str, ...]  # said before anybody agrees
+    target: str = ""
+    typed_back: str = ""  # what a person has to type to agree: the name, where much is given away
+
+    @property
+    def summary(self) -> str:
+        """The change in a line, as it is typed."""
+        return f"{self.verb} {self.subject} {self.target}".rstrip()
+
+    def journal(self, sender: str) -> Journal:
+        """Where its transaction is remembered; each account has its own."""
+        action = self.verb.replace(" ", "-")
+        subject = self.subject.rpartition(":")[2].replace("@", "-")
+        return Journal(self.contract, action, subject, sender[2:10].lower())
+
+
+def name_change(
+    registry: Registry, name: str, verb: str, function: str, rest: tuple[Any, ...], stands: Stands,
+    **said: Any,
+) -> Change:  # fmt: skip
+    """A change of a name: `function(name, *rest)`; `said` are further fields of `Change`."""
+
+    async def arguments() -> tuple[Any, ...]:
+        return name, *rest
+
+    return Change(verb, check_name(name), registry, function, stands, arguments, **said)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """What would be sent. Exactly one of `already`, `resumes` and `transaction` is set."""
+
+    change: Change
+    sender: str
+    already: bool = False
+    resumes: Sent | None = None
+    transaction: Transaction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """How it ended. `already`: nothing had to be sent; fees are in wei, hashes 0x hex."""
+
+    already: bool
+    tx_hash: str | None = None
+    block_number: int | None = None
+    gas_used: int | None = None
+    fee_wei: int | None = None
+    served_after_s: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as the command line prints it."""
+        return asdict(self)
+
+
+async def plan_change(
+    change: Change, *, sender: str, fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
+) -> ChangePlan:
+    """Check everything that could refuse a change, the cheapest first, and price it.
+
+    Raises InvalidInput (NOT_FOUND), Refused (NOT_OWNER, EMPTY_ACCOUNT, FEE_OVER_CAP), Unavailable.
+    """
+    address = parse_address(sender)
+    journal = change.journal(address)
+    if await change.stands(address):
+        journal.forget()
+        return ChangePlan(change, address, already=True)
+    sent = await journal.recall(_mark(change, address), fee_cap_wei=fee_cap_wei)
+    if sent is not None:
+        if not await _is_mined(change, sent):
+            return ChangePlan(change, address, resumes=sent)
+        journal.forget()
+        if await change.stands(address):  # mined just now; else it was taken back since
+            return ChangePlan(change, address, already=True)
+    priced = await change.contract.price(
+        address, change.function, *await change.arguments(), fee_cap_wei=fee_cap_wei
+    )
+    return ChangePlan(change, address, transaction=priced)
+
+
+async def carry_out_change(
+    plan: ChangePlan,
+    *,
+    signer: Signer,
+    indexed: Indexed | None = None,
+    on_step: OnStep = ignore,
+    receipt_timeout_s: float = RECEIPT_WAIT_S,
+    served_timeout_s: float = SERVED_WAIT_S,
+) -> Changed:
+    """Send the change, wait for its block, then until the node has `indexed` that block."""
+    if signer.address != plan.sender:
+        raise UsageError(
+            f"the key is that of {signer.address}",
+            why=f"the plan is for {plan.sender}",
+            fix="plan and sign with one account",
+        )
+    receipt = await _bring_about(plan, signer, on_step, receipt_timeout_s)
+    if receipt is None:
+        return Changed(already=True)
+
+    async def served(_: str) -> bool:
+        return indexed is not None and await indexed(receipt.block_number)
+
+    after_s = await wait_served(
+        plan.change.subject, served if indexed else None, on_step, timeout_s=served_timeout_s
+    )
+    return Changed(
+        already=False,
+        tx_hash=receipt.tx_hash,
+        block_number=receipt.block_number,
+        gas_used=receipt.gas_used,
+        fee_wei=receipt.fee_wei,
+        served_after_s=after_s,
+    )
+
+
+async def _bring_about(
+    plan: ChangePlan, signer: Signer, on_step: OnStep, timeout_s: float
+) -> Receipt | None:
+    """The receipt, or None when it was so already."""
+    change, journal = plan.change, plan.change.journal(plan.sender)
+    sent = plan.resumes
+
+    def remember(signed: Sent) -> None:
+        journal.remember(signed, _mark(change, plan.sender))
+        if signed.earlier:  # it is sent again while it is waited for
+            on_step(signed)
+
+    # A person may have thought for an hour since the plan was made: look once more.
+    if plan.already or (sent is None and await change.stands(plan.sender)):
+        journal.forget()
+        return None
+    if sent is None:
+        if plan.transaction is None:
+            raise UsageError("the plan has nothing to send", fix="plan again")
+        sent = await change.contract.send(signer, plan.transaction, on_signed=remember)
+    on_step(sent)
+    try:
+        receipt = await change.contract.wait(
+            sent,
+            timeout_s=timeout_s,
+            signer=signer,
+            on_signed=remember,
+            done=lambda: change.stands(plan.sender),
+        )
+    except (InvalidInput, Refused) as error:  # reverted
+        journal.forget()
+        if await _stands_now(change, plan.sender, error):  # another process of ours was first
+            return None
+        raise
+    journal.forget()
+    on_step(receipt)
+    return receipt
+
+
+async def _is_mined(change: Change, sent: Sent) -> bool:
+    for tx_hash in sent.hashes:
+        if await change.contract.chain.receipt(tx_hash) is not None:
+            return True
+    return False
+
+
+def _mark(change: Change, sender: str) -> str:
+    """What tells a transaction in the journal from those of other accounts and other targets."""
+    return f"{sender} {change.target}"
+
+
+async def _stands_now(change: Change, sender: str, reverted: CapdexError) -> bool:
+    """Whether it is so after a revert; raises why `sender` may not do it, in the plan's words."""
+    try:
+        return await change.stands(sender)
+    except (InvalidInput, Refused) as error:
+        error.details = (reverted.details or {}) | (error.details or {})
+        raise

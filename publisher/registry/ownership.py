@@ -1,0 +1,118 @@
+"""Who a name belongs to and who may publish under it: transfer, maintainers, giving it up (P12)."""
+
+from __future__ import annotations
+
+from publisher import errors as refusals
+from publisher.registry.change import Change, name_change
+from publisher.registry.permission import claimed, owned, somebody
+from publisher.registry.registry import Registry
+
+
+def offer_transfer(registry: Registry, name: str, recipient: str) -> Change:
+    """Offer a name to another account."""
+    to = somebody(recipient)
+
+    async def stands(sender: str) -> bool:
+        record = await owned(registry, name, sender)
+        if to == record.owner:
+            raise refusals.invalid_recipient(name, to)
+        return record.pending_owner == to
+
+    return name_change(
+        registry, name, "transfer offer", "offerTransfer", (to,), stands,
+        already=f"it is on offer to {to} already",
+        effects=(
+            f"{to} may accept (capdex transfer accept {name}), and is then the only owner",
+            "until then nothing changes, and you can cancel the offer",
+        ),
+        target=to, typed_back=name,
+    )  # fmt: skip
+
+
+def cancel_transfer(registry: Registry, name: str) -> Change:
+    """Take an offer back."""
+
+    async def stands(sender: str) -> bool:
+        return (await owned(registry, name, sender)).pending_owner is None
+
+    return name_change(
+        registry, name, "transfer cancel", "cancelTransfer", (), stands,
+        already="it is not on offer",
+        effects=("nobody can accept it any more",),
+    )  # fmt: skip
+
+
+def accept_transfer(registry: Registry, name: str) -> Change:
+    """Accept a name that is on offer."""
+
+    async def stands(sender: str) -> bool:
+        record = await claimed(registry, name)
+        if record.owner == sender:
+            return True
+        if record.pending_owner != sender:
+            raise refusals.no_offer(name, sender, record.pending_owner or "")
+        return False
+
+    return name_change(
+        registry, name, "transfer accept", "acceptTransfer", (), stands,
+        already="it is yours already",
+        effects=("you become its only owner; the maintainers it has now are removed",),
+    )  # fmt: skip
+
+
+def renounce(registry: Registry, name: str) -> Change:
+    """Give a name up for good."""
+
+    async def stands(sender: str) -> bool:
+        record = await registry.name_record(name)
+        if record.renounced:
+            return True
+        await owned(registry, name, sender)
+        return False
+
+    return name_change(
+        registry, name, "renounce", "renounce", (), stands,
+        already="it was given up already",
+        effects=(
+            "for ever: nobody can publish under it, change it or claim it again",
+            "its releases stay as they are",
+        ),
+        typed_back=name,
+    )  # fmt: skip
+
+
+def add_maintainer(registry: Registry, name: str, account: str) -> Change:
+    """Let another account publish, yank and deprecate releases of a name."""
+    maintainer = somebody(account)
+
+    async def stands(sender: str) -> bool:
+        record = await owned(registry, name, sender)
+        if maintainer == record.owner:
+            raise refusals.invalid_recipient(name, maintainer)
+        return await registry.is_maintainer(name, maintainer)
+
+    return name_change(
+        registry, name, "maintainer add", "addMaintainer", (maintainer,), stands,
+        already=f"{maintainer} is a maintainer already",
+        effects=(f"{maintainer} may publish, yank and deprecate releases until you remove it",),
+        target=maintainer,
+    )  # fmt: skip
+
+
+def remove_maintainer(registry: Registry, name: str, account: str) -> Change:
+    """Take that permission back; a maintainer may leave by itself."""
+    maintainer = somebody(account)
+
+    async def stands(sender: str) -> bool:
+        if sender != maintainer:
+            await owned(registry, name, sender)
+        else:
+            await claimed(registry, name)
+        return not await registry.is_maintainer(name, maintainer)
+
+    return name_change(
+        registry, name, "maintainer remove", "removeMaintainer", (maintainer,), stands,
+        already=f"{maintainer} is no maintainer",
+        effects=(f"{maintainer} may not publish any more; what it published stays",),
+        target=maintainer,
+    )  # fmt: skip

@@ -1,0 +1,98 @@
+"""What was sent and not yet seen in a block: so that a killed command pays once, not twice.
+
+The chain is the truth; a lost journal costs at most the fee of a transaction that reverts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from publisher.ethereum.contract import Contract
+from publisher.ethereum.transaction import Sent, Transaction
+from publisher.files import write_atomically
+
+_TYPES: Final = {
+    **dict.fromkeys(("chain_id", "nonce", "gas", "value", "expected_fee_wei"), int),
+    **dict.fromkeys(("max_fee_per_gas", "max_priority_fee_per_gas", "fee_cap_wei"), int),
+    **dict.fromkeys(("sender", "to", "data"), str),
+}
+
+
+class Journal:
+    """One entry: an action on one subject of one contract, in the user's state directory."""
+
+    def __init__(self, contract: Contract, action: str, name: str, semver: str) -> None:
+        directory: Path = contract.chain.state_dir / "sent"
+        where = f"{contract.chain_id}-{contract.address.lower()}"
+        self._path = directory / f"{where}-{action}-{name}-{semver}.json"
+        self._contract = contract
+
+    def remember(self, sent: Sent, fingerprint: str) -> None:
+        """Write down a transaction, whole or not at all, before it leaves."""
+        entry = asdict(sent) | {"fingerprint": fingerprint}
+        write_atomically(self._path, json.dumps(entry).encode("utf-8"))
+
+    async def recall(self, fingerprint: str, *, fee_cap_wei: int | None = None) -> Sent | None:
+        """The transaction sent for the same purpose, if the chain still knows it by any hash.
+
+        `fee_cap_wei`: what replacing it may cost from now on. What the chain no longer knows is
+        planned anew: the next nonce is then the one that was lost.
+        """
+        sent = self._read(fingerprint)
+        if sent is None:
+            return None
+        if sent.transaction is not None and fee_cap_wei is not None:
+            sent = replace(sent, transaction=replace(sent.transaction, fee_cap_wei=fee_cap_wei))
+        for tx_hash in sent.hashes:
+            if await self._contract.chain.knows(tx_hash):
+                return sent
+        return None
+
+    def forget(self) -> None:
+        """Drop the entry: the transaction is in a block."""
+        self._path.unlink(missing_ok=True)
+
+    def _read(self, fingerprint: str) -> Sent | None:
+        try:
+            entry = json.loads(self._path.read_text("utf-8"))
+            sent = _sent(entry)
+            same = entry["fingerprint"] == fingerprint
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        # What replaces it is signed without asking again: it must be a call of this contract.
+        called = sent.transaction
+        ours = called is None or (called.chain_id, called.to) == (
+            self._contract.chain_id,
+            self._contract.address,
+        )
+        return sent if same and ours else None
+
+
+def _sent(entry: dict[str, Any]) -> Sent:
+    called = entry.get("transaction")
+    return Sent(
+        tx_hash=_hash(entry["tx_hash"]),
+        nonce=int(entry["nonce"]),
+        transaction=None if called is None else _transaction(called),
+        signed_at=float(entry.get("signed_at", 0.0)),
+        earlier=tuple(map(_hash, entry.get("earlier", ()))),
+    )
+
+
+def _transaction(values: dict[str, Any]) -> Transaction:
+    known = {field.name: values[field.name] for field in fields(Transaction)}
+    for key, value in known.items():
+        if type(value) is not _TYPES[key]:
+            raise TypeError(key)
+    if known["gas"] < 1:
+        raise ValueError("gas")
+    return Transaction(**known)
+
+
+def _hash(text: str) -> str:
+    if not text.startswith("0x") or len(bytes.fromhex(text[2:])) != 32:
+        raise ValueError(text)
+    return text

@@ -1,0 +1,451 @@
+"""Whether one schema takes all that another one takes, held against an independent validator."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from capdex.diff.facts import Document
+from capdex.diff.gap import UNDECIDED, Gap
+from capdex.diff.inclusion import MAX_STEPS, Effort, Reading
+from capdex.diff.schema_compatibility import MAX_GAPS, compare_schemas, gaps
+from capdex.json_schema.values import matches, same
+
+META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+RECURSIVE = {
+    "properties": {"value": {"type": "integer"}, "next": {"$ref": "#"}},
+    "required": ["value"],
+}
+
+
+def takes(schema: Any, value: Any) -> bool:
+    return bool(Draft202012Validator(schema).is_valid(value))
+
+
+def fits(a: Any, b: Any, reading: Reading = Reading.VALIDITY) -> bool:
+    """Whether `b` is proved to take all that `a` does."""
+    return not gaps(Document(a), Document(b), reading, Effort())
+
+
+def found(a: Any, b: Any, reading: Reading = Reading.CALLS) -> list[tuple[str, str]]:
+    return [(gap.path, gap.keyword) for gap in gaps(Document(a), Document(b), reading, Effort())]
+
+
+def closed(schema: Any) -> Any:
+    """The schema with no other properties than those it names, wherever it names some."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copied = {key: closed(item) for key, item in schema.items()}
+    if "properties" in copied and "additionalProperties" not in copied:
+        copied["additionalProperties"] = False
+    return copied
+
+
+# against an independent validator ---------------------------------------------------------------
+
+# Few names, texts and numbers, so that schemas and values meet.
+NAMES = st.sampled_from(["a", "b", "c1"])
+NUMBERS = st.sampled_from([-1, 0, 1, 2, 3, 4, 6, 0.5, 1.0, 1.5])
+TEXTS = st.sampled_from(["", "a", "b", "ab", "c1", "1"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=5,
+)
+TYPES = st.sampled_from(["array", "boolean", "integer", "null", "number", "object", "string"])
+COUNTS = st.integers(0, 3)
+PATTERNS = st.sampled_from(["^a", "b", "^[ab]$", "1$", "^(a|c)", "^.{2}$", r"\d", "(?!a)"])
+# References stand below properties and items alone: a schema that is itself has no meaning.
+REFERENCES = st.sampled_from(["#", "#/$defs/d"]).map(lambda text: {"$ref": text})
+TABLE: dict[str, Any] = {
+    "type": lambda _: TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True),
+    "enum": lambda _: st.lists(VALUES, min_size=1, max_size=3),
+    "const": lambda _: VALUES,
+    "properties": lambda inner: st.dictionaries(NAMES, inner | REFERENCES, max_size=2),
+    "patternProperties": lambda inner: st.dictionaries(PATTERNS, inner, max_size=2),
+    "required": lambda _: st.lists(NAMES, max_size=2, unique=True),
+    "dependentRequired": lambda _: st.dictionaries(
+        NAMES, st.lists(NAMES, max_size=2, unique=True), max_size=1
+    ),
+    "dependentSchemas": lambda inner: st.dictionaries(NAMES, inner, max_size=1),
+    "multipleOf": lambda _: st.sampled_from([1, 2, 3, 0.5, 6]),
+    "uniqueItems": lambda _: st.booleans(),
+    "pattern": lambda _: PATTERNS,
+    **dict.fromkeys(["items", "additionalProperties"], lambda inner: inner | REFERENCES),
+    **dict.fromkeys(
+        ["propertyNames", "contains", "not", "if", "then", "else", "unevaluatedProperties"],
+        lambda inner: inner,
+    ),
+    **dict.fromkeys(
+        ["prefixItems", "allOf", "anyOf", "oneOf"],
+        lambda inner: st.lists(inner, min_size=1, max_size=3),
+    ),
+    **dict.fromkeys(
+        [f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties")]
+        + ["minContains", "maxContains"],
+        lambda _: COUNTS,
+    ),
+    **dict.fromkeys(
+        ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], lambda _: NUMBERS
+    ),
+}
+
+
+@st.composite
+def schemas(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
+    """One to three keywords: more of them leave hardly any value."""
+    inner = st.booleans() | (schemas(depth - 1) if depth else st.just({}))
+    words = st.lists(st.sampled_from(sorted(TABLE)), min_size=1, max_size=3, unique=True)
+    return {word: draw(TABLE[word](inner)) for word in draw(words)}
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Any, Any]:
+    """A schema, and what a few edits made of it."""
+    before = draw(schemas()) | {"$defs": {"d": draw(schemas(1))}}
+    after = copy.deepcopy(before)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.sampled_from(_objects(after)))
+        edit = draw(st.sampled_from(["drop", "put", "anyOf", "allOf", "oneOf"]))
+        words = sorted(set(at) - {"$defs", "d"})
+        if edit == "drop" and words:
+            del at[draw(st.sampled_from(words))]
+        elif edit == "put":
+            word = draw(st.sampled_from(sorted(TABLE)))
+            at[word] = draw(TABLE[word](schemas(0)))
+        elif edit in ("anyOf", "allOf", "oneOf") and at is not after:
+            was = dict(at)
+            at.clear()
+            at[edit] = [was, draw(schemas(0))]
+    assume(META.is_valid(after))
+    return before, after
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    own = [value] if isinstance(value, dict) else []
+    return [*own, *(x for item in inner for x in _objects(item))]
+
+
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+
+
+@given(pairs(), st.lists(VALUES, min_size=10, max_size=10))
+@SLOW
+def test_what_fits_takes_every_value(pair: tuple[Any, Any], values: list[Any]) -> None:
+    for a, b in (pair, pair[::-1]):
+        if fits(a, b):
+            assert [x for x in values if takes(a, x) and not takes(b, x)] == []
+
+
+@given(pairs(), st.lists(VALUES, min_size=10, max_size=10), st.sampled_from(Reading))
+@SLOW
+def test_what_fits_takes_every_value_of_properties_that_are_named(
+    pair: tuple[Any, Any], values: list[Any], reading: Reading
+) -> None:
+    a, b = pair
+    # What is closed below these takes more, not less.
+    assume(not {"not", "if", "oneOf", "contains"} & {key for x in _objects(a) for key in x})
+    if fits(a, b, reading):
+        assert [x for x in values if takes(closed(a), x) and not takes(b, x)] == []
+
+
+@given(schemas())
+@SLOW
+def test_a_schema_fits_itself_and_anything_fits_no_schema_at_all(schema: dict[str, Any]) -> None:
+    schema |= {"$defs": {"d": {"type": "string"}}}
+    again = copy.deepcopy(schema) | {"title": "the same"}
+    for reading in Reading:
+        assert found(schema, again, reading) == []
+    assert fits(schema, {})
+    assert fits({"not": {}}, schema) or fits(False, schema)
+
+
+# what counts, one by one ------------------------------------------------------------------------
+
+TEXT, NUMBER, INTEGER = ({"type": x} for x in ("string", "number", "integer"))
+OPEN = {"properties": {"a": TEXT}}
+
+WIDER = [
+    (INTEGER, NUMBER),
+    (TEXT, {"type": ["string", "null"]}),
+    ({"enum": ["a"]}, {"enum": ["b", "a"]}),
+    ({"const": "a"}, {"enum": ["b", "a"]}),
+    ({"enum": ["a", "b"]}, TEXT),
+    ({"enum": [1, 2.0]}, INTEGER | {"minimum": 1}),
+    ({"enum": ["ab", "b"]}, {"pattern": "b$"}),
+    ({"type": "boolean"}, {"enum": [True, False, None]}),
+    (TEXT | {"minLength": 2}, TEXT | {"minLength": 1}),
+    (NUMBER | {"minimum": 1}, NUMBER | {"exclusiveMinimum": 0}),
+    ({"multipleOf": 6}, {"multipleOf": 3}),
+    ({"required": ["a", "b"]}, {"required": ["a"]}),
+    ({"required": ["a", "b"]}, {"minProperties": 2}),
+    (OPEN | {"additionalProperties": False}, OPEN),
+    ({"items": INTEGER, "maxItems": 2}, {"items": NUMBER, "maxItems": 3}),
+    ({"const": [1, "a"]}, {"prefixItems": [INTEGER], "contains": TEXT}),
+    ({"const": {"a": "x"}}, OPEN | {"required": ["a"], "additionalProperties": False}),
+    ({"anyOf": [TEXT, INTEGER]}, {"anyOf": [{"type": "null"}, NUMBER, TEXT]}),
+    ({"oneOf": [TEXT, INTEGER]}, {"oneOf": [TEXT, INTEGER, {"type": "null"}]}),
+    (TEXT, {"not": INTEGER}),
+    ({"if": TEXT, "then": {"minLength": 2}}, {"if": TEXT, "then": {"minLength": 1}}),
+    ({"$ref": "#/$defs/a", "$defs": {"a": INTEGER}}, NUMBER),
+    (INTEGER, {"$ref": "#/$defs/b", "$defs": {"b": NUMBER}}),
+    (RECURSIVE, RECURSIVE | {"required": []}),
+    ({"patternProperties": {"^a": INTEGER}}, {"patternProperties": {"^a": NUMBER}}),
+    ({"propertyNames": {"const": "a"}}, {"propertyNames": {"minLength": 1}}),
+    ({"contains": INTEGER, "minContains": 2}, {"contains": NUMBER}),
+    (
+        {"contains": NUMBER, "minContains": 0, "maxContains": 2},
+        {"contains": INTEGER, "minContains": 0, "maxContains": 3},
+    ),
+    (OPEN | {"additionalProperties": False}, {"maxProperties": 1}),
+    (INTEGER | {"multipleOf": 3}, {"multipleOf": 3}),
+    (INTEGER, {"multipleOf": 1}),
+    (TEXT | {"pattern": "^a"}, {"pattern": "^a"}),
+    (TEXT | {"format": "uuid"}, {"format": "uuid"}),
+    ({"type": "array", "uniqueItems": True}, {"uniqueItems": True}),
+    ({"type": "array", "maxItems": 1}, {"uniqueItems": True}),
+    ({"not": {"type": ["string", "null"]}}, {"not": TEXT}),
+    (
+        {"patternProperties": {"^a": INTEGER}, "additionalProperties": False},
+        {"properties": {"ab": NUMBER}},
+    ),
+    (
+        {"properties": {"a": TEXT, "b": TEXT}, "additionalProperties": False},
+        {"properties": {"a": TEXT}, "additionalProperties": TEXT},
+    ),
+    (
+        {"patternProperties": {"^a": TEXT}, "additionalProperties": False},
+        {"additionalProperties": TEXT},
+    ),
+    (
+        {"properties": {"ab": {}}, "additionalProperties": False},
+        {"propertyNames": {"minLength": 2}},
+    ),
+    ({"properties": {"x": False}}, {"dependentRequired": {"x": ["y"]}}),
+    ({"type": "array", "items": INTEGER, "maxItems": 1}, {"prefixItems": [INTEGER, TEXT]}),
+]
+
+
+@pytest.mark.parametrize(("narrow", "wide"), WIDER)
+def test_a_wider_schema_takes_all_and_a_narrower_one_does_not(narrow: Any, wide: Any) -> None:
+    assert fits(narrow, wide)
+    assert not fits(wide, narrow)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"type": "boolean"}, {"enum": [True, False]}),
+        (INTEGER | {"exclusiveMinimum": 0}, INTEGER | {"minimum": 1}),
+        ({"anyOf": [TEXT, INTEGER]}, {"type": ["string", "integer"]}),
+        ({"oneOf": [TEXT, INTEGER]}, {"anyOf": [INTEGER, TEXT]}),
+        ({"allOf": [TEXT, {"minLength": 1}]}, TEXT | {"minLength": 1}),
+        (TEXT, {"allOf": [TEXT, {}]}),
+        (
+            {"dependentRequired": {"a": ["b"]}},
+            {"dependentSchemas": {"a": {"required": ["b"]}}},
+        ),
+        ({"items": TEXT}, {"items": {"$ref": "#/$defs/t"}, "$defs": {"t": TEXT}}),
+        (
+            {"prefixItems": [TEXT], "items": False},
+            {"items": TEXT, "maxItems": 1},
+        ),
+    ],
+)
+def test_the_same_said_otherwise_fits_both_ways(one: Any, other: Any) -> None:
+    assert fits(one, other)
+    assert fits(other, one)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gap"),
+    [
+        (NUMBER, INTEGER, ("", "type")),
+        (TEXT, INTEGER, ("", "type")),
+        ({}, TEXT, ("", "type")),
+        ({"enum": ["a", "b"]}, {"enum": ["a"]}, ("", "missing")),
+        (TEXT, {"enum": ["a"]}, ("", "enum")),
+        ({"enum": [1]}, {"enum": [True]}, ("", "missing")),
+        (TEXT, TEXT | {"pattern": "^a"}, ("", "pattern")),
+        (TEXT | {"pattern": "^a"}, TEXT | {"pattern": "^a?"}, ("", "pattern")),
+        (TEXT, TEXT | {"format": "uuid"}, ("", "format")),
+        (TEXT, TEXT | {"maxLength": 9}, ("", "maxLength")),
+        (NUMBER | {"minimum": 0}, NUMBER | {"exclusiveMinimum": 0}, ("", "exclusiveMinimum")),
+        ({"multipleOf": 0.3}, {"multipleOf": 0.1}, ("", "multipleOf")),  # readers differ
+        (OPEN, OPEN | {"required": ["a"]}, ("a", "required")),
+        (OPEN, OPEN | {"additionalProperties": False}, ("", "unnamed")),
+        (OPEN, {"properties": {"a": INTEGER}}, ("a", "type")),
+        ({"items": TEXT}, {"items": INTEGER}, ("[]", "type")),
+        ({"properties": {"a": {"items": OPEN}}}, {"properties": {"a": {"items": {}}}}, None),
+        (TEXT, False, ("", "false")),
+        ({"anyOf": [TEXT, INTEGER]}, {"anyOf": [TEXT, {"type": "null"}]}, ("", "anyOf")),
+        ({"anyOf": [TEXT, INTEGER]}, TEXT, ("", "type")),
+        ({"anyOf": [TEXT, INTEGER]}, {"oneOf": [TEXT, NUMBER, INTEGER]}, ("", "oneOf")),
+        ({}, {"not": TEXT}, ("", "not")),
+        ({}, {"if": TEXT, "then": False}, ("", "if")),
+        ({}, {"unevaluatedProperties": False}, ("", "unevaluatedProperties")),
+        ({}, {"$ref": "#here", "$defs": {"x": {"$anchor": "here"}}}, ("", "$ref")),
+        (TEXT, {"$ref": "#"}, ("", UNDECIDED)),
+        ({"contains": NUMBER}, {"contains": INTEGER}, ("", "contains")),
+        (RECURSIVE, RECURSIVE | {"required": ["value", "next"]}, ("next", "required")),
+        ({}, {"uniqueItems": True}, ("", "uniqueItems")),
+        ({}, {"uniqueItems": False}, None),
+        (
+            {
+                "patternProperties": {"^a": INTEGER},
+                "allOf": [{"patternProperties": {"^b": TEXT}, "additionalProperties": False}],
+            },
+            {"patternProperties": {"^c": INTEGER}},
+            ('["/^c/"]', "type"),  # by ^b, whose values are text
+        ),
+    ],
+)
+def test_a_gap_says_where_and_by_which_keyword(
+    old: Any, new: Any, gap: tuple[str, str] | None
+) -> None:
+    assert found(old, new)[:1] == ([gap] if gap else [])
+
+
+def test_an_optional_property_may_be_added_where_others_are_named() -> None:
+    two = {"properties": {"a": TEXT, "b": INTEGER}}
+    assert found(OPEN, two) == []
+    assert found(OPEN, two, Reading.VALIDITY) == [("b", "type")]
+    for spoken in (True, TEXT):
+        assert found(OPEN | {"additionalProperties": spoken}, two) == [("b", "type")]
+    assert found({"type": "object"}, two) == [("a", "type"), ("b", "type")]
+    assert found(OPEN | {"required": ["b"]}, two) == [("b", "type")]
+    assert found(OPEN | {"dependentRequired": {"a": ["b"]}}, two) == [("b", "type")]
+    assert found(OPEN | {"enum": [{"b": "text"}]}, two) == [("b", "type")]
+
+
+def test_a_property_that_is_named_no_longer_is_a_gap() -> None:
+    two = {"properties": {"a": TEXT, "b": INTEGER}}
+    assert found(two, OPEN) == [("b", "dropped")]
+    assert found(two, {"allOf": [OPEN, {"properties": {"b": INTEGER}}]}) == []
+    patterned = found(two, OPEN | {"patternProperties": {"^b": INTEGER}})
+    assert ("b", "dropped") not in patterned
+    assert found({"properties": {"x": two}}, {"properties": {"x": {}}}) == []
+    assert found(two, {}, Reading.VALIDITY) == []
+
+
+def test_how_replicas_merge_counts_in_state_alone() -> None:
+    old = {"properties": {"a": TEXT | {"x-crdt": "lww_register"}}}
+    new = {"properties": {"a": TEXT | {"x-crdt": "rga_text"}}}
+    assert found(old, new) == []
+    assert found(old, new, Reading.STATE) == [("a", "x-crdt")]
+    assert found(old, OPEN, Reading.STATE) == [("a", "x-crdt")]
+
+
+def test_a_tools_parameters_reach_into_the_package_schema() -> None:
+    tool = {"properties": {"object": {"$ref": "#/schema"}, "title": {"$ref": "#/schema/$defs/t"}}}
+    old = {"properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": TEXT}}
+    new = {"properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": {"const": "x"}}}
+    same_text = gaps(Document(tool, old), Document(tool, old), Reading.CALLS, Effort())
+    changed = gaps(Document(tool, old), Document(tool, new), Reading.CALLS, Effort())
+    assert same_text == ()
+    assert [gap.path for gap in changed] == ["object.a", "title"]
+
+
+def test_a_schema_that_is_copied_fits_itself_with_all_its_references() -> None:
+    copied = copy.deepcopy(RECURSIVE) | {"title": "the same"}
+    for reading in Reading:
+        assert found(RECURSIVE, copied, reading) == []
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_anchors_fit_where_the_whole_document_is_the_same(keyword: str) -> None:
+    """What an anchor means is not worked out here, so nothing is said of another document."""
+    old = {
+        "properties": {"a": {keyword: "#here"}, "b": {keyword: "#here"}},
+        "$defs": {"x": TEXT | {"$anchor": "here"}},
+    }
+    new = copy.deepcopy(old)
+    assert found(old, new) == []
+    new["$defs"]["x"]["type"] = "integer"  # type: ignore[index]
+    assert found(old, new) == [("a", keyword), ("b", keyword)]
+
+
+def test_both_directions_are_told_and_each_thing_once() -> None:
+    old = {"properties": {"gone": TEXT, "a": TEXT, "e": {"enum": [1, 2]}}, "required": ["gone"]}
+    new = {"properties": {"new": TEXT, "a": {}, "e": {"enum": [2, 3]}}, "required": ["new"]}
+    compared = compare_schemas(Document(old), Document(new), Reading.CALLS)
+    assert {(x.path, x.keyword) for x in compared.narrowed} == {
+        ("gone", "dropped"),
+        ("new", "required"),
+        ("e", "missing"),
+    }
+    assert {(x.path, x.keyword) for x in compared.widened} == {("a", "type")}
+
+
+@pytest.mark.parametrize(
+    ("gap", "narrowed", "widened"),
+    [
+        (Gap("a", "dropped", "a"), "it is gone", "it is new"),
+        (Gap("a", "missing", ["x", 1]), 'it takes "x", 1 no longer', 'it takes "x", 1 too'),
+        (Gap("a", "minLength", 1, 3), "minLength of it was 1, is 3", "minLength of it was 3, is 1"),
+        (Gap("a", "minLength", None, 3), "minLength of it is new: 3", None),
+        (
+            Gap("a", "pattern", None, "^a", decided=False),
+            'pattern of it is new: "^a"; what that takes cannot be compared',
+            'pattern of it was "^a" and is gone; what that takes cannot be compared',
+        ),
+    ],
+)
+def test_a_gap_reads_well_in_both_directions(gap: Gap, narrowed: str, widened: str | None) -> None:
+    assert gap.words("it", widened=False) == narrowed
+    if widened:
+        assert gap.words("it", widened=True) == widened
+
+
+# hostile ----------------------------------------------------------------------------------------
+
+
+def test_comparing_ends_and_says_so_when_it_was_not_done() -> None:
+    inner: Any = {"type": "string"}
+    for _ in range(12):  # 2 ** 12 ways, each of which fails at its end
+        inner = {"anyOf": [{"properties": {"a": inner}}, {"properties": {"a": {"allOf": [inner]}}}]}
+    other = copy.deepcopy(inner)
+    _objects(other)[-1]["type"] = "integer"
+    effort = Effort()
+    assert gaps(Document(inner), Document(other), Reading.CALLS, effort)
+    assert effort.left < MAX_STEPS
+    effort = Effort(0)
+    assert [x.keyword for x in gaps(Document({}), Document(TEXT), Reading.CALLS, effort)] == [
+        UNDECIDED
+    ]
+
+
+def test_what_cannot_be_told_apart_within_the_steps_is_a_gap() -> None:
+    for steps, expected in ((MAX_STEPS, []), (1, ["not"])):
+        effort = Effort(steps)
+        told = gaps(Document(TEXT), Document({"not": INTEGER}), Reading.VALIDITY, effort)
+        assert [x.keyword for x in told] == expected
+
+
+def test_no_more_gaps_are_told_than_anybody_mends() -> None:
+    many = {f"p{i}": TEXT for i in range(500)}
+    assert len(found({"properties": many}, {"properties": {}})) == MAX_GAPS
+
+
+def test_patterns_are_only_read_where_engines_agree() -> None:
+    assert matches("^a", "ab") is True
+    assert matches("^a", "b") is False
+    assert [matches(x, "a") for x in (r"\w(?=b)", r"[[:alpha:]]", "(?i)A", "(", r"\p{L}")] == [
+        None
+    ] * 5
+    assert matches("a$", "a\n") is None
+    assert matches("^.$", "é") is None
+
+
+def test_values_are_equal_as_json_says() -> None:
+    assert same({"a": [1, None]}, {"a": [1.0, None]})
+    assert not same(1, True)
+    assert not same([0], [False])

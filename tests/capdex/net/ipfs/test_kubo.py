@@ -1,0 +1,88 @@
+"""A real Kubo: what is put comes back under the CID that the contract takes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from capdex.errors import Code, Unavailable
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.gateway import Gateway, Limits
+from capdex.net.ipfs.kubo import Kubo
+
+
+async def test_what_one_client_puts_another_gets(kubo: Any) -> None:
+    data = os.urandom(3000)
+    async with Kubo(kubo.api) as mine, Kubo(kubo.api) as another:
+        cid = await mine.put(data)
+        assert cid == Cid.of(data)
+        assert await another.get(cid) == data
+
+
+async def test_kubos_gateway_is_a_trustless_gateway(kubo: Any) -> None:
+    data = os.urandom(3000)
+    async with Kubo(kubo.api) as rpc, Gateway(kubo.gateway) as gateway:
+        assert await gateway.get(await rpc.put(data)) == data
+
+
+async def test_putting_twice_gives_the_same_cid(kubo: Any) -> None:
+    data = os.urandom(3000)
+    async with Kubo(kubo.api) as client:
+        assert await client.put(data) == await client.put(data)
+
+
+async def test_a_file_of_the_largest_package_is_one_raw_block(kubo: Any) -> None:
+    data = os.urandom(256 * 1024)
+    async with Kubo(kubo.api) as client:
+        assert await client.get(await client.put(data)) == data
+
+
+async def test_an_absent_block_is_unavailable_not_wrong(kubo: Any) -> None:
+    async with Kubo(kubo.api, limits=Limits(total_s=5.0)) as client:
+        with pytest.raises(Unavailable) as caught:
+            await client.get(Cid.of(os.urandom(32)))
+    assert caught.value.code is Code.IPFS_UNAVAILABLE
+
+
+async def test_a_kubo_that_is_down_is_named_with_how_to_start_it(unused_tcp_port: int) -> None:
+    url = f"http://127.0.0.1:{unused_tcp_port}"
+    async with Kubo(url) as client:
+        with pytest.raises(Unavailable) as caught:
+            await client.put(b"a file")
+        assert caught.value.code is Code.IPFS_UNAVAILABLE
+        assert url in caught.value.message
+        assert "ipfs daemon" in caught.value.fix
+        with pytest.raises(Unavailable):
+            await client.get(Cid.of(b"a file"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"Name": "x", "Hash": str(Cid.of(b"other bytes")), "Size": "1"},
+        {"Name": "x", "Hash": "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG", "Size": "1"},
+        {"Name": "x", "Hash": "not a cid", "Size": "1"},
+        {"Message": "disk full", "Code": 0, "Type": "error"},
+    ],
+    ids=["other bytes", "another codec", "no CID", "an error"],
+)
+async def test_a_daemon_that_stores_something_else_is_not_believed(answer: dict[str, str]) -> None:
+    async def add(request: web.Request) -> web.Response:
+        await request.read()
+        return web.json_response(answer)
+
+    app = web.Application()
+    app.router.add_post("/api/v0/add", add)
+    server = TestServer(app)
+    await server.start_server()
+    try:
+        async with Kubo(str(server.make_url("")).rstrip("/")) as client:
+            with pytest.raises(Unavailable) as caught:
+                await client.put(b"a file")
+        assert caught.value.why
+    finally:
+        await server.close()

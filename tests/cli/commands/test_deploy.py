@@ -1,0 +1,121 @@
+"""`capdex deploy` as it is typed: addresses offline, plans without a key, and a real chain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.config.networks import REGISTRY, VOTES
+from publisher.deploy import create2
+from publisher.keys import keystore as keys
+from publisher.keys.secret import Secret
+
+SOMEONE = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
+SEPOLIA = pytest.mark.parametrize("anvil", [("--chain-id", "11155111")], indirect=True)
+
+
+@pytest.fixture
+def sepolia(anvil: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An Anvil that says it is sepolia, and an account on it; its address."""
+    import urllib.request
+
+    account = keys.create_account(folder / "account.json", Secret("a"), light=True)
+    (folder / "phrase").touch(0o600)
+    (folder / "phrase").write_text("a")
+    body = {"jsonrpc": "2.0", "id": 1, "method": "anvil_setBalance"}
+    body |= {"params": [str(account.address), hex(10**20)]}
+    request = urllib.request.Request(  # noqa: S310
+        anvil.url, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+    monkeypatch.setenv("CAPDEX_NETWORK", "sepolia")
+    monkeypatch.setenv("CAPDEX_RPC_URL", anvil.url)
+    monkeypatch.setenv("CAPDEX_PASSPHRASE_FILE", str(folder / "phrase"))
+    monkeypatch.setenv("CAPDEX_CONFIRMATIONS", "1")
+    return str(account.address)
+
+
+def test_the_address_is_known_without_any_network(capdex: Any) -> None:
+    for words in ((), ("--network", "base"), ("--network", "sepolia")):
+        assert capdex("deploy", "--address", "--plain", *words).stdout == f"{REGISTRY}\n"
+    assert capdex("deploy", "--address", "--votes", "--plain").stdout == f"{VOTES}\n"
+    local = capdex("deploy", "--address", "--plain", "--config", "chain-id=31337").stdout
+    assert local == f"{create2.registry(31337).address}\n"
+
+
+def test_votes_are_for_the_registry_that_is_configured(capdex: Any) -> None:
+    found = capdex.json(
+        "deploy", "--address", "--votes", "--registry", SOMEONE, "--token", SOMEONE,
+        "--timepoint", "7",
+    )  # fmt: skip
+    assert found["arguments"] == {"REGISTRY": SOMEONE, "TOKEN": SOMEONE, "TIMEPOINT": 7}
+
+
+def test_other_ages_are_told_to_give_another_address(capdex: Any) -> None:
+    result = capdex("deploy", "--address", "--plain", "--min-commitment-age", "10")
+    assert result.stdout.strip() != REGISTRY
+    assert f"where others look at {REGISTRY}" in result.stderr
+    assert capdex("deploy", "--address", "--min-commitment-age", "60").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("--token", SOMEONE), "add --votes"),
+        (("--timepoint", "1"), "add --votes"),
+        (("--votes", "--timepoint", "1"), "--token"),
+        (("--votes", "--min-commitment-age", "1"), "leave the commitment ages out"),
+        (("--max-commitment-age", "1"), "--max-commitment-age"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(
+    capdex: Any, words: tuple[str, ...], fix: str
+) -> None:
+    result = capdex("deploy", "--address", *words)
+    assert result.exit_code == 2
+    assert fix in result.stderr
+
+
+@SEPOLIA
+def test_a_dry_run_without_a_key_gives_the_transaction_for_another_wallet(
+    capdex: Any, sepolia: str
+) -> None:
+    plan = capdex.json("deploy", "--dry-run")
+    assert (plan["address"], plan["to"], plan["value"]) == (REGISTRY, create2.FACTORY, 0)
+    assert plan["data"] == create2.registry(1).calldata
+    assert plan["transaction"] is None
+    priced = capdex.json("deploy", "--dry-run", "--keystore", "account.json")["transaction"]
+    assert (priced["to"], priced["data"]) == (plan["to"], plan["data"])
+    assert priced["sender"] == sepolia
+
+
+@SEPOLIA
+def test_a_public_chain_gets_the_registry_once_at_the_one_address(
+    capdex: Any, sepolia: str, folder: Path
+) -> None:
+    result = capdex("deploy", "--keystore", "account.json")
+    assert result.exit_code == 4  # nobody said yes
+    made = capdex.json("deploy", "--keystore", "account.json", "--yes")
+    assert (made["new"], made["address"], made["deployer"]) == (True, REGISTRY, sepolia)
+    assert json.loads((folder / "deployments" / "11155111.json").read_text())["address"] == REGISTRY
+    again = capdex("deploy", "--json")  # no key, no yes
+    assert again.exit_code == 0
+    assert json.loads(again.stdout) == made | {"new": False}
+    assert "unchanged" in again.stderr
+    assert f"start-block = {made['block_number']} in [networks.sepolia]" in again.stderr
+    votes = capdex.json("deploy", "--votes", "--keystore", "account.json", "--yes")
+    assert (votes["address"], votes["registry"]) == (VOTES, REGISTRY)
+    healthy = {x["name"]: x["status"] for x in capdex.json("doctor")["checks"]}
+    assert (healthy["registry"], healthy["votes"], healthy["chain id"]) == ("ok", "ok", "ok")
+
+
+def test_an_endpoint_of_another_chain_is_refused(
+    capdex: Any, anvil: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPDEX_RPC_URL", anvil.url)
+    result = capdex("deploy", "--network", "sepolia", "--dry-run", "--json")
+    assert result.exit_code == 4
+    assert json.loads(result.stderr.splitlines()[-1])["code"] == "WRONG_CHAIN"

@@ -1,0 +1,173 @@
+"""What TAB offers: commands, options, networks, and capabilities that were answered lately."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.config import completion_cache as known
+from cli.config.directories import places
+from cli.config.networks import TEMPLATES
+
+# What a TAB must not wait for; see test_process.py for --help.
+SLOW = {"aiohttp", "asyncio", "cryptography", "eth_account", "mcp", "orjson", "sqlmodel", "web3"}
+
+
+@pytest.fixture
+def tab(monkeypatch: pytest.MonkeyPatch, capdex: Any) -> Any:
+    """`tab("capdex config sh")` gives the words that bash would offer."""
+
+    def press(line: str) -> list[str]:
+        monkeypatch.setenv("_CAPDEX_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        found = [row.split(",", 1)[1] for row in capdex().stdout.splitlines() if row]
+        monkeypatch.delenv("_CAPDEX_COMPLETE")
+        return found
+
+    return press
+
+
+def test_commands_subcommands_options_and_choices_are_offered(tab: Any) -> None:
+    assert tab("capdex doc") == ["doctor"]
+    assert tab("capdex config ") == ["show", "path", "networks"]
+    assert tab("capdex deploy --vo") == ["--votes"]
+    assert tab("capdex completion ") == ["bash", "zsh", "fish"]
+
+
+def test_codes_are_offered_to_explain(tab: Any) -> None:
+    assert tab("capdex explain SIGNER_") == ["SIGNER_REFUSED", "SIGNER_UNAVAILABLE"]
+    assert "BAD_PROOF" in tab("capdex explain ")
+
+
+def test_networks_are_offered_built_in_and_ones_own(tab: Any, folder: Path) -> None:
+    assert tab("capdex doctor --network ") == list(TEMPLATES)
+    assert tab("capdex doctor --network base") == ["base", "base-sepolia"]
+    (folder / "capdex.toml").write_text("[networks.basement]\n", encoding="utf-8")
+    assert tab("capdex --network base") == ["basement", "base", "base-sepolia"]
+    (folder / "capdex.toml").write_text("[networks.", encoding="utf-8")  # half written
+    assert tab("capdex --network base") == ["base", "base-sepolia"]
+
+
+def test_capabilities_that_were_answered_are_offered(tab: Any) -> None:
+    assert tab("capdex get ") == []
+    known.remember(["did:nuwa:cap:weather@1.0.0", "did:nuwa:cap:weather@1.1.0", "tea@0.1.0"])
+    assert tab("capdex get ") == ["tea", "weather"]
+    assert tab("capdex show we") == ["weather"]
+    assert tab("capdex resolve weather@") == ["weather@1.1.0", "weather@1.0.0"]
+    assert tab("capdex resolve weather@1.0") == ["weather@1.0.0"]
+    context: Any = None
+    typed = "did:nuwa:cap:weather@1.1"
+    assert known.complete(context, context, typed) == ["did:nuwa:cap:weather@1.1.0"]
+
+
+def test_what_search_answers_is_remembered(capdex: Any, node: Any, tab: Any) -> None:
+    hit = {"cap_uri": "did:nuwa:cap:weather@2.0.0"}
+    node.answer("search_capabilities", {"list_of_results": [hit, {"cap_uri": 3}], "total": 2})
+    assert capdex("search", "rain", "--json").exit_code == 0
+    assert tab("capdex get w") == ["weather"]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "did:nuwa:cap:weather@$(touch x)",
+        "did:nuwa:cap:weather@1.0.0;reboot",
+        "did:nuwa:cap:we ather@1.0.0",
+        "did:nuwa:cap:weather@1.0.0\n",
+        "did:nuwa:cap:" + "a" * 65 + "@1.0.0",
+        "did:nuwa:cap:\u0430bc@1.0.0",
+        "did:nuwa:cap:weather",
+        None,
+        3,
+    ],
+)
+def test_nothing_that_is_no_exact_uri_reaches_a_shell(tab: Any, uri: object) -> None:
+    known.remember([uri])
+    assert tab("capdex get ") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\xff\n\0",
+        b"weather $(x) 1.0.0;reboot\n",
+        b"We*ther 1.0.0\n$(x) 1.0.0\n-x 1.0.0\n",
+        b"weather" * known.MAX_BYTES,
+        b"\n" * known.MAX_BYTES,
+    ],
+)
+def test_a_cache_that_is_not_ours_offers_nothing_and_is_replaced(tab: Any, text: bytes) -> None:
+    path = places().cache / "names"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text)
+    assert tab("capdex get ") == []
+    known.remember(["tea@0.1.0"])
+    assert path.read_bytes() == b"tea 0.1.0\n"
+
+
+def test_the_cache_is_bounded_and_keeps_the_newest() -> None:
+    known.remember(f"name-{i}@1.0.0" for i in range(known.MAX_NAMES + 10))
+    known.remember(f"many@1.0.{i}" for i in range(known.MAX_VERSIONS + 10))
+    first, *others = (places().cache / "names").read_text("ascii").splitlines()
+    assert len(others) == known.MAX_NAMES - 1
+    newest = known.MAX_VERSIONS + 9
+    assert first.split(" ") == ["many", *(f"1.0.{newest - i}" for i in range(known.MAX_VERSIONS))]
+    assert "name-0 1.0.0" not in others
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(folder: Path) -> None:
+    (folder / "home").write_text("in the way")
+    known.remember(["tea@0.1.0"])
+
+
+@pytest.mark.parametrize("line", ["capdex get ", "capdex doctor --network b", "capdex explain S"])
+def test_a_tab_waits_for_nothing_slow(line: str) -> None:
+    known.remember(["tea@0.1.0"])
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "capdex"],
+        env={
+            **os.environ,
+            "_CAPDEX_COMPLETE": "bash_complete",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split(" ")) - 1),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = re.findall(r"^import time:[^|]*\|[^|]*\| *(\S+)$", done.stderr, re.MULTILINE)
+    assert {name.split(".")[0] for name in names} & SLOW == set()
+    assert done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell_asks_the_program(capdex: Any, shell: str) -> None:
+    script = capdex("completion", shell).stdout
+    assert f"_CAPDEX_COMPLETE={shell}_complete" in script
+
+
+def test_bash_completes_with_the_script(tmp_path: Path) -> None:
+    program = Path(sys.executable).parent / "capdex"
+    lines = [
+        f'eval "$({program} completion bash)"',
+        'COMP_WORDS=(capdex config net); COMP_CWORD=2; COMP_LINE="capdex config net"',
+        f"PATH={program.parent}:$PATH",
+        "_capdex_completion capdex",
+        'echo "${COMPREPLY[@]}"',
+    ]
+    done = subprocess.run(
+        ["bash", "--norc", "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "networks\n", done.stderr

@@ -1,0 +1,343 @@
+"""Where a setting comes from, and what a cloned repository may not set."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.errors import Code, UsageError
+from cli.config.load import load
+from cli.config.networks import REGISTRY, TEMPLATES, VOTES
+from cli.config.settings import Network
+from cli.config.sources import NOT_FROM_A_PROJECT
+from publisher.deploy import create2
+
+SEPOLIA = 'default-network = "sepolia"\n[networks.sepolia]\nchain-id = 11155111\n'
+
+
+@pytest.fixture
+def user_file(folder: Path) -> Path:
+    path = folder / "home" / "config" / "config.toml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    inner = folder / "project" / "inner"
+    inner.mkdir(parents=True)
+    return inner
+
+
+def up_json(folder: Path, **changed: Any) -> Path:
+    stack = {
+        "rpc_url": "http://127.0.0.1:8545",
+        "chain_id": 31337,
+        "registry": "0x5FbDB2315678afecb367f032d93F642f64180aa3",
+        "http_url": "http://127.0.0.1:8765",
+        "mcp_url": "http://127.0.0.1:8765/mcp",
+        "gateway_url": "http://127.0.0.1:8765",
+        "ipfs": "dir:/blocks",
+        "db_url": "sqlite:////index.db",
+        "account": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+        "pid": os.getpid(),
+        **changed,
+    }
+    path = folder / ".capdex" / "up.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(stack), encoding="utf-8")
+    return path
+
+
+def test_nothing_configured_means_no_network() -> None:
+    settings = load()
+    assert settings.network is None
+    with pytest.raises(UsageError, match="no network"):
+        settings.need_network("rpc_url")
+
+
+def test_each_value_comes_from_the_strongest_place_that_has_it(
+    folder: Path, user_file: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_file.write_text(SEPOLIA + 'rpc-url = "http://user"\nregistry = "0xuser"\n', "utf-8")
+    (project.parent / "capdex.toml").write_text(
+        '[networks.sepolia]\nrpc-url = "http://project"\nnode-url = "http://project/"\n', "utf-8"
+    )
+    monkeypatch.setenv("CAPDEX_NODE_URL", "http://environment")
+    settings = load(overrides=["mcp-url=http://flag/mcp"], cwd=project)
+    assert settings.network == Network(
+        "sepolia",
+        chain_id=11155111,
+        rpc_url="http://project",
+        registry="0xuser",
+        node_url="http://environment",
+        mcp_url="http://flag/mcp",
+        confirmations=3,
+    )
+    assert settings.origins == {
+        "network": str(user_file),
+        "chain-id": str(user_file),
+        "rpc-url": str(project.parent / "capdex.toml"),
+        "registry": str(user_file),
+        "node-url": "environment",
+        "mcp-url": "--config",
+        "confirmations": "built-in",
+    }
+
+
+def test_the_network_is_chosen_by_option_then_environment_then_file(
+    user_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_file.write_text(SEPOLIA + "[networks.a]\n[networks.b]\n", encoding="utf-8")
+    assert load().need_network().name == "sepolia"
+    monkeypatch.setenv("CAPDEX_NETWORK", "a")
+    assert load().need_network().name == "a"
+    assert load(network="b").need_network().name == "b"
+
+
+def test_a_projects_file_is_not_looked_for_above_its_repository(
+    folder: Path, project: Path
+) -> None:
+    (folder / "capdex.toml").write_text(SEPOLIA, encoding="utf-8")
+    assert load(cwd=project).network is not None
+    (project.parent / ".git").mkdir()
+    assert load(cwd=project).network is None
+
+
+@pytest.mark.parametrize("key", NOT_FROM_A_PROJECT)
+@pytest.mark.parametrize("table", ["", "[networks.sepolia]\n"])
+def test_a_projects_file_may_choose_neither_keys_nor_money(
+    project: Path, key: str, table: str
+) -> None:
+    (project / "capdex.toml").write_text(f'{table}{key} = "x"\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=f"may not set {key}") as caught:
+        load(cwd=project)
+    assert caught.value.code is Code.CONFIG
+
+
+def test_the_users_own_file_may_and_paths_are_relative_to_it(user_file: Path) -> None:
+    user_file.write_text('keystore = "k.json"\nfee-cap = "0.5"\n', encoding="utf-8")
+    settings = load()
+    assert settings.keystore == user_file.parent / "k.json"
+    assert settings.fee_cap_wei == 5 * 10**17
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[networks.sepolia]\nrpc-ulr = 'x'\n", "rpc-url"),
+        ("default-netwrok = 'x'\n", "default-network"),
+        ("default-network = 'sepola'\n[networks.sepolia]\n", "sepolia"),
+        ("networks = 3\ndefault-network = 'x'", ""),
+        ("[networks]\na = 3\n", ""),
+        ("[networks.a]\nchain-id = 'many'\n", ""),
+        ("fee-cap = 'much'\n", ""),
+        ("fee-cap = '-1'\n", ""),
+        ("fee-cap = 'nan'\n", ""),
+        ("= broken", ""),
+        ("keystore = true", ""),
+        ("keystore = '~nobody-of-that-name/key'", ""),
+        ("fee-cap = '1e999999'\n", ""),
+        ("fee-cap = '1e40'\n", ""),
+        (f"[networks.a]\nchain-id = '{'9' * 5000}'\n", ""),
+        (f"[networks.a]\nchain-id = {'9' * 5000}\n", ""),
+        (f"a = {'[' * 5000}", ""),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error_with_a_suggestion(
+    user_file: Path, text: str, hint: str
+) -> None:
+    user_file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        load(network="a" if "networks.a" in text else None)
+    assert caught.value.code is Code.CONFIG
+    assert hint in caught.value.fix
+
+
+def test_an_unknown_override_is_an_error_with_a_suggestion() -> None:
+    with pytest.raises(UsageError) as caught:
+        load(overrides=["rpcurl=x"])
+    assert "rpc-url" in caught.value.fix
+
+
+def test_a_named_file_replaces_both_files(folder: Path, user_file: Path) -> None:
+    user_file.write_text(SEPOLIA, encoding="utf-8")
+    own = folder / "own.toml"
+    own.write_text('default-network = "mine"\n[networks.mine]\n', encoding="utf-8")
+    assert load(overrides=[str(own)]).need_network().name == "mine"
+
+
+def test_what_is_said_of_a_network_goes_before_what_is_said_of_all(user_file: Path) -> None:
+    user_file.write_text('keystore = "all"\n[networks.base]\nkeystore = "base"\n', "utf-8")
+    assert load(network="base").keystore == user_file.parent / "base"
+    assert load(network="sepolia").keystore == user_file.parent / "all"
+
+
+# public chains ------------------------------------------------------------------------------
+
+
+def test_a_public_chain_is_known_by_name_without_any_file() -> None:
+    settings = load(network="base-sepolia", environ={"CAPDEX_RPC_URL": "https://rpc.example"})
+    assert settings.network == Network(
+        *("base-sepolia", 84532, "https://rpc.example"),
+        registry=REGISTRY,
+        votes=VOTES,
+        confirmations=15,
+    )
+    assert settings.origins["chain-id"] == settings.origins["registry"] == "built-in"
+
+
+def test_no_name_has_an_endpoint_of_a_third_party_built_in() -> None:
+    for name, template in TEMPLATES.items():
+        assert not any("url" in key for key in template.values()), name
+    assert len({template.chain_id for template in TEMPLATES.values()}) == len(TEMPLATES)
+
+
+def test_the_addresses_built_in_are_those_that_deploying_gives() -> None:
+    # After a change of the contracts: write what `capdex deploy --address` (and `--votes`) prints.
+    registry = create2.registry(1).address
+    assert registry == REGISTRY
+    assert create2.votes(registry).address == VOTES
+
+
+def test_the_documentation_has_every_public_chain_and_both_addresses() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "networks.md").read_text("utf-8")
+    for name, x in TEMPLATES.items():
+        row = f"| `{name}` | {x.chain_id} | {x.currency} | {x.explorer_url} | {x.confirmations} |"
+        assert row in text
+    assert text.count("\n| `") == len(TEMPLATES)
+    assert f"    {REGISTRY}\n" in text
+    assert f"    {VOTES}\n" in text
+
+
+@pytest.mark.parametrize("name", sorted(TEMPLATES))
+def test_a_public_chains_name_never_means_another_chain(project: Path, name: str) -> None:
+    (project / "capdex.toml").write_text(f"[networks.{name}]\nchain-id = 31337\n", "utf-8")
+    with pytest.raises(UsageError, match=f"{name} is chain {TEMPLATES[name].chain_id}") as caught:
+        load(network=name, cwd=project)
+    assert caught.value.code is Code.CONFIG
+    assert "capdex.toml" in caught.value.why
+    with pytest.raises(UsageError, match="not '31337'"):
+        load(network=name, environ={"CAPDEX_CHAIN_ID": "31337"})
+
+
+def test_built_in_votes_are_not_those_of_another_registry() -> None:
+    settings = load(
+        network="base", overrides=["registry=0x5FbDB2315678afecb367f032d93F642f64180aa3"]
+    )
+    assert settings.need_network().votes == ""
+    assert "votes" not in settings.origins
+
+
+# a local stack ------------------------------------------------------------------------------
+
+
+def test_a_live_stack_upward_is_the_network_and_brings_its_keys(
+    folder: Path, project: Path
+) -> None:
+    path = up_json(folder)
+    settings = load(cwd=project)
+    assert settings.up == path
+    assert settings.network == Network(
+        "local",
+        chain_id=31337,
+        rpc_url="http://127.0.0.1:8545",
+        registry="0x5FbDB2315678afecb367f032d93F642f64180aa3",
+        node_url="http://127.0.0.1:8765",
+        mcp_url="http://127.0.0.1:8765/mcp",
+        gateway_url="http://127.0.0.1:8765",
+        ipfs="dir:/blocks",
+    )
+    keys = path.parent / "keys"
+    assert (settings.keystore, settings.author_key, settings.passphrase_file) == (
+        keys / "account.json",
+        keys / "author.json",
+        keys / "passphrase",
+    )
+
+
+def test_a_real_account_is_not_used_on_a_local_stack_unless_named(
+    folder: Path, user_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_file.write_text('keystore = "real.json"\n', encoding="utf-8")
+    path = up_json(folder)
+    assert load().keystore == path.parent / "keys" / "account.json"
+    monkeypatch.setenv("CAPDEX_KEYSTORE", "/named.json")
+    assert load().keystore == Path("/named.json")
+
+
+def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
+    folder: Path, user_file: Path
+) -> None:
+    up_json(folder)
+    user_file.write_text(SEPOLIA, encoding="utf-8")
+    settings = load()
+    assert settings.network == Network(
+        "sepolia", 11155111, registry=REGISTRY, votes=VOTES, confirmations=3
+    )
+    assert (settings.up, settings.keystore) == (None, None)
+    assert load(network="local").up is not None
+
+
+def test_a_stack_whose_process_ended_is_not_used(folder: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    up_json(folder, pid=ended.pid)
+    assert load().network is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"pid": 0},
+        {"pid": -1},
+        {"pid": "many"},
+        {"pid": None},
+        {"pid": 10**30},
+        {"rpc_url": "https://rpc.example"},
+        {"mcp_url": "http://127.0.0.1.example/mcp"},
+    ],
+)
+def test_a_planted_stack_is_not_believed(folder: Path, changed: dict[str, Any]) -> None:
+    up_json(folder, **changed)
+    assert load().network is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"pid": {}}', "[" * 9999])
+def test_a_broken_stack_file_is_no_stack(folder: Path, text: str) -> None:
+    up_json(folder).write_text(text, encoding="utf-8")
+    assert load().network is None
+
+
+def test_a_live_stack_is_named_once_on_stderr(capdex: Any, folder: Path) -> None:
+    path = up_json(folder)
+    result = capdex("config", "--plain")
+    assert result.stderr == f"using the local network of {path}\n"
+    assert "network=local" in result.stdout.splitlines()
+
+
+# the command --------------------------------------------------------------------------------
+
+
+def test_config_shows_each_value_with_its_origin_and_no_password_of_a_url(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPDEX_RPC_URL", "https://me:hunter2@rpc.example/v3/0123456789abcdef0123")
+    document = capdex.json("config")
+    found = {row["key"]: (row["value"], row["origin"]) for row in document["results"]}
+    assert found["rpc-url"] == ("https://…@rpc.example/v3/0123…", "environment")
+    assert found["fee-cap"] == ("0.01", "built-in")
+    assert found["registry"] == (None, "unset")
+
+
+def test_a_variable_that_nothing_reads_is_warned_about(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPDEX_RPCURL", "x")
+    result = capdex("config")
+    assert "nothing reads CAPDEX_RPCURL; did you mean CAPDEX_RPC_URL?" in result.stderr

@@ -1,0 +1,109 @@
+"""`capdex.net.node_client`: what a node says becomes values and errors of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from capdex.errors import (
+    KINDS,
+    Code,
+    InvalidInput,
+    Refused,
+    Unavailable,
+    UsageError,
+    VerificationFailure,
+)
+from capdex.net.node_client import NodeClient, as_error, releases, serves
+
+FAMILIES = {
+    Code.NOT_FOUND: InvalidInput,
+    Code.YANKED: InvalidInput,
+    Code.UNVERIFIED: VerificationFailure,
+    Code.PENDING: Unavailable,
+    Code.RATE_LIMITED: Unavailable,
+    Code.INTERNAL: Unavailable,
+    Code.PERMISSION_DENIED: Refused,
+    Code.CONFIG: UsageError,
+}
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_becomes_an_error_that_keeps_it(code: Code) -> None:
+    error = as_error({"code": str(code), "message": "m", "details": {"why": "w", "reason": "R"}})
+    assert (error.code, error.message, error.why) == (code, "m", "w")
+    assert error.details == {"reason": "R"}
+    assert isinstance(error, FAMILIES.get(code, Exception))
+    assert error.retryable is KINDS[code].retryable
+
+
+DEEP = orjson.loads("[" * 1000 + "]" * 1000)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *({}, {"code": None}, {"code": "NOT_FOUND", "details": 3}),
+        *({"code": DEEP}, {"message": DEEP}, {"code": "NOT_FOUND", "message": DEEP}),
+        {"code": "NOT_FOUND", "message": "m", "details": {"why": DEEP, "fix": DEEP}},
+    ],
+)
+def test_an_error_of_another_shape_is_still_an_error(content: dict[str, Any]) -> None:
+    assert as_error(content).message
+
+
+async def test_a_call_gives_the_structured_content(node: Any) -> None:
+    node.answer("resolve_capability", {"a": 1})
+    async with NodeClient.connect(f"{node.url}/mcp") as client:
+        assert await client.call("resolve_capability", {"cap_uri": "x"}) == {"a": 1}
+
+
+async def test_an_error_raised_inside_the_connection_stays_itself(node: Any) -> None:
+    with pytest.raises(Refused, match="mine"):
+        async with NodeClient.connect(f"{node.url}/mcp"):
+            raise Refused("mine")
+
+
+async def test_a_failed_call_raises_its_code(node: Any) -> None:
+    node.answer("resolve_capability", {"code": "UNVERIFIED", "message": "bad"}, failed=True)
+    async with NodeClient.connect(f"{node.url}/mcp") as client:
+        with pytest.raises(VerificationFailure, match="bad"):
+            await client.call("resolve_capability", {})
+
+
+async def test_nobody_listening_is_unavailable() -> None:
+    with pytest.raises(Unavailable) as caught:
+        async with NodeClient.connect("http://127.0.0.1:1/mcp"):
+            pass
+    assert caught.value.code is Code.NODE_UNAVAILABLE
+    with pytest.raises(Unavailable):
+        await releases("http://127.0.0.1:1", "weather")
+
+
+async def test_a_server_that_speaks_no_mcp_is_unavailable(node: Any) -> None:
+    with pytest.raises(Unavailable) as caught:
+        async with NodeClient.connect(f"{node.url}/c/x.json") as client:
+            await client.call("resolve_capability", {})
+    assert caught.value.code is Code.NODE_UNAVAILABLE
+
+
+async def test_a_release_is_served_once_the_node_answers_its_bytes(
+    node: Any, release: dict[str, Any]
+) -> None:
+    url, uri = f"{node.url}/mcp", release["cap_uri"]
+    node.answer("resolve_capability", {"code": "NOT_FOUND", "message": "no"}, failed=True)
+    assert await serves(url, uri, release["sha256"]) is False
+    node.answer("resolve_capability", release)
+    assert await serves(url, uri, release["sha256"]) is True
+    assert await serves(url, uri, "00") is False
+
+
+async def test_a_rejected_release_is_told_and_a_pending_one_waited_for(node: Any) -> None:
+    node.answer("resolve_capability", {"code": "UNVERIFIED", "message": "bad"}, failed=True)
+    with pytest.raises(VerificationFailure):
+        await serves(f"{node.url}/mcp", "did:nuwa:cap:x1@1.0.0", "")
+    node.answer("resolve_capability", {"code": "PENDING", "message": "soon"}, failed=True)
+    with pytest.raises(Unavailable):
+        await serves(f"{node.url}/mcp", "did:nuwa:cap:x1@1.0.0", "")

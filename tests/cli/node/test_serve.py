@@ -1,0 +1,177 @@
+"""One process of a node: where it listens, how it begins and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+import uvloop
+
+from capdex.errors import Code, UsageError
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.problems import Verdict
+from cli.node.serve import listen, serve, url_of
+from indexer.http.status import Surface
+from indexer.monitoring.health import Health
+from indexer.options import Role
+from indexer.query.index import Index
+from indexer.store.store import Deployment, Store
+from mcp_service.hosts import LOOPBACK
+
+VERIFIED = frozenset({Verdict.VERIFIED})
+
+
+@pytest.fixture
+def surface(tmp_path: Path) -> Iterator[Surface]:
+    """What a node on an empty index shows."""
+    url = f"sqlite:///{tmp_path / 'index.db'}"
+    Store.open(url, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()
+    index = Index(url)
+    yield Surface(index, BlockDirectory(tmp_path / "blocks"), Health())
+    index.close()
+
+
+@asynccontextmanager
+async def served(
+    surface: Surface, run: Callable[[], Awaitable[None]]
+) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
+    """A node whose loops are `run`, served; its address and the task of its loops."""
+    node: Any = SimpleNamespace(surface=surface, run=run)
+    with listen("127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with serve(node, listener, verdicts=VERIFIED, allowed=LOOPBACK) as loops:
+            yield url, loops
+
+
+async def health(url: str) -> int:
+    async with aiohttp.ClientSession() as http, http.get(f"{url}/health") as answer:
+        return answer.status
+
+
+async def test_a_node_answers_from_the_start_and_its_loops_end_with_it(surface: Surface) -> None:
+    ended: list[str] = []
+
+    async def run() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("loops")
+
+    async with served(surface, run) as (url, loops):
+        assert await health(url) == 200
+        assert not loops.done()
+    assert ended == ["loops"]
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await health(url)
+
+
+async def test_a_writer_alone_answers_its_operator_and_nobody_else(surface: Surface) -> None:
+    node: Any = SimpleNamespace(surface=surface, run=asyncio.Event().wait)
+    found = {}
+    with listen("127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with (
+            serve(node, listener, verdicts=VERIFIED, allowed=LOOPBACK, role=Role.WRITER),
+            aiohttp.ClientSession() as http,
+        ):
+            for path in ("/health", "/status", "/metrics", "/mcp", "/c/note.json", "/ipfs/x"):
+                async with http.get(url + path) as answer:
+                    found[path] = answer.status
+    assert found == {
+        **dict.fromkeys(("/health", "/status", "/metrics"), 200),
+        **dict.fromkeys(("/mcp", "/c/note.json", "/ipfs/x"), 404),
+    }
+
+
+async def test_a_fault_in_the_loops_is_seen_while_answers_go_on(surface: Surface) -> None:
+    async def run() -> None:
+        raise RuntimeError("a fault of ours")
+
+    async with served(surface, run) as (url, loops):
+        with pytest.raises(RuntimeError, match="a fault of ours"):
+            await loops
+        assert await health(url) == 200
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await health(url)
+
+
+async def test_whoever_fails_beside_a_node_ends_it(surface: Surface) -> None:
+    with pytest.raises(KeyError):
+        async with served(surface, asyncio.Event().wait) as (url, _):  # type: ignore[arg-type]
+            raise KeyError("beside")
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await health(url)
+
+
+async def test_a_client_that_is_cut_off_when_a_node_ends_leaves_no_trace_in_the_log(
+    surface: Surface, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("cli.node.serve.STOP_S", 0.1)
+    async with served(surface, asyncio.Event().wait) as (url, _):  # type: ignore[arg-type]
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+        head = "POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json"
+        writer.write(
+            "\r\n".join((*head, "Content-Length: 9", "Expect: 100-continue\r\n\r\n")).encode()
+        )
+        assert b"100" in await reader.readline()  # its body is waited for
+    writer.close()
+    told = [x for x in caplog.records if x.name == "uvicorn.error" and x.levelname == "ERROR"]
+    assert [x.getMessage().partition(",")[0] for x in told] == ["Cancel 1 running task(s)"]
+
+
+def test_a_port_in_use_is_said_before_anything_starts() -> None:
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(UsageError) as taken:
+            listen("127.0.0.1", port)
+    assert taken.value.code is Code.CONFIG
+    assert str(port) in taken.value.message
+    assert "--port" in taken.value.fix
+
+
+@pytest.mark.parametrize("host", ["256.1.1.1", "::g", "no such host"])
+def test_what_is_no_address_of_this_machine_is_refused(host: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        listen(host, 0)
+    assert refused.value.code is Code.CONFIG
+
+
+def test_an_ipv6_address_is_listened_on() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    with listen("::1", 0) as listener:
+        assert listener.getsockname()[0] == "::1"
+        assert urlsplit(url_of(listener)).hostname == "::1"
+        assert urlsplit(url_of(listener)).port == listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_answers_are_sent_without_waiting_for_an_acknowledgement(make_loop: Any) -> None:
+    async def accepted() -> int:
+        got: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def on_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            raw = writer.get_extra_info("socket")
+            got.set_result(raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with listen("127.0.0.1", 0) as listener:
+            server = await asyncio.start_server(on_connection, sock=listener)
+            _, writer = await asyncio.open_connection(*listener.getsockname()[:2])
+            delay = await got
+            writer.close()
+            await writer.wait_closed()
+            server.close()
+            await server.wait_closed()
+            return delay
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        assert runner.run(accepted()) != 0

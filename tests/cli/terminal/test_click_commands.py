@@ -1,0 +1,172 @@
+"""Help, sections, options anywhere: the house style holds for every command.
+
+The golden help texts are written anew by: CAPDEX_GOLDEN=write pytest
+tests/cli/terminal/test_click_commands.py
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cli.main import program
+from cli.terminal.click_commands import GLOBALS, Command, Group, signature_of
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
+
+
+def test_help_is_the_golden_text_for_every_command(commands: dict[str, click.Command]) -> None:
+    wrong = []
+    for path in commands:
+        words = path.split()[1:]
+        result = CliRunner().invoke(program, [*words, "--help"], env={"COLUMNS": "100"})
+        assert result.exit_code == 0
+        golden = GOLDEN / f"{path.replace(' ', '-')}.txt"
+        if WRITE:
+            golden.write_text(result.stdout, encoding="utf-8")
+        if not golden.exists() or golden.read_text("utf-8") != result.stdout:
+            wrong.append(path)
+    assert wrong == []
+
+
+def test_no_golden_text_outlives_its_command(commands: dict[str, click.Command]) -> None:
+    known = {f"{path.replace(' ', '-')}.txt" for path in commands}
+    assert {file.name for file in GOLDEN.iterdir()} == known
+
+
+def test_short_and_long_help_say_the_same(capdex: Any) -> None:
+    assert capdex("cid", "-h").stdout == capdex("cid", "--help").stdout
+
+
+def test_every_command_has_an_example_that_it_understands(
+    commands: dict[str, click.Command],
+) -> None:
+    for path, command in commands.items():
+        assert isinstance(command, Command | Group)
+        assert command.examples, path
+        for example in command.examples:
+            line = example.partition("#")[0].replace("CID=$(", "").replace('eval "$(', "")
+            line = line.partition(" < ")[0].partition(" > ")[0].partition(" | ")[0]
+            words = shlex.split(line.rstrip('")').replace("'", '"') if "$(" in example else line)
+            assert words[0] == "capdex", example
+            _parse(program, words[1:])
+
+
+def _parse(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
+    """Read the words as the command would, without running it."""
+    context = command.make_context(command.name, list(words), parent=parent, resilient_parsing=True)
+    strict = command.make_parser(context).parse_args(list(words))
+    if isinstance(command, Group) and strict[1]:
+        name, found, rest = command.resolve_command(context, strict[1])
+        assert found is not None, name
+        _parse(found, rest, context)
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself(
+    commands: dict[str, click.Command],
+) -> None:
+    for path, command in commands.items():
+        if isinstance(command, Group):
+            for name, entry in command.entries.items():
+                own = commands[f"{path} {name}"].help or ""
+                assert own.strip().startswith(entry.purpose), name
+
+
+def test_a_callback_takes_exactly_the_parameters_of_its_command(
+    commands: dict[str, click.Command],
+) -> None:
+    for path, command in commands.items():
+        if command.callback is None or path == "capdex":
+            continue
+        params = [param.name for param in command.params if param.expose_value]
+        assert sorted(signature_of(command)) == sorted(map(str, params)), path
+
+
+def test_every_option_says_what_it_does(commands: dict[str, click.Command]) -> None:
+    for path, command in commands.items():
+        for param in (*command.params, *GLOBALS):
+            if isinstance(param, click.Option):
+                assert param.help, f"{path} {param.name}"
+
+
+def test_without_a_command_it_names_the_three_that_come_first(capdex: Any) -> None:
+    result = capdex()
+    assert result.exit_code == 0
+    assert [word in result.stdout for word in ("capdex up", "capdex init", "capdex search")]
+
+
+def test_a_group_alone_shows_its_help_and_fails(capdex: Any) -> None:
+    result = capdex("account")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "balance" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("--json", "cid"), ("cid", "--json"), ("--format=json", "cid")])
+def test_global_options_are_understood_before_and_after_the_command(
+    capdex: Any, package: Path, words: tuple[str, ...]
+) -> None:
+    result = capdex(*words, str(package))
+    assert result.exit_code == 0
+    assert result.stdout.startswith('{\n  "schema": "capdex.cid/1"')
+
+
+def test_of_two_formats_the_last_one_typed_wins(capdex: Any, package: Path) -> None:
+    assert capdex("--json", "cid", "--plain", str(package)).stdout.startswith("bafkrei")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("publsh",), "did you mean publish?"),
+        (("account", "shwo"), "did you mean show?"),
+        (("cid", "--jsn", "x"), "did you mean --json"),
+        (("explain", "NOT_BOND"), "did you mean NOT_BOUND"),
+        (("help", "exit-code"), "did you mean exit-codes"),
+    ],
+)
+def test_a_slip_of_the_finger_gets_a_suggestion(
+    capdex: Any, words: tuple[str, ...], hint: str
+) -> None:
+    result = capdex(*words)
+    assert result.exit_code in (1, 2)
+    assert hint in result.stderr
+
+
+def test_version_is_the_packages(capdex: Any) -> None:
+    from capdex import __version__
+
+    assert capdex("--version").stdout == f"capdex {__version__}\n"
+    assert capdex.json("version")["version"] == __version__
+
+
+@pytest.mark.parametrize("topic", ["exit-codes", "environment", "ranges", "verdicts", "publish"])
+def test_there_is_help_on_every_topic_and_command(capdex: Any, topic: str) -> None:
+    result = capdex("help", topic)
+    assert result.exit_code == 0
+    assert len(result.stdout) > 300
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_asks_the_program_itself(capdex: Any, shell: str) -> None:
+    script = capdex("completion", shell).stdout
+    assert f"_CAPDEX_COMPLETE={shell}_complete" in script
+
+
+def test_completion_offers_commands_and_options(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_CAPDEX_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "capdex val")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert capdex().stdout == "plain,validate\n"
+    monkeypatch.setenv("COMP_WORDS", "capdex node --chain")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert capdex().stdout == "plain,--chain-id\n"

@@ -1,0 +1,166 @@
+"""Every failure is three lines (or one JSON object) on stderr and one exit code of the table."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from capdex.errors import KINDS, CapdexError, Code, InvalidInput, Refused
+from cli.terminal.errors import exit_code, guard, show, worst
+from cli.terminal.output import Format, Output
+
+TABLE = {
+    0: {"ALREADY_DONE"},
+    1: {
+        "NOT_FOUND",
+        "YANKED",
+        "INVALID_INPUT",
+        "UNVERIFIED",
+        "TOO_LARGE",
+        "VERSION_EXISTS",
+        "REVERTED",
+        "STEP_TOO_SMALL",
+        "SCHEMA_CHANGED",
+        "BAD_PROOF",
+    },
+    2: {"USAGE", "UNREADABLE", "CONFIG", "NO_CONTRACT", "FOREIGN_DATABASE"},
+    3: {
+        "PENDING",
+        "RATE_LIMITED",
+        "STALLED",
+        "TIMEOUT",
+        "RPC_UNAVAILABLE",
+        "IPFS_UNAVAILABLE",
+        "NODE_UNAVAILABLE",
+        "DATABASE_LOCKED",
+        "DATABASE_UNAVAILABLE",
+        "SIGNER_UNAVAILABLE",
+    },
+    4: {
+        "UNAUTHENTICATED",
+        "PERMISSION_DENIED",
+        "NAME_TAKEN",
+        "NOT_OWNER",
+        "NO_CONSENT",
+        "WRONG_PASSPHRASE",
+        "KEY_EXPOSED",
+        "EMPTY_ACCOUNT",
+        "WRONG_CHAIN",
+        "NAME_RESERVED",
+        "FEE_OVER_CAP",
+        "SIGNER_REFUSED",
+    },
+    70: {"INTERNAL"},
+}
+
+
+def raising(error: BaseException) -> Any:
+    def run() -> None:
+        raise error
+
+    return run
+
+
+def ending(error: BaseException, *, debug: bool = False) -> int:
+    return guard(raising(error), lambda: Output.open(environ={}), debug=debug)
+
+
+def test_every_code_has_the_exit_code_of_the_table() -> None:
+    found: dict[int, set[str]] = {}
+    for code in Code:
+        found.setdefault(exit_code(InvalidInput("x", code)), set()).add(str(code))
+    assert found == TABLE
+
+
+def test_only_what_may_succeed_later_exits_with_3() -> None:
+    assert {code for code, kind in KINDS.items() if kind.retryable} == {
+        code for code, kind in KINDS.items() if kind.exit == 3
+    }
+
+
+def test_of_several_results_the_gravest_code_wins() -> None:
+    order = [0, 1, 3, 4, 2, 70]
+    for i, code in enumerate(order):
+        assert worst(order[: i + 1]) == code
+    assert worst([]) == 0
+
+
+def test_an_error_is_what_why_fix_and_more(capsys: pytest.CaptureFixture[str]) -> None:
+    error = Refused("no", Code.NAME_TAKEN, why="it is\x1b[2J taken", fix="pick another")
+    assert ending(error) == 4
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines() == [
+        "error[NAME_TAKEN]: no",
+        "  why: it is\\x1b[2J taken",
+        "  fix: pick another",
+        "  more: capdex explain NAME_TAKEN",
+    ]
+
+
+def test_an_error_is_one_json_object_when_json_was_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    error = InvalidInput("no", Code.NOT_FOUND, why="w", fix="f")
+    assert show(error, Output.open(Format.JSON, environ={})) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert json.loads(shown.err) == {
+        "schema": "capdex.error/1",
+        "code": "NOT_FOUND",
+        "message": "no",
+        "retryable": False,
+        "details": {"why": "w", "fix": "f"},
+        "exit": 1,
+    }
+
+
+def test_a_mistake_in_the_call_is_json_too_when_json_was_asked_for(capdex: Any) -> None:
+    result = capdex("cid", "--nonsense", "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stderr)["code"] == "USAGE"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort(), EOFError()])
+def test_an_interruption_exits_with_130(
+    error: BaseException, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending(error) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_fault_of_ours_is_one_line_and_a_private_report(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert ending(ZeroDivisionError("so\x1b[1m wrong")) == 70
+    shown = capsys.readouterr().err
+    assert "Traceback" not in shown
+    assert "\x1b" not in shown
+    assert "error[INTERNAL]: unexpected ZeroDivisionError" in shown
+    (report,) = (folder / "home/state/reports").iterdir()
+    assert str(report) in shown
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    assert "ZeroDivisionError" in report.read_text("utf-8")
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(InvalidInput("no"), debug=True) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_commands_return_value_is_its_exit_code() -> None:
+    def output() -> Output:
+        return Output.open(environ={})
+
+    assert guard(lambda: 1, output, debug=False) == 1
+    assert guard(lambda: None, output, debug=False) == 0
+
+
+def test_the_base_of_all_errors_is_never_raised() -> None:
+    with pytest.raises(TypeError):
+        CapdexError("x", Code.INTERNAL)

@@ -1,0 +1,173 @@
+"""What a node does by its role: a reader never writes, a standby waits and takes over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from capdex.errors import CapdexError, Code, Unavailable
+from capdex.problems import Verdict
+from capdex.registry.events import checksum_address
+from indexer.db import engine as database
+from indexer.node import node
+from indexer.node import writer as seat
+from indexer.node.node import Node, NodeOptions, Role
+
+pytestmark = pytest.mark.real
+
+FAIL_AFTER_S = 60.0  # a hang's end; no test waits for it
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hearts beat and standbys look many times a second."""
+    for module in (node, seat):
+        monkeypatch.setattr(module, "BEAT_S", 0.05)
+    monkeypatch.setattr(node, "STANDBY_S", 0.05)
+
+
+@pytest.fixture
+def options(registry: Any, database_url: str, tmp_path: Path) -> NodeOptions:
+    """A node that writes and serves, on SQLite and on PostgreSQL."""
+    return NodeOptions(
+        rpc_urls=(registry.url,),
+        chain_id=31337,
+        registry=checksum_address(registry.address),
+        db=database_url,
+        blocks=tmp_path / "blocks",
+        ipfs=(),
+        serve=frozenset({Verdict.VERIFIED}),
+        poll_interval_s=0.05,
+    )
+
+
+@asynccontextmanager
+async def running(options: NodeOptions) -> AsyncIterator[Any]:
+    """A node at work; `await it.until(condition)` fails when the node does."""
+    async with Node.open(options) as opened:
+        task = asyncio.create_task(opened.run())
+
+        async def until(reached: Callable[[], bool]) -> None:
+            async with asyncio.timeout(FAIL_AFTER_S):
+                while not await asyncio.to_thread(reached):
+                    if task.done():
+                        task.result()
+
+        opened_any: Any = opened
+        try:
+            yield opened_any, until
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def codes(opened: Node) -> list[str]:
+    return [fault["code"] for fault in opened.surface.health.faults()]
+
+
+async def test_a_reader_is_ready_while_it_hears_the_writer_and_follows_it(
+    options: NodeOptions, registry: Any, hurried: None
+) -> None:
+    reads = replace(options, role=Role.READER, rpc_urls=(), registry="", chain_id=0)
+    async with running(options) as (writer, until):
+        await until(lambda: not codes(writer))
+        async with running(reads) as (reader, until_read):
+            assert not reader.surface.health.writes
+            await until_read(lambda: not codes(reader))
+            await registry.mine(3)
+            head = await registry.call("eth_blockNumber")
+            await until_read(lambda: reader.surface.index.state().block_number == int(head, 16))
+            assert reader.surface.health.lag_s() == 0
+
+
+async def test_a_reader_of_nothing_does_not_start(options: NodeOptions) -> None:
+    with pytest.raises(CapdexError):
+        async with Node.open(replace(options, role=Role.READER)):
+            pass
+
+
+@pytest.fixture
+def selecting(postgres_server: str) -> Iterator[Callable[[str], str]]:
+    """The URL of the same database for an account that may only read."""
+    name = f"reader_{uuid4().hex[:8]}"
+    with psycopg.connect(postgres_server, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {name} LOGIN")  # type: ignore[arg-type]
+        admin.execute(f"GRANT pg_read_all_data TO {name}")  # type: ignore[arg-type]
+        yield lambda url: url.replace("postgres:@", f"{name}:@")
+        admin.execute(f"DROP ROLE {name}")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_an_account_that_may_only_select_is_enough_for_a_reader(
+    options: NodeOptions, selecting: Callable[[str], str], hurried: None
+) -> None:
+    async with running(options) as (writer, until):
+        await until(lambda: not codes(writer))
+        reads = replace(options, role=Role.READER, db=selecting(options.db))
+        async with running(reads) as (reader, until_read):
+            await until_read(lambda: not codes(reader))
+            assert reader.surface.index.search("").hits == []
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_an_account_without_rights_is_no_fault_of_ours(
+    options: NodeOptions, selecting: Callable[[str], str], hidden: bool
+) -> None:
+    if hidden:  # it does not even see where tables would be
+        with psycopg.connect(options.db, autocommit=True) as admin:
+            admin.execute("REVOKE ALL ON SCHEMA public FROM public")
+    with pytest.raises(Unavailable) as refused:
+        async with Node.open(replace(options, db=selecting(options.db))):
+            pass
+    assert refused.value.code is Code.DATABASE_UNAVAILABLE
+    assert "may not do this" in refused.value.message
+
+
+async def test_a_standby_answers_meanwhile_and_takes_the_seat_when_it_is_free(
+    options: NodeOptions, registry: Any, hurried: None
+) -> None:
+    waits = replace(options, standby=True)
+    async with AsyncExitStack() as first_process:
+        first, until = await first_process.enter_async_context(running(waits))
+        assert first.surface.health.writes  # nobody else did
+        async with running(waits) as (second, until_second):
+            await until_second(lambda: not codes(second))
+            assert not second.surface.health.writes
+            assert second.surface.index.search("").hits == []
+            await until(lambda: not codes(first))
+            await first_process.aclose()
+            await until_second(lambda: second.surface.health.writes)
+            await registry.mine(2)
+            head = int(await registry.call("eth_blockNumber"), 16)
+            await until_second(lambda: second.surface.index.state().block_number == head)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_writer_whose_session_is_cut_sits_down_again(
+    options: NodeOptions, registry: Any, postgres_server: str, hurried: None
+) -> None:
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+    async with running(options) as (only, until):
+        await until(lambda: not codes(only))
+        store = only.store
+        with psycopg.connect(options.db, autocommit=True) as admin:
+            admin.execute(cut)
+        await until(lambda: only.surface.health.writes and only.store is not store)
+        await registry.mine(2)
+        head = int(await registry.call("eth_blockNumber"), 16)
+        await until(lambda: only.surface.index.state().block_number == head and not codes(only))
+
+
+def test_a_heartbeat_is_due_well_before_the_server_gives_the_seat_away() -> None:
+    assert 2 * seat.BEAT_S < database.SILENCE_S
+    assert database.SILENCE_S + node.STANDBY_S + 2 < 10

@@ -1,0 +1,82 @@
+"""What an operator says to a node by its database, beside the writer that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import CapdexError, InvalidInput
+from capdex.problems import Reason
+from indexer.query.index import Index
+from indexer.store.operator import Operator, read_subject
+from indexer.store.store import Store
+
+HASH = "0x" + "ab" * 32
+
+
+def test_the_newest_accepted_block_counts(store: Store, database_url: str) -> None:
+    assert store.accepted() is None
+    with Operator(database_url) as operator:
+        operator.accept("0x" + "11" * 32)
+        operator.accept(HASH.upper().replace("0X", "0x"))
+    assert store.accepted() == bytes.fromhex(HASH[2:])
+
+
+@pytest.mark.parametrize("bad", ["", "0x", HASH[:-1], HASH + "0", HASH[2:], "0x" + "g" * 64, "12"])
+def test_what_is_no_block_hash_is_refused(store: Store, database_url: str, bad: str) -> None:
+    with Operator(database_url) as operator, pytest.raises(InvalidInput) as refusal:
+        operator.accept(bad)
+    assert "/ready" in refusal.value.fix
+    assert store.accepted() is None
+
+
+def test_parked_releases_are_tried_again_of_one_name_or_all(
+    making: Any, store: Store, chain: Any, database_url: str
+) -> None:
+    for name in ("one", "two"):
+        chain.publish(name)
+    making.append(store, chain)
+    for job in store.due(1.0, 9):
+        store.park(job.release_id, Reason.UNAVAILABLE, "nobody has it")
+    with Operator(database_url) as operator:
+        assert operator.rearm("two") == 1
+        assert [x.announcement.cap_uri for x in store.due(1.0, 9)] == ["did:nuwa:cap:two@1.0.0"]
+        assert operator.rearm() == 1
+        assert operator.rearm() == 0
+        with pytest.raises(InvalidInput):
+            operator.rearm("No Name")
+    assert len(store.due(1.0, 9)) == 2
+
+
+def test_readers_know_that_something_was_said(
+    making: Any, store: Store, chain: Any, database_url: str, search_index: Index
+) -> None:
+    making.append(store, chain)
+    before = search_index.state()
+    with Operator(database_url) as operator:
+        operator.deny("evil-weather", "it lies")
+        assert [x.subject for x in operator.denials()] == ["evil-weather"]
+        assert operator.undeny("evil-weather")
+        assert not operator.undeny("evil-weather")
+    assert search_index.state() is not before
+
+
+def test_nothing_is_said_to_a_database_without_an_index(tmp_path: Path) -> None:
+    path = tmp_path / "missing.db"
+    with Operator(f"sqlite:///{path}") as operator, pytest.raises(CapdexError) as refusal:
+        operator.accept(HASH)
+    assert "start the node" in refusal.value.fix
+    assert not path.exists()
+
+
+@given(st.text())
+def test_a_subject_is_a_cid_a_name_or_refused(text: str) -> None:
+    try:
+        subject = read_subject(text)
+    except InvalidInput:
+        return
+    assert read_subject(subject) == subject

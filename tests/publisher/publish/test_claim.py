@@ -1,0 +1,487 @@
+"""New names where the registry wants a commitment first: a minute of block time, and no copy."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from capdex.errors import Code, InvalidInput, Refused
+from capdex.registry.events import Claimed, Committed, Published
+from publisher.authoring.scaffold import scaffold
+from publisher.authoring.sign import sign
+from publisher.commit_reveal import commit as reservation
+from publisher.commit_reveal.commitment import SecretFile, commitment_of, secret_text
+from publisher.deploy import create2
+from publisher.deploy.deploy import deploy
+from publisher.ethereum import log_scan as history
+from publisher.ethereum.contract import Receipt, parse_address
+from publisher.ethereum.transaction import Sent
+from publisher.progress import Outcome, Reserved, Reserving
+from publisher.publish.batch import claim_gas
+from publisher.publish.claim import carry_out_claim, plan_claim
+from publisher.publish.plan import make_plan
+from publisher.publish.preflight import Candidate, examine_all
+from publisher.publish.publish import carry_out
+from publisher.publish.upload import Delivery
+from publisher.registry.registry import Registry
+
+AGE_S = 60
+DAY_S = 86_400
+
+
+class Killed(BaseException):
+    """What SIGKILL looks like from inside: nothing after it runs."""
+
+
+@pytest.fixture
+async def registry(chain, local_chain, tmp_path):
+    """A registry as on a public chain: commitments of a minute to a day."""
+    wanted = create2.registry(31337, min_age_s=AGE_S, max_age_s=DAY_S)
+    made, _ = await deploy(chain, local_chain.signer(), tmp_path / "deployments", wanted)
+    return Registry(chain, made.address, start_block=made.block_number)
+
+
+@pytest.fixture
+def pass_time(local_chain):
+    """`pass_time(seconds)` moves the clock of the chain."""
+
+    def move(seconds):
+        local_chain.call("evm_increaseTime", seconds)
+        local_chain.call("evm_mine")
+
+    return move
+
+
+@pytest.fixture
+def patience(pass_time):
+    """An `on_step` that keeps the steps, and lets a minute pass when it has to be waited for."""
+    steps = []
+
+    def on_step(step):
+        if isinstance(step, Reserving) and not any(isinstance(x, Reserving) for x in steps):
+            pass_time(AGE_S)
+        steps.append(step)
+
+    on_step.steps = steps  # type: ignore[attr-defined]
+    return on_step
+
+
+async def package(signer, name="note", version="1.0.0"):
+    text = scaffold(name, version=version, description="Notes")
+    return await sign(text.encode(), signer, chain_id=31337)
+
+
+async def plan(files, registry, signer, **options):
+    async def opened():
+        return signer
+
+    found = await examine_all(files, registry=registry, publisher=signer.address)
+    candidates = []
+    for one in found:
+        if not isinstance(one, Candidate):
+            raise one
+        candidates.append(one)
+    new = [one.name for one in candidates if one.claims_name and one.to_send]
+    reservations = await reservation.look(
+        list(dict.fromkeys(new)), registry=registry, open_signer=opened
+    )
+    known = {"registry": registry, "publisher": signer.address, "reservations": reservations}
+    return await make_plan(candidates, **known, **options)
+
+
+async def publish(files, registry, signer, blocks, **options):
+    planned = await plan(files, registry, signer)
+    ends = await carry_out(
+        planned, registry=registry, signer=signer, delivery=Delivery(blocks), **options
+    )
+    for end in ends:
+        if not isinstance(end, Outcome):
+            raise end
+    return ends
+
+
+async def claim(name, registry, signer, **options):
+    async def opened():
+        return signer
+
+    planned = await plan_claim(name, registry=registry, sender=signer.address, open_signer=opened)
+    return await carry_out_claim(planned, registry=registry, signer=signer, **options)
+
+
+async def events(registry):
+    return [type(event) for event in await history.events(registry, [])]
+
+
+async def nonce(registry, signer):
+    return await registry.chain.nonce(signer.address, "latest")
+
+
+# ----------------------------------------------------------------------------------- publishing
+
+
+async def test_a_new_name_is_reserved_awaited_by_block_time_and_claimed_with_its_release(
+    registry, signer, blocks, patience
+):
+    (outcome,) = await publish([await package(signer)], registry, signer, blocks, on_step=patience)
+    kinds = [type(step).__name__ for step in patience.steps]
+    assert kinds[:3] == ["Uploaded", "Sent", "Reserved"]
+    assert kinds[-2:] == ["Sent", "Receipt"]
+    assert set(kinds[3:-2]) == {"Reserving"}
+    waited = [step for step in patience.steps if isinstance(step, Reserving)]
+    assert waited[0].names == ("note",)
+    assert AGE_S - 10 < waited[0].left_s <= AGE_S
+    assert not outcome.already
+    assert await registry.owner_of("note") == signer.address
+    assert await events(registry) == [Committed, Published]
+
+
+async def test_a_chain_that_makes_no_block_meanwhile_is_not_waited_for(
+    chain, local_chain, tmp_path, signer, blocks
+):
+    wanted = create2.registry(31337, min_age_s=1, max_age_s=DAY_S)
+    made, _ = await deploy(chain, local_chain.signer(), tmp_path / "deployments", wanted)
+    registry = Registry(chain, made.address, start_block=made.block_number)
+    await publish([await package(signer)], registry, signer, blocks)
+    await claim("other", registry, signer)
+    assert await events(registry) == [Committed, Published, Committed, Claimed]
+
+
+async def test_several_new_names_are_reserved_side_by_side_and_published_together(
+    registry, signer, blocks, patience
+):
+    files = [await package(signer, name=name) for name in ("alpha", "beta", "gamma")]
+    files.append(await package(signer, name="beta", version="1.1.0"))
+    outcomes = await publish(files, registry, signer, blocks, on_step=patience)
+    assert len({outcome.tx_hash for outcome in outcomes}) == 1
+    assert [outcome.batch for outcome in outcomes] == [4] * 4
+    assert await events(registry) == [Committed] * 3 + [Published] * 4
+    assert await nonce(registry, signer) == 4
+
+
+@pytest.mark.parametrize("moment", [Sent, Reserved, Reserving, Receipt])
+async def test_a_killed_reservation_is_found_again_and_paid_once(
+    registry, signer, blocks, patience, moment
+):
+    def kill(step):
+        if isinstance(step, moment):
+            raise Killed
+        patience(step)
+
+    data = await package(signer)
+    with pytest.raises(Killed):
+        await publish([data], registry, signer, blocks, on_step=kill)
+    await publish([data], registry, signer, blocks, on_step=patience)
+    assert await events(registry) == [Committed, Published]
+    assert await nonce(registry, signer) == 2
+
+
+async def test_a_commitment_is_found_by_the_key_alone_when_all_state_is_lost(
+    registry, signer, blocks, patience
+):
+    def kill(step):
+        if isinstance(step, Reserved):
+            raise Killed
+
+    data = await package(signer)
+    with pytest.raises(Killed):
+        await publish([data], registry, signer, blocks, on_step=kill)
+    shutil.rmtree(registry.chain.state_dir)
+    planned = await plan([data], registry, signer)
+    assert planned.commits == {}
+    await publish([data], registry, signer, blocks, on_step=patience)
+    assert await events(registry) == [Committed, Published]
+
+
+async def test_a_commitment_that_expired_is_made_anew(
+    registry, signer, blocks, patience, pass_time
+):
+    def kill(step):
+        if isinstance(step, Reserved):
+            raise Killed
+
+    data = await package(signer)
+    with pytest.raises(Killed):
+        await publish([data], registry, signer, blocks, on_step=kill)
+    pass_time(DAY_S + 1)
+    assert set((await plan([data], registry, signer)).commits) == {"note"}
+    await publish([data], registry, signer, blocks, on_step=patience)
+    assert await events(registry) == [Committed, Committed, Published]
+
+
+async def test_a_commitment_that_is_old_enough_is_claimed_at_once_and_priced_by_estimate(
+    registry, signer, blocks, patience, pass_time
+):
+    def kill(step):
+        if isinstance(step, Reserved):
+            raise Killed
+
+    data = await package(signer)
+    with pytest.raises(Killed):
+        await publish([data], registry, signer, blocks, on_step=kill)
+    pass_time(AGE_S)
+    planned = await plan([data], registry, signer)
+    assert len(planned.transactions) == 1
+    assert planned.transactions[0].gas != claim_gas("note", "1.0.0")
+    await publish([data], registry, signer, blocks, on_step=patience)
+    assert not any(isinstance(step, Reserving) for step in patience.steps)
+
+
+@pytest.mark.parametrize("name", ["ab", "a" * 31, "a" * 32, "x" + "yz" * 31 + "q"])
+@pytest.mark.parametrize("version", ["1.0.0", "1.0.0-" + "a" * 25, "1.0.0-" + "a" * 58])
+async def test_no_claim_takes_more_gas_than_its_bound(
+    registry, signer, blocks, patience, name, version
+):
+    data = await package(signer, name=name, version=version)
+    planned = await plan([data], registry, signer)
+    (outcome,) = await publish([data], registry, signer, blocks, on_step=patience)
+    (batch,) = planned.batches
+    assert batch.transaction.gas == claim_gas(name, version)
+    assert outcome.gas_used <= batch.transaction.gas
+
+
+async def test_the_cap_is_on_the_total_of_commitments_and_claims(registry, signer):
+    data = await package(signer)
+    planned = await plan([data], registry, signer)
+    assert len(planned.transactions) == 2
+    assert sum(one.fee_cap_wei for one in planned.transactions) <= 10**16
+    enough = planned.expected_fee_wei * 12 // 10 + 1
+    capped = await plan([data], registry, signer, fee_cap_wei=enough)
+    assert capped.max_fee_wei <= enough
+    with pytest.raises(Refused) as refusal:
+        await plan([data], registry, signer, fee_cap_wei=planned.expected_fee_wei)
+    assert refusal.value.code is Code.FEE_OVER_CAP
+
+
+async def test_an_account_that_can_pay_each_but_not_all_is_told_before_anything_is_sent(
+    registry, signer, local_chain
+):
+    data = await package(signer)
+    most = (await plan([data], registry, signer)).max_fee_wei
+    local_chain.call("anvil_setBalance", signer.address, hex(most * 9 // 10))
+    with pytest.raises(Refused) as refusal:
+        await plan([data], registry, signer)
+    assert refusal.value.code is Code.EMPTY_ACCOUNT
+
+
+async def test_an_owned_name_needs_no_commitment_and_its_maintainers_publish_too(
+    registry, signer, blocks, patience, local_chain
+):
+    await publish([await package(signer)], registry, signer, blocks, on_step=patience)
+    other = local_chain.signer()
+    later = await package(other, version="1.1.0")
+    with pytest.raises(Refused) as refusal:
+        await plan([later], registry, other)
+    assert refusal.value.code is Code.NAME_TAKEN
+    assert signer.address in refusal.value.message
+    assert f"capdex maintainer add note {other.address}" in refusal.value.fix
+    priced = await registry.price(signer.address, "addMaintainer", "note", other.address)
+    await registry.wait(await registry.send(signer, priced))
+    (outcome,) = await publish([later], registry, other, blocks)
+    assert not outcome.already
+    assert (await events(registry)).count(Committed) == 1
+
+
+@pytest.mark.parametrize("name", ["admin", "adm1n", "cap-dex"])
+async def test_a_reserved_name_is_refused_before_anything_is_paid(registry, signer, name):
+    with pytest.raises(Refused) as refusal:
+        await plan([await package(signer, name=name)], registry, signer)
+    assert refusal.value.code is Code.NAME_RESERVED
+
+
+# ------------------------------------------------------------------------------ copied in flight
+
+
+async def test_whoever_copies_a_claim_from_the_mempool_is_not_first(
+    registry, signer, blocks, local_chain, pass_time
+):
+    copier, stolen = local_chain.signer(), []
+
+    def copy(step):
+        if isinstance(step, Reserving):
+            pass_time(AGE_S)
+            local_chain.call("evm_setAutomine", False)
+        elif isinstance(step, Sent) and local_chain.call("txpool_content")["pending"]:
+            stolen.append(send_copy(local_chain, copier, step.tx_hash, signer))
+            local_chain.call("evm_mine")
+
+    data = await package(signer)
+    (outcome,) = await publish([data], registry, signer, blocks, on_step=copy)
+    (theirs,) = stolen
+    receipt = local_chain.call("eth_getTransactionReceipt", theirs)
+    ours = local_chain.call("eth_getTransactionReceipt", outcome.tx_hash)
+    assert receipt["blockNumber"] == ours["blockNumber"]
+    assert int(receipt["transactionIndex"], 16) < int(ours["transactionIndex"], 16)
+    assert (receipt["status"], ours["status"]) == ("0x0", "0x1")
+    assert await registry.owner_of("note") == signer.address
+    assert (await registry.release("note", "1.0.0")).sha256.hex() == outcome.sha256
+
+
+async def test_whoever_copies_the_commitment_only_pays_for_it(
+    registry, signer, blocks, local_chain, patience
+):
+    copier = local_chain.signer()
+
+    def copy(step):
+        if isinstance(step, Sent) and local_chain.call("txpool_content")["pending"]:
+            send_copy(local_chain, copier, step.tx_hash, signer)
+            local_chain.call("evm_mine")
+            local_chain.call("evm_setAutomine", True)
+        patience(step)
+
+    local_chain.call("evm_setAutomine", False)
+    await publish([await package(signer)], registry, signer, blocks, on_step=copy)
+    first, _ = await history.events(registry, [])
+    assert isinstance(first, Committed)
+    assert first.by == copier.address
+    assert await registry.owner_of("note") == signer.address
+
+
+def send_copy(local_chain, copier, tx_hash, author):
+    """Send the same call from another account at twice the fee; gives the copy's hash."""
+    seen = local_chain.call("eth_getTransactionByHash", tx_hash)
+    assert seen["from"].lower() == author.address.lower()
+    fields = {
+        "type": 2,
+        "chainId": 31337,
+        "nonce": 0,
+        "to": parse_address(seen["to"]),
+        "data": seen["input"],
+        "value": 0,
+        "gas": int(seen["gas"], 16),
+        "maxFeePerGas": 2 * int(seen["maxFeePerGas"], 16),
+        "maxPriorityFeePerGas": 2 * int(seen["maxPriorityFeePerGas"], 16),
+    }
+    signed = copier._account.sign_transaction(fields)
+    return local_chain.call("eth_sendRawTransaction", "0x" + signed.raw_transaction.hex())
+
+
+# ---------------------------------------------------------------------------------- the secret
+
+
+class Mute:
+    """A signer that signs transactions and no messages, as some wallets do."""
+
+    def __init__(self, signer):
+        self._signer = signer
+        self.address = signer.address
+
+    async def sign_transaction(self, fields):
+        return await self._signer.sign_transaction(fields)
+
+    async def sign_message(self, message):
+        raise Refused("it signs no messages", Code.SIGNER_REFUSED)
+
+
+async def test_the_secret_follows_from_the_key_the_chain_the_registry_and_the_name(
+    registry, signer, local_chain
+):
+    async def made(name, who):
+        secret = await SecretFile(registry, who.address, name).secret(who)
+        shutil.rmtree(registry.chain.state_dir / "secrets")
+        return secret
+
+    first = await made("note", signer)
+    assert await made("note", signer) == first
+    assert await made("notes", signer) != first
+    assert await made("note", local_chain.signer()) != first
+    texts = {
+        secret_text(chain_id, where, name)
+        for chain_id in (1, 10)
+        for where in ("0x" + "11" * 20, "0x" + "22" * 20)
+        for name in ("note", "notes")
+    }
+    assert len(texts) == 8
+
+
+def test_the_text_that_is_signed_for_the_secret_is_the_documented_one():
+    page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text("utf-8")
+    where = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+    text = secret_text(11_155_111, where, "weather-reporter").decode("ascii")
+    assert indent(text, "    ") in page
+
+
+async def test_a_commitment_is_the_contracts_own(registry, signer):
+    secret = bytes(range(32))
+    expected = await registry.read("commitmentOf", "note", signer.address, secret)
+    assert commitment_of("note", signer.address, secret) == bytes(expected)
+
+
+async def test_a_signer_of_no_messages_gets_a_random_secret_kept_private(
+    registry, signer, blocks, patience, pass_time
+):
+    def kill(step):
+        if isinstance(step, Sent):
+            raise Killed
+
+    mute, data = Mute(signer), await package(signer)
+    with pytest.raises(Killed):
+        await publish([data], registry, mute, blocks, on_step=kill)
+    (kept,) = (registry.chain.state_dir / "secrets").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    await publish([data], registry, mute, blocks, on_step=patience)
+    assert await events(registry) == [Committed, Published]
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("garbage", ["", "zz", "00" * 31, "00" * 40])
+async def test_a_secret_file_of_garbage_is_made_again(registry, signer, garbage):
+    file = SecretFile(registry, signer.address, "note")
+    secret = await file.secret(signer)
+    (kept,) = (registry.chain.state_dir / "secrets").iterdir()
+    kept.write_text(garbage)
+    assert await file.secret(signer) == secret
+    assert kept.read_text() == secret.hex()
+
+
+# ----------------------------------------------------------------------------- claiming alone
+
+
+async def test_a_name_is_claimed_without_publishing(registry, signer, patience):
+    done = await claim("note", registry, signer, on_step=patience)
+    assert not done.already
+    assert await registry.owner_of("note") == signer.address
+    assert await events(registry) == [Committed, Claimed]
+    again = await claim("note", registry, signer)
+    assert again.already
+    assert await nonce(registry, signer) == 2
+
+
+@pytest.mark.parametrize("moment", [Sent, Reserved, Reserving, Receipt])
+async def test_a_killed_claim_goes_on_where_it_was(registry, signer, patience, moment):
+    def kill(step):
+        if isinstance(step, moment):
+            raise Killed
+        patience(step)
+
+    with pytest.raises(Killed):
+        await claim("note", registry, signer, on_step=kill)
+    await claim("note", registry, signer, on_step=patience)
+    assert await events(registry) == [Committed, Claimed]
+    assert await nonce(registry, signer) == 2
+
+
+async def test_a_claimed_name_is_published_under_at_once(registry, signer, blocks, patience):
+    await claim("note", registry, signer, on_step=patience)
+    await publish([await package(signer)], registry, signer, blocks)
+    assert await events(registry) == [Committed, Claimed, Published]
+
+
+async def test_a_name_of_somebody_else_cannot_be_claimed(registry, signer, patience, local_chain):
+    await claim("note", registry, signer, on_step=patience)
+    other = local_chain.signer()
+    for name, code in (("note", Code.NAME_TAKEN), ("n0te", Code.NAME_TAKEN)):
+        with pytest.raises(Refused) as refusal:
+            await claim(name, registry, other)
+        assert refusal.value.code is code
+    with pytest.raises(InvalidInput):
+        await claim("Not A Name", registry, other)
+
+
+async def test_where_no_commitment_is_wanted_none_is_made(chain, local_chain, tmp_path, signer):
+    made, _ = await deploy(chain, local_chain.signer(), tmp_path / "deployments")
+    registry = Registry(chain, made.address, start_block=made.block_number)
+    await claim("note", registry, signer)
+    assert await events(registry) == [Claimed]

@@ -1,0 +1,132 @@
+"""A release is compared with the one it follows before it is published."""
+
+from __future__ import annotations
+
+import pytest
+
+from capdex.diff.diff import Allowance
+from capdex.errors import Code, InvalidInput
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
+from publisher.authoring.scaffold import scaffold
+from publisher.authoring.sign import sign
+from publisher.publish.preflight import examine
+from publisher.publish.version_check import compare_with_previous
+
+WIDER = frozenset({Allowance.WIDENED_PERMISSION})
+
+
+async def package(signer, version, *, permission=""):
+    text = scaffold("note", version=version, description="Notes")
+    text = text.replace("require: []", f"require: [{permission}]")
+    return await sign(text.encode(), signer, chain_id=31337)
+
+
+@pytest.fixture
+def publish(registry, signer, blocks):
+    """`await publish(data, keep=)` announces a package, with or without its bytes."""
+
+    async def announce(data, *, keep=True):
+        found = await examine(data, registry=registry, publisher=signer.address)
+        said, cid = found.announcement, Cid.of(data)
+        if keep:
+            await blocks.put(data)
+        sent = await registry.publish(signer, found.name, said.semver, str(cid), cid.digest)
+        await registry.wait(sent)
+
+    return announce
+
+
+@pytest.fixture
+def compare(registry, signer, blocks):
+    """`await compare(data, …)` compares a package with what is there."""
+
+    async def look(data, *, beside=(), allow=frozenset()):
+        async def found(one):
+            return await examine(one, registry=registry, publisher=signer.address)
+
+        return await compare_with_previous(
+            await found(data),
+            registry=registry,
+            sources=[blocks],
+            beside=[await found(one) for one in beside],
+            allow=allow,
+        )
+
+    return look
+
+
+async def test_a_first_release_follows_none(compare, signer):
+    assert (await compare(await package(signer, "1.0.0"))).previous is None
+
+
+async def test_a_release_is_compared_with_the_highest_below_it(compare, publish, signer):
+    for version in ("1.0.0", "1.2.0", "2.0.0"):
+        await publish(await package(signer, version))
+    compared = await compare(await package(signer, "1.2.1"))
+    assert str(compared.previous) == "1.2.0"
+    assert compared.difference is not None
+    assert compared.difference.changes == ()
+
+
+async def test_a_yanked_release_is_passed_over(compare, publish, registry, signer):
+    await publish(await package(signer, "1.0.0"))
+    await publish(await package(signer, "1.1.0", permission="state.query"))
+    priced = await registry.price(signer.address, "yank", "note", "1.1.0", 1, "")
+    await registry.wait(await registry.send(signer, priced))
+    assert str((await compare(await package(signer, "1.1.1"))).previous) == "1.0.0"
+
+
+async def test_a_permission_is_not_widened_in_a_patch_unless_the_author_insists(
+    compare, publish, signer
+):
+    await publish(await package(signer, "1.0.0"))
+    wider = await package(signer, "1.0.1", permission="state.query")
+    with pytest.raises(InvalidInput) as refusal:
+        await compare(wider)
+    assert refusal.value.code is Code.STEP_TOO_SMALL
+    assert "--allow widened-permission" in refusal.value.fix
+    assert (await compare(wider, allow=WIDER)).difference is not None
+    assert (
+        await compare(await package(signer, "1.1.0", permission="state.query"))
+    ).difference is not None
+
+
+async def test_a_release_of_the_same_call_counts_as_published(compare, signer):
+    first = await package(signer, "1.0.0")
+    wider = await package(signer, "1.0.1", permission="state.query")
+    with pytest.raises(InvalidInput) as refusal:
+        await compare(wider, beside=[first, wider])
+    assert refusal.value.code is Code.STEP_TOO_SMALL
+
+
+@pytest.mark.parametrize("bytes_", ["lost", "others"])
+async def test_old_bytes_that_cannot_be_had_are_told_and_no_refusal(
+    compare, publish, signer, registry, blocks, bytes_
+):
+    if bytes_ == "lost":
+        await publish(await package(signer, "1.0.0"), keep=False)
+    else:
+        cid = await blocks.put(b"no package at all")
+        await registry.wait(await registry.publish(signer, "note", "1.0.0", str(cid), cid.digest))
+    compared = await compare(await package(signer, "1.0.1", permission="state.query"))
+    assert str(compared.previous) == "1.0.0"
+    assert compared.difference is None
+    assert compared.unread
+
+
+async def test_bytes_that_a_source_makes_up_are_not_compared(publish, registry, signer, tmp_path):
+    class Liar(BlockDirectory):
+        async def get(self, cid):
+            return await package(signer, "1.0.0", permission="state.query")
+
+    await publish(await package(signer, "1.0.0"))
+    wider = await examine(
+        await package(signer, "1.0.1", permission="state.query"),
+        registry=registry,
+        publisher=signer.address,
+    )
+    compared = await compare_with_previous(
+        wider, registry=registry, sources=[Liar(tmp_path / "lies")]
+    )
+    assert compared.unread
