@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from capdex.encoding.keccak import keccak
-from capdex.errors import InvalidInput
+from capdex.errors import InvalidInput, UsageError
 
 MAX_STRING_BYTES: Final = 4096  # far over every P1–P3 limit; a longer one is hostile
 
@@ -66,6 +66,24 @@ def checksum_address(raw: bytes) -> str:
     digest = keccak(text.encode("ascii")).hex()
     pairs = zip(text, digest, strict=False)
     return "0x" + "".join(c.upper() if int(d, 16) >= 8 else c for c, d in pairs)
+
+
+def parse_address(text: str) -> str:
+    """An address in any case as EIP-55 text; raises UsageError (also for a wrong checksum)."""
+    digits = text.removeprefix("0x")
+    try:
+        checked: str = checksum_address(bytes.fromhex(digits))
+    except (ValueError, InvalidInput):
+        raise UsageError(
+            f"{text[:80]!r} is not an address", fix="write 0x and 40 hexadecimal digits"
+        ) from None
+    if digits not in (digits.lower(), digits.upper(), checked[2:]):
+        raise UsageError(
+            f"{text} has a wrong checksum",
+            why=f"these digits are written {checked}",
+            fix="copy the address again: a digit may be wrong",
+        )
+    return checked
 
 
 def publication(data: bytes) -> tuple[int, str, str, str, bytes]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
 from capdex.signature import did
 from capdex.signature import signature as signing
 from publisher.authoring.source import read_manifest, read_source
-from publisher.ethereum.contract import parse_address
 from publisher.files import write_atomically
 from publisher.keys.keystore import DidKey, check_account
 from publisher.keys.signer import Signer

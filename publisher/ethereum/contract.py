@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from web3.contract.async_contract import AsyncContract
 
-from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from capdex.registry.events import Event, LogPosition, RawLog, checksum_address, decode
+from capdex.encoding.abi import parse_address
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.registry.events import Event, LogPosition, RawLog, decode
 from publisher.ethereum.client import Chain
 from publisher.ethereum.revert_reasons import artifact
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Sent, Transaction
@@ -153,24 +154,6 @@ class Contract:
                 except InvalidInput:
                     continue
         return tuple(events)
-
-
-def parse_address(text: str) -> str:
-    """An address in any case as EIP-55 text; raises UsageError (also for a wrong checksum)."""
-    digits = text.removeprefix("0x")
-    try:
-        checked: str = checksum_address(bytes.fromhex(digits))
-    except (ValueError, InvalidInput):
-        raise UsageError(
-            f"{text[:80]!r} is not an address", fix="write 0x and 40 hexadecimal digits"
-        ) from None
-    if digits not in (digits.lower(), digits.upper(), checked[2:]):
-        raise UsageError(
-            f"{text} has a wrong checksum",
-            why=f"these digits are written {checked}",
-            fix="copy the address again: a digit may be wrong",
-        )
-    return checked
 
 
 def account_or_none(address: object) -> str | None:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import orjson
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import Code, Refused, Unavailable, UsageError
-from publisher.ethereum.contract import parse_address
 from publisher.keys.signer import Signed
 from publisher.keys.signer_reply import check_message, check_transaction, refused, to_wire
 

@@ -19,9 +19,9 @@ import aiohttp
 import orjson
 from typing_extensions import override
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import Code, UsageError
 from capdex.net.rpc.client import redact
-from publisher.ethereum.contract import parse_address
 from publisher.keys.external_signer import (
     ANSWER_WAIT_S,
     MAX_ANSWER_BYTES,

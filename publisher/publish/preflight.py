@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from capdex import package
+from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError, InvalidInput, Refused
 from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage
@@ -15,7 +16,6 @@ from capdex.registry.events import Announcement
 from capdex.uri import is_reserved, skeleton
 from publisher.authoring.source import read_manifest
 from publisher.errors import given_up, name_reserved, name_taken, version_exists
-from publisher.ethereum.contract import parse_address
 from publisher.ethereum.transaction import Sent
 from publisher.registry.registry import NameRecord, Registry
 from publisher.tx.pending import Journal

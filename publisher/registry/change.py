@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError, InvalidInput, Refused, UsageError
 from capdex.uri import check_name
-from publisher.ethereum.contract import Contract, Receipt, parse_address
+from publisher.ethereum.contract import Contract, Receipt
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import SERVED_WAIT_S, OnStep, ignore, wait_served

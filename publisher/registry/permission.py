@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
 from publisher import errors as refusals
-from publisher.ethereum.contract import NO_ADDRESS, parse_address
+from publisher.ethereum.contract import NO_ADDRESS
 from publisher.registry.registry import NameRecord, Registry, Release
 
 MAX_REASON_BYTES: Final = 500  # the contract's own bound: room for a sentence or two

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.registry.events import PUBLISHED, Event, Published
 from capdex.uri import name_id, skeleton
 from publisher.ethereum import log_scan as history
 from publisher.ethereum.client import Chain
-from publisher.ethereum.contract import Contract, account_or_none, parse_address
+from publisher.ethereum.contract import Contract, account_or_none
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 from publisher.keys.signer import Signer
 

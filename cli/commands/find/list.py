@@ -55,7 +55,7 @@ def list_command(app: App, mine: bool, owner: str | None) -> None:
 
 async def _list(app: App, owner: str | None) -> tuple[list[Json], str, int | None]:
     """The names, the account, and the block of the chain (None: the node was asked)."""
-    from publisher.ethereum.contract import parse_address
+    from capdex.encoding.abi import parse_address
 
     network = app.settings.need_network()
     account = await account_address(app) if owner is None else parse_address(owner)

@@ -106,8 +106,8 @@ def _creation(
     ages_s: tuple[int | None, int | None],
 ) -> Creation:
     """The contract that the options ask for; raises UsageError for those that do not fit."""
+    from capdex.encoding.abi import parse_address
     from publisher.deploy import create2
-    from publisher.ethereum.contract import parse_address
 
     if not votes and (token or timepoint):
         raise UsageError("--token and --timepoint are of votes", fix="add --votes")

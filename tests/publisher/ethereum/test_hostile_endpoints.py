@@ -12,10 +12,10 @@ from eth_hash.auto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from publisher.ethereum.client import Chain
-from publisher.ethereum.contract import parse_address
 from publisher.ethereum.provider import MAX_REPLY_BYTES
 from publisher.ethereum.revert_reasons import UNKNOWN, artifact, decode, explain
 from publisher.registry.registry import Registry

@@ -8,6 +8,7 @@ from textwrap import indent
 
 import pytest
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.registry.events import Claimed, Committed, Published
 from publisher.authoring.scaffold import scaffold
@@ -17,7 +18,7 @@ from publisher.commit_reveal.commitment import SecretFile, commitment_of, secret
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
 from publisher.ethereum import log_scan as history
-from publisher.ethereum.contract import Receipt, parse_address
+from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Outcome, Reserved, Reserving
 from publisher.publish.batch import claim_gas

@@ -9,11 +9,11 @@ import socket
 import pytest
 from eth_account import Account
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.registry.events import Published
 from publisher.ethereum.client import Chain
-from publisher.ethereum.contract import parse_address
 from publisher.keys.signer import LocalSigner
 from publisher.registry.registry import Registry
 
