@@ -7,8 +7,9 @@ import click
 from cli.terminal.app import App
 from cli.terminal.click_commands import Entry, Program, write_examples
 
-# A section is a folder of cli/commands; a command is in the module of its name.
+# A section is a folder of cli/commands, and a command is in the module of its name or of _MODULES.
 _FOLDERS = {"Author": "author", "Find": "find", "Own": "own", "Run": "run", "Check": "check"}
+_MODULES = {"unyank": "yank", "undeprecate": "deprecate", "renounce": "transfer"}
 _COMMANDS = {
     "Author": {
         "init": "Start a capability package",
@@ -78,7 +79,9 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     "capdex",
     cls=Program,
     entries={
-        name: Entry(section, f"cli.commands.{_FOLDERS[section]}.{name}", purpose)
+        name: Entry(
+            section, f"cli.commands.{_FOLDERS[section]}.{_MODULES.get(name, name)}", purpose
+        )
         for section, names in _COMMANDS.items()
         for name, purpose in names.items()
     },

@@ -171,7 +171,7 @@ class Group(click.Group):
         return list(self.entries)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command's module, whose command is called like the module."""
+        """Import the module of the command, where it is called `NAME_command`."""
         if name not in self.commands and name in self.entries:
             module = importlib.import_module(self.entries[name].module)
             found = getattr(module, f"{name}_command".replace("-", "_"))

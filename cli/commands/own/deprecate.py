@@ -1,4 +1,4 @@
-"""`capdex deprecate`: advise against a release or a name (P11)."""
+"""`capdex deprecate` and `undeprecate`: advise against a release or a name, or stop that (P11)."""
 
 from __future__ import annotations
 
@@ -47,3 +47,18 @@ def deprecate_command(
         )
     semver = str(uri.version)
     change(app, lambda registry: deprecate(registry, uri.name, semver, message), dry_run=dry_run)
+
+
+@command("undeprecate", examples=["capdex undeprecate weather@1.3.0", "capdex undeprecate weather"])
+@click.argument("subject", metavar="NAME[@VERSION]", shell_complete=complete)
+@sending_options
+def undeprecate_command(app: App, subject: str, dry_run: bool) -> None:
+    """Take a deprecation back."""
+    from publisher.registry.lifecycle import undeprecate, undeprecate_name
+
+    uri = CapabilityURI.loose(subject)
+    if uri.selector is None:
+        change(app, lambda registry: undeprecate_name(registry, uri.name), dry_run=dry_run)
+    else:
+        semver = str(uri.version)
+        change(app, lambda registry: undeprecate(registry, uri.name, semver), dry_run=dry_run)

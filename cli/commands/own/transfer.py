@@ -1,4 +1,4 @@
-"""`capdex transfer`: give a name to another account, in two steps (P12)."""
+"""`capdex transfer` and `renounce`: give a name to another account, or up for good (P12)."""
 
 from __future__ import annotations
 
@@ -67,3 +67,16 @@ transfer_command = Group(
         "capdex transfer accept weather",
     ],
 )
+
+
+@command("renounce", examples=["capdex renounce weather"])
+@NAME
+@sending_options
+def renounce_command(app: App, name: str, dry_run: bool) -> None:
+    """Give a name up for good.
+
+    Its releases stay. Nobody, you included, can ever publish under it, change it or claim it again.
+    """
+    from publisher.registry.ownership import renounce
+
+    change(app, lambda registry: renounce(registry, name), dry_run=dry_run)

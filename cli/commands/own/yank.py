@@ -1,4 +1,4 @@
-"""`capdex yank`: hide a release from new users; nothing is ever deleted (P11)."""
+"""`capdex yank` and `unyank`: hide a release from new users, or show it again (P11)."""
 
 from __future__ import annotations
 
@@ -22,3 +22,14 @@ def yank_command(app: App, release: str, reason: str, dry_run: bool) -> None:
 
     name, semver = exact(release)
     change(app, lambda registry: yank(registry, name, semver, reason), dry_run=dry_run)
+
+
+@command("unyank", examples=["capdex unyank weather@1.3.0"])
+@RELEASE
+@sending_options
+def unyank_command(app: App, release: str, dry_run: bool) -> None:
+    """Put a yanked release back."""
+    from publisher.registry.lifecycle import unyank
+
+    name, semver = exact(release)
+    change(app, lambda registry: unyank(registry, name, semver), dry_run=dry_run)
