@@ -55,7 +55,7 @@ from capdex.signature import did
 from capdex.signature import signature as signing
 from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
-from cli.terminal.signals import settle
+from cli.terminal.signals import tune_interpreter
 from indexer.fetch.fetcher import Fetcher
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.log_rows import Drafts
@@ -280,7 +280,7 @@ async def main(count: int, rounds: int) -> None:
     url = f"http://127.0.0.1:{here.recv()}"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{count} packages of {len(packages[0][2])} bytes, {rounds} rounds, {machine}")
-    settle()  # as a node does
+    tune_interpreter()  # as a node does
     with tempfile.TemporaryDirectory() as folder:  # all is deleted at the end alone
         rest(Path(folder))
         async with Verifier() as verifier:

@@ -18,7 +18,7 @@ import uvloop
 
 from capdex.net.rpc.client import Rpc
 from capdex.registry.events import checksum_address
-from cli.terminal.signals import settle
+from cli.terminal.signals import tune_interpreter
 from indexer.chain.reader import ChainReader
 from indexer.store.store import Deployment, Store
 from indexer.sync.loop import Progress, index
@@ -67,7 +67,7 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
 if __name__ == "__main__":
     url, registry, first, events, db = sys.argv[1:]
     contract = bytes.fromhex(registry.removeprefix("0x"))
-    settle()
+    tune_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seconds = runner.run(backfill(url, contract, int(first), int(events), db))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

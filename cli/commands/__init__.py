@@ -1,1 +1,1 @@
-"""One module a command."""
+"""The commands, one module each, in a folder a section of `capdex --help`."""

@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from capdex.errors import UsageError
-from cli.config.directories import places
+from cli.config.directories import user_directories
 
 PREFIX: Final = "did:nuwa:cap:"
 MAX_NAMES: Final = 500  # what one person works with; read on every TAB
@@ -54,7 +54,7 @@ def complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 
 
 def _file() -> Path:
-    return places().cache / "names"
+    return user_directories().cache / "names"
 
 
 def _read() -> dict[str, list[str]]:

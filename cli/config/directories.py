@@ -1,7 +1,7 @@
-"""Where files of the command line live: the XDG places on Linux and macOS alike.
+"""Directories of the user's files: the XDG base directories, on Linux and macOS alike.
 
-`CAPDEX_HOME` moves all four below one directory; `.capdex/` in a working directory belongs to
-`capdex up` alone.
+`CAPDEX_HOME` moves all four below one directory. Only `capdex up` writes to `.capdex/` in a working
+directory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The directories of this user; none is created before something is written."""
+class Directories:
+    """The directories of this user. Each is created when a file is first written to it."""
 
     config: Path
     data: Path
@@ -23,24 +23,24 @@ class Places:
 
     @property
     def config_file(self) -> Path:
-        """The user's configuration."""
+        """The user's configuration file."""
         return self.config / "config.toml"
 
     @property
     def keys(self) -> Path:
-        """Where new keys are written."""
+        """The directory for new keys."""
         return self.data / "keys"
 
 
-def places(environ: Mapping[str, str] | None = None) -> Places:
-    """The places of this user, by `CAPDEX_HOME` or XDG."""
+def user_directories(environ: Mapping[str, str] | None = None) -> Directories:
+    """Return the directories of this user, by `CAPDEX_HOME` or XDG."""
     home = (os.environ if environ is None else environ).get("CAPDEX_HOME")
     if home:
         root = Path(home).expanduser().absolute()
-        return Places(root / "config", root / "data", root / "state", root / "cache")
+        return Directories(root / "config", root / "data", root / "state", root / "cache")
     from platformdirs.unix import Unix
 
     unix = Unix("capdex")
-    return Places(
+    return Directories(
         unix.user_config_path, unix.user_data_path, unix.user_state_path, unix.user_cache_path
     )

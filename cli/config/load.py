@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import Code, UsageError
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.config.local_network import live_up, up_layer
 from cli.config.networks import TEMPLATES
 from cli.config.settings import DEFAULT_FEE_CAP_WEI, Network, NodeSettings, Settings, UpSettings
@@ -65,7 +65,7 @@ def load(
     if chosen_files:
         layers += [read_file(path, own=True) for path in reversed(chosen_files)]
     else:
-        project, user = find_project(cwd), places(environ).config_file
+        project, user = find_project(cwd), user_directories(environ).config_file
         layers += [read_file(project, own=False)] if project else []
         layers += [read_file(user, own=True)] if user.is_file() else []
     built_in = {name: template.values() for name, template in TEMPLATES.items()}
@@ -174,7 +174,7 @@ def network_names(
 ) -> dict[str, str]:
     """Each network that can be chosen, and where it comes from; broken files are left out."""
     cwd = Path.cwd() if cwd is None else cwd
-    project, user = find_project(cwd), places(environ).config_file
+    project, user = find_project(cwd), user_directories(environ).config_file
     found: dict[str, str] = {UP_NETWORK: str(up[0])} if (up := live_up(cwd)) else {}
     for path, own in ((project, False), (user, True)):
         with suppress(UsageError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from capdex.errors import Code, UsageError
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.config.settings import Network
 
 PROJECT_FILE: Final = "capdex.toml"
@@ -110,7 +110,8 @@ def _allowed(key: str, known: Sequence[str], path: Path, *, own: bool) -> None:
             Code.CONFIG,
             why="a project's file comes with the project: it must not choose keys, spend money, "
             "or say whom to trust",
-            fix=f"set {key} in {places().config_file}, or CAPDEX_{key.upper().replace('-', '_')}",
+            fix=f"set {key} in {user_directories().config_file}, "
+            f"or CAPDEX_{key.upper().replace('-', '_')}",
         )
     _known(key, known, str(path))
 

@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""`capdex up`: a chain, a registry, IPFS, a node and example packages on this machine."""

@@ -26,7 +26,7 @@ from cli.node.run import verdicts
 from cli.node.serve import listen, open_prover, serve
 from cli.terminal import logs
 from cli.terminal.output import Output
-from cli.terminal.stopping import run_until_stopped
+from cli.terminal.signals import run_until_stopped
 from indexer.node.node import Node, NodeOptions
 from mcp_service.hosts import known_hosts
 from publisher.deploy import create2
@@ -187,7 +187,7 @@ def _examples(named: Path | None) -> Path | None:
     """The examples to publish: those named, else those of this directory, if there are any."""
     if named is not None:
         return named
-    for folder in (Path.cwd() / "examples", Path(__file__).resolve().parent.parent / "examples"):
+    for folder in (Path.cwd() / "examples", Path(__file__).resolve().parents[2] / "examples"):
         if any(folder.glob("*.acp.yaml")):
             return folder
     return None

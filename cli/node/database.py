@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.terminal.app import App
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,4 +36,4 @@ def database_url(app: App, db: str | None) -> str:
 
 def default_database(chain_id: int) -> str:
     """Where `capdex node` keeps the index of a chain unless told otherwise."""
-    return f"sqlite:///{places().data / 'node' / str(chain_id) / 'index.db'}"
+    return f"sqlite:///{user_directories().data / 'node' / str(chain_id) / 'index.db'}"

@@ -19,7 +19,7 @@ from cli.config.settings import NodeSettings
 from cli.node.serve import listen, open_prover, serve, url_of
 from cli.terminal import logs
 from cli.terminal.output import Stream
-from cli.terminal.stopping import run_until_stopped
+from cli.terminal.signals import run_until_stopped
 from cli.views.backfill_progress import Line, show_backfill
 from indexer.node.node import Node, NodeOptions, Role
 from mcp_service.hosts import known_hosts

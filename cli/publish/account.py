@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from capdex.errors import Code, UsageError
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.terminal.app import App
-from cli.terminal.consent import passphrase
+from cli.terminal.prompt import passphrase
 from cli.terminal.text import safe
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ def has_account(app: App) -> bool:
 
 def keystore_path(app: App) -> Path:
     """The account's key file: the option, the configuration, or the usual place."""
-    return app.settings.keystore or places().keys / "account.json"
+    return app.settings.keystore or user_directories().keys / "account.json"
 
 
 def author_path(app: App) -> Path:
     """The author's key file: the option, the configuration, or the usual place."""
-    return app.settings.author_key or places().keys / "author.json"
+    return app.settings.author_key or user_directories().keys / "author.json"
 
 
 async def account_address(app: App) -> str:

@@ -11,9 +11,8 @@ import click
 from capdex.uri import CapabilityURI, check_name
 from cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
 from cli.terminal.app import App
-from cli.terminal.consent import confirm
+from cli.terminal.prompt import confirm
 from cli.terminal.text import safe, short
-from cli.terminal.told import remember_told, tell_public
 from cli.views.progress import Progress, open_registry, show_cost
 
 if TYPE_CHECKING:
@@ -97,7 +96,6 @@ def _show(app: App, plan: ChangePlan) -> None:
     elif plan.transaction is not None:
         for words in wanted.effects:
             app.output.say(f"    {'effect'.ljust(11)} {words}")
-        tell_public(app)
         show_cost(app, plan.transaction)
 
 
@@ -108,7 +106,6 @@ def _ask(app: App, plan: ChangePlan) -> None:
     wanted = plan.change
     question = f"  {safe(wanted.summary[:1].upper() + wanted.summary[1:])}?"
     confirm(app, question, typed=wanted.typed_back)
-    remember_told()
 
 
 def _value(plan: ChangePlan) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from capdex.errors import CapdexError
 from cli.publish.account import fee_cap_wei, open_signer
 from cli.publish.prepare import Packed, Packing
 from cli.terminal.app import App
-from cli.terminal.consent import confirm
+from cli.terminal.prompt import confirm
 from cli.terminal.text import safe, short
-from cli.terminal.told import remember_told, tell_public
 from cli.views.progress import Progress, show_cost, until_served
 
 if TYPE_CHECKING:
@@ -115,7 +114,6 @@ class Publishing:
         if plan.transactions:
             if new:
                 self._app.output.say(f"    {'claims'.ljust(11)} {safe(', '.join(new))}")
-            tell_public(self._app)
             show_cost(self._app, plan.transactions, "   permanent: yes")
         return plan
 
@@ -130,7 +128,6 @@ class Publishing:
             count = sum(len(batch.candidates) for batch in plan.batches)
             what = "Publish?" if count == 1 else f"Publish {count} releases?"
             confirm(self._app, f"  {what} A version can be yanked but never replaced or deleted.")
-            remember_told()
         digests = {x.announcement.cap_uri: x.fingerprint for x in plan.candidates}
         progress = Progress(self._app, "mined", total=len(plan.candidates))
         signer = await open_signer(self._app)

@@ -129,9 +129,9 @@ def _save_report(text: str) -> str | None:
         import time
 
         from capdex import __version__
-        from cli.config.directories import places
+        from cli.config.directories import user_directories
 
-        folder = places().state / "reports"
+        folder = user_directories().state / "reports"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:

@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""How answers, problems and progress are written for people; used by several commands."""

@@ -10,7 +10,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.terminal.app import App
 from cli.terminal.output import Output
 from cli.terminal.text import safe, short, size
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from publisher.registry.registry import Registry
 
 LOG_EVERY_S: Final = 10.0  # where a line cannot be written over
+PUBLIC_NOTE: Final = "names, reasons and addresses on a chain are public and cannot be deleted"
 
 
 class Ticker:
@@ -190,7 +191,7 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
         network.rpc_url,
         network.registry,
         network.chain,
-        state_dir=places().state,
+        state_dir=user_directories().state,
         start_block=network.start_block,
     ) as registry:
         if network.confirmations is not None:
@@ -199,7 +200,7 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
 
 
 def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note: str = "") -> None:
-    """What is about to be paid, and at most, before anybody agrees to it."""
+    """Show the expected and the highest cost, and that a chain forgets nothing."""
     from publisher.ethereum.transaction import Transaction, ether
 
     every = [transactions] if isinstance(transactions, Transaction) else transactions
@@ -209,6 +210,7 @@ def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note:
     gas = f"{sum(one.gas for one in every):,}".replace(",", " ")
     words = f"{count}up to {gas} gas: about {about}, at most {most}"
     cap = f"(cap {ether(app.settings.fee_cap_wei)})"
+    app.output.say(f"    {'note'.ljust(11)} {PUBLIC_NOTE}")
     app.output.say(f"    {'cost'.ljust(11)} {words} {cap}{note}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from capdex.errors import Refused
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.publish.account import (
     Kind,
     account_address,
@@ -20,7 +20,7 @@ from cli.publish.account import (
 )
 from cli.terminal.app import App
 from cli.terminal.click_commands import Entry, Group, command
-from cli.terminal.consent import ask_secret, passphrase
+from cli.terminal.prompt import ask_secret, passphrase
 from cli.terminal.text import safe
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
     """Make an account and its encrypted key file (a web3 keystore)."""
     from publisher.keys.keystore import create_account
 
-    path = out or places().keys / "account.json"
+    path = out or user_directories().keys / "account.json"
     secret = passphrase(app, path, new=True)
     account = create_account(path, secret, light=light)
     _show(app, str(account.address), path)
@@ -87,7 +87,7 @@ def import_command(
     """
     from publisher.keys.keystore import check_free, is_public, store_account
 
-    path = out or places().keys / "account.json"
+    path = out or user_directories().keys / "account.json"
     check_free(path)  # before anybody types a secret
     account = _read_account(app, source, key_fd)
     if is_public(account.address):
@@ -115,7 +115,9 @@ def balance_command(app: App) -> None:
 
     async def ask() -> tuple[str, int]:
         address = await account_address(app)
-        async with Chain.connect(network.rpc_url, network.chain, state_dir=places().state) as chain:
+        async with Chain.connect(
+            network.rpc_url, network.chain, state_dir=user_directories().state
+        ) as chain:
             return address, await chain.balance(address)
 
     address, wei = app.run(ask())

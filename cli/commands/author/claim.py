@@ -12,9 +12,8 @@ from cli.publish.account import account_address, fee_cap_wei, open_signer
 from cli.publish.change import sending_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.consent import confirm
+from cli.terminal.prompt import confirm
 from cli.terminal.text import safe, short
-from cli.terminal.told import remember_told, tell_public
 from cli.views.progress import Progress, open_registry, show_cost
 
 if TYPE_CHECKING:
@@ -61,7 +60,6 @@ async def _claim(app: App, name: str, *, dry_run: bool) -> None:
         else:
             if plan.transactions:
                 confirm(app, f"  Claim {name}?")
-                remember_told()
             progress = Progress(app, "claimed")
             async with progress.interruptible():
                 outcome = await carry_out_claim(
@@ -85,7 +83,6 @@ def _show(app: App, plan: ClaimPlan) -> None:
     else:
         for words in wanted.effects:
             app.output.say(f"    {'effect'.ljust(11)} {words}")
-        tell_public(app)
         show_cost(app, plan.transactions)
 
 

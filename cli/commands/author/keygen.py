@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.publish.account import passphrase_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.consent import passphrase
+from cli.terminal.prompt import passphrase
 from cli.terminal.text import safe
 
 
@@ -30,7 +30,7 @@ def keygen_command(app: App, out: Path | None, light: bool) -> None:
     """
     from publisher.keys.keystore import create_did_key
 
-    path = out or places().keys / "author.json"
+    path = out or user_directories().keys / "author.json"
     secret = passphrase(app, path, new=True)
     key = create_did_key(path, secret, light=light)
     app.output.result(

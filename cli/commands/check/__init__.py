@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Commands that check, explain and show: the installation, codes, CIDs, settings, help."""

@@ -24,12 +24,12 @@ def path_command(app: App) -> None:
     """Show which files are read, strongest first."""
     from pathlib import Path
 
-    from cli.config.directories import places
+    from cli.config.directories import user_directories
     from cli.config.sources import find_project
 
     project = find_project(Path.cwd())
     found = [("project", project)] if project else []
-    found.append(("user", places().config_file))
+    found.append(("user", user_directories().config_file))
     values = [{"kind": kind, "path": str(path), "exists": path.is_file()} for kind, path in found]
     app.output.results(
         "config-file",

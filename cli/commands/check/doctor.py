@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from capdex import __version__
 from capdex.errors import UsageError
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.publish.account import (
     account_address,
     account_options,
@@ -68,12 +68,12 @@ async def _examine(app: App) -> list[Check]:
 
         broken, settings = error, Settings()
     network = settings.network
-    files = [x for x in (find_project(Path.cwd()), places().config_file) if x]
+    files = [x for x in (find_project(Path.cwd()), user_directories().config_file) if x]
     here = [
         machine.python(),
         machine.node_js(os.environ.get("PATH")),
         machine.anvil(),
-        machine.disk(places().state),
+        machine.disk(user_directories().state),
         machine.configuration(broken, files, stray(os.environ)),
     ]
     if broken is None:

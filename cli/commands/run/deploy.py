@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capdex.errors import UsageError
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.consent import confirm
+from cli.terminal.prompt import confirm
 from cli.terminal.text import columns, safe
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ async def _deploy(
     async with Chain.connect(
         network.rpc_url,
         network.chain,
-        state_dir=places().state,
+        state_dir=user_directories().state,
         confirmations=network.confirmations,
     ) as chain:
         where = f"{safe(network.name)} ({network.chain})"

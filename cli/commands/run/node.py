@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.node.database import default_database
 from cli.terminal.app import App
 from cli.terminal.click_commands import Entry, run_group
@@ -140,7 +140,7 @@ def node_command(
     else:
         known = app.settings.need_network(*missing)
         chain_id = known.chain if chain_id is None else chain_id
-    place = places().data / "node" / str(chain_id or "reader")
+    place = user_directories().data / "node" / str(chain_id or "reader")
     settings = NodeSettings(
         rpc_urls=rpc_url or ((known.rpc_url,) if known.rpc_url else ()),
         chain_id=chain_id or 0,

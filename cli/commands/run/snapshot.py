@@ -11,7 +11,7 @@ import click
 
 from capdex.errors import CapdexError, UsageError
 from capdex.net.verified_resolve import address_bytes, registry_bytes
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.node.database import database_option, database_url
 from cli.terminal.app import App
 from cli.terminal.click_commands import Entry, Group, command
@@ -264,7 +264,7 @@ def _show(app: App, what: str, value: Json) -> None:
 
 
 def _default_blocks(chain_id: int) -> Path:
-    return places().data / "node" / str(chain_id) / "blocks"
+    return user_directories().data / "node" / str(chain_id) / "blocks"
 
 
 def _hash(text: str | None, option: str) -> bytes | None:

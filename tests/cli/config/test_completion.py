@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.config import completion_cache as known
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from cli.config.networks import TEMPLATES
 
 # What a TAB must not wait for; see test_process.py for --help.
@@ -105,7 +105,7 @@ def test_nothing_that_is_no_exact_uri_reaches_a_shell(tab: Any, uri: object) -> 
     ],
 )
 def test_a_cache_that_is_not_ours_offers_nothing_and_is_replaced(tab: Any, text: bytes) -> None:
-    path = places().cache / "names"
+    path = user_directories().cache / "names"
     path.parent.mkdir(parents=True)
     path.write_bytes(text)
     assert tab("capdex get ") == []
@@ -116,7 +116,7 @@ def test_a_cache_that_is_not_ours_offers_nothing_and_is_replaced(tab: Any, text:
 def test_the_cache_is_bounded_and_keeps_the_newest() -> None:
     known.remember(f"name-{i}@1.0.0" for i in range(known.MAX_NAMES + 10))
     known.remember(f"many@1.0.{i}" for i in range(known.MAX_VERSIONS + 10))
-    first, *others = (places().cache / "names").read_text("ascii").splitlines()
+    first, *others = (user_directories().cache / "names").read_text("ascii").splitlines()
     assert len(others) == known.MAX_NAMES - 1
     newest = known.MAX_VERSIONS + 9
     assert first.split(" ") == ["many", *(f"1.0.{newest - i}" for i in range(known.MAX_VERSIONS))]

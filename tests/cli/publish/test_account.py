@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from cli.config.directories import places
+from cli.config.directories import user_directories
 from publisher.keys.keystore import store_account
 from publisher.keys.secret import Secret
 
@@ -36,7 +36,7 @@ def shown(capdex: Any, *words: str) -> str:
 def test_what_is_typed_goes_before_the_environment_and_that_before_files(
     capdex: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = places().config_file
+    config = user_directories().config_file
     config.parent.mkdir(parents=True, exist_ok=True)
     usual = key_file(folder / "usual.json", CONFIGURED)
     config.write_text(f'keystore = "{usual}"\n', encoding="utf-8")

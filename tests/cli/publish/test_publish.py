@@ -336,7 +336,7 @@ def test_on_a_terminal_the_wait_is_one_line_that_counts_down(
     )
     process.expect("y/N")
     plan = process.before or ""
-    for word in ("validated", "signed", "claims", "public for ever", "cost", "permanent: yes"):
+    for word in ("validated", "signed", "claims", "cannot be deleted", "cost", "permanent: yes"):
         assert word in plan
     process.sendline("y")
     process.expect("safe to stop: run the same command again")
