@@ -41,7 +41,7 @@ def safe_block(text: object) -> str:
 
 def json_safe(document: str) -> str:
     r"""JSON text with every hidden character as `\uXXXX`; its meaning stays the same."""
-    if document.isascii():
+    if document.isascii() and "\x7f" not in document:  # json.dumps escapes all below a space
         return document
     return "".join(
         char if char == "\n" or not _hidden(char) else _json_escape(char) for char in document
