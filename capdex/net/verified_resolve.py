@@ -103,7 +103,7 @@ async def resolve_proven(app: App, uri: CapabilityURI, trust: Trust) -> Json:
 async def _anchor(network: Network, trust: Trust, document: Any) -> tuple[Anchor, str]:
     """What the proof has to lead to, and who says so."""
     from capdex.net.rpc.client import Rpc, redact
-    from capdex.net.rpc.trust import trusted_block
+    from capdex.net.trusted_block import trusted_block
     from capdex.proof.document import Proof, refused
     from capdex.proof.verify import Anchor
 
@@ -115,10 +115,11 @@ async def _anchor(network: Network, trust: Trust, document: Any) -> tuple[Anchor
     number = Proof.parse(document).block_number
     by = redact(trust.rpc_url)
     async with Rpc([trust.rpc_url]) as rpc:
-        block = await trusted_block(rpc, chain_id=chain_id, number=number)
-    if block.behind_s > MAX_BEHIND_S and block.behind_blocks > MAX_BEHIND_BLOCKS:
+        block, head = await trusted_block(rpc, chain_id=chain_id, number=number)
+    behind_blocks = head.number - block.number
+    if head.timestamp - block.timestamp > MAX_BEHIND_S and behind_blocks > MAX_BEHIND_BLOCKS:
         raise refused(
-            f"it is of block {number}, {block.behind_blocks} blocks behind the head of {by}",
+            f"it is of block {number}, {behind_blocks} blocks behind the head of {by}",
             "what was published since would stay hidden",
             "ask again when the node has caught up, or name a block with --trust-block",
         )

@@ -15,8 +15,8 @@ from typing import Final
 from capdex.errors import Code, InvalidInput, UsageError, VerificationFailure
 from capdex.ipld.cid import RAW
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.log_proofs import prove_log
-from capdex.net.rpc.trust import trusted_block
+from capdex.net.rpc.proofs import prove_log
+from capdex.net.trusted_block import trusted_block
 from capdex.proof.log_head import verify_log
 from capdex.proof.verify import Anchor
 from capdex.registry.events import Published, RawLog, checksum_address
@@ -144,7 +144,7 @@ def _check_subject(manifest: Manifest, subject: Subject) -> None:
 async def _trusted_hash(manifest: Manifest, trust: Trust) -> bytes:
     number, found = manifest.block.number, trust.block_hash
     if trust.rpc is not None:
-        block = await trusted_block(trust.rpc, chain_id=manifest.chain_id, number=number)
+        block, _ = await trusted_block(trust.rpc, chain_id=manifest.chain_id, number=number)
         if found not in (None, block.hash):
             raise VerificationFailure(
                 f"the endpoint has another block {number} than you trust",

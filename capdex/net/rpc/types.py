@@ -15,6 +15,7 @@ from operator import itemgetter, lt
 from typing import Any, TypeVar
 
 from capdex.encoding.keccak import keccak
+from capdex.registry.block import BlockRef
 from capdex.registry.logs import LogColumns, RawLog
 
 V = TypeVar("V")
@@ -23,17 +24,18 @@ _QUANTITY = re.compile(r"0x[0-9A-Fa-f]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """What we need of a block's header; hashes are 32 bytes, `bloom` 256, the time in seconds."""
+class Header(BlockRef):
+    """A block reference with the bloom filter of its logs: 256 bytes, or empty if left out."""
 
-    number: int
-    hash: bytes
-    parent: bytes
-    timestamp: int
     bloom: bytes
 
+    @property
+    def ref(self) -> BlockRef:
+        """The block reference without the bloom filter."""
+        return BlockRef(self.number, self.hash, self.parent, self.timestamp)
+
     def may_hold_logs_of(self, address: bytes) -> bool:
-        """Whether the block's bloom filter admits a log of this address (yellow paper §4.3.1)."""
+        """Return True if the bloom filter admits a log of `address` (yellow paper §4.3.1)."""
         if len(self.bloom) != 256:
             return False  # some chains leave it out
         digest, filter_ = keccak(address), int.from_bytes(self.bloom, "big")

@@ -208,7 +208,7 @@ async def _import(
 async def _prove(app: App, plan: Plan) -> dict[int, LogProof]:
     """The proofs of the log slots, as far as an endpoint gives them."""
     from capdex.net.rpc.client import Rpc
-    from capdex.net.rpc.log_proofs import prove_log
+    from capdex.net.rpc.proofs import prove_log
 
     network = app.settings.network
     if network is None or not network.rpc_url:

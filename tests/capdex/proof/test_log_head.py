@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.log_proofs import prove_log
+from capdex.net.rpc.proofs import prove_log
 from capdex.proof.document import Slot
 from capdex.proof.log_head import LogProof, verify_log
 from capdex.proof.verify import Anchor
@@ -211,7 +211,7 @@ async def test_a_proof_that_does_not_hold_is_the_endpoints_fault(
     lie = copy.deepcopy(endpoint.honest["eth_getProof"])
     lie["storageProof"][0]["value"] = "0x1"
     endpoint.answers["eth_getProof"] = lie
-    with pytest.raises(Unavailable, match="proves nothing"):
+    with pytest.raises(Unavailable, match="no valid proof"):
         await prove_log(
             open_rpc, chain_id=world.chain_id, contract=proving.CONTRACT, block=world.number
         )

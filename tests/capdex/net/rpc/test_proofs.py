@@ -11,11 +11,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
+from capdex.net import trusted_block as trusted
 from capdex.net.rpc import client as rpc
-from capdex.net.rpc import evidence, trust
+from capdex.net.rpc import proofs
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
-from capdex.net.rpc.trust import trusted_block
+from capdex.net.trusted_block import trusted_block
 from capdex.proof.document import MAX_RELEASES
 from capdex.semver import Version
 
@@ -79,7 +80,7 @@ class Endpoint:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc, "BACKOFF_BASE_S", 0.001)
     monkeypatch.setattr(rpc, "BACKOFF_CAP_S", 0.001)
-    monkeypatch.setattr(trust, "POLL_S", 0.001)
+    monkeypatch.setattr(trusted, "POLL_S", 0.001)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +178,7 @@ async def test_clients_differ_in_what_they_list(serve: Any, world: Any, proving:
 async def test_many_slots_are_asked_for_in_portions(
     serve: Any, proving: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "MAX_KEYS", 10)
+    monkeypatch.setattr(proofs, "MAX_KEYS", 10)
     many = proving.World({"weather": [proving.Release(f"1.{i}.0") for i in range(25)]})
     endpoint, _, prover = await serve(many)
     assert await prover.prove("weather", None, 7) == many.document("weather")
@@ -263,28 +264,28 @@ async def test_a_block_of_the_trusted_endpoint_has_a_hash_and_an_age(
     serve: Any, world: Any, proving: Any
 ) -> None:
     endpoint, opened, _ = await serve(world)
-    block = await trusted_block(opened, chain_id=31337, number=7)
-    assert (block.hash, block.behind_blocks, block.behind_s) == (world.hash, 0, 0)
+    block, head = await trusted_block(opened, chain_id=31337, number=7)
+    assert (block.hash, head.hash) == (world.hash, world.hash)
     newer = proving.block_json(1007, bytes(32)) | {"hash": "0x" + "22" * 32}
     endpoint.changes["eth_getBlockByNumber"] = lambda x: (
         newer if endpoint.calls[-1][1][0] == "latest" else x
     )
-    block = await trusted_block(opened, chain_id=31337, number=7)
-    assert (block.behind_blocks, block.behind_s) == (1000, 12_000)
+    block, head = await trusted_block(opened, chain_id=31337, number=7)
+    assert (head.number - block.number, head.timestamp - block.timestamp) == (1000, 12_000)
 
 
 async def test_the_trusted_endpoint_may_be_a_little_behind(serve: Any, world: Any) -> None:
     endpoint, opened, _ = await serve(world)
     late = iter([None, {"error": {"code": -32602, "message": "BlockOutOfRange"}}])
     endpoint.changes["eth_getBlockByNumber"] = lambda x: next(late, x)
-    block = await trusted_block(opened, chain_id=31337, number=7)
+    block, _ = await trusted_block(opened, chain_id=31337, number=7)
     assert block.hash == world.hash
 
 
 async def test_a_block_that_never_comes_is_waited_for_in_vain(
     serve: Any, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "WAIT_S", 0.01)
+    monkeypatch.setattr(trusted, "WAIT_S", 0.01)
     _, opened, _ = await serve(world)
     with pytest.raises(Unavailable) as caught:
         await trusted_block(opened, chain_id=31337, number=99)

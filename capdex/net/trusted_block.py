@@ -1,32 +1,23 @@
-"""The one thing a proof is checked against: what a second endpoint says of a block."""
+"""Read the block that a proof is checked against from a trusted second endpoint."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
 from capdex.errors import Code, Refused, Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import Fault, RpcError
-from capdex.net.rpc.types import Header
+from capdex.registry.block import BlockRef
 
 WAIT_S: Final = 12.0  # one slot of Ethereum: two endpoints are rarely further apart
 POLL_S: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedBlock:
-    """The hash of a block, and how far behind the endpoint's head it is."""
+async def trusted_block(rpc: Rpc, *, chain_id: int, number: int) -> tuple[BlockRef, BlockRef]:
+    """Return block `number` of the endpoint, and the endpoint's newest block.
 
-    hash: bytes
-    behind_blocks: int
-    behind_s: int
-
-
-async def trusted_block(rpc: Rpc, *, chain_id: int, number: int) -> TrustedBlock:
-    """What the endpoint says of block `number`; waits a little where its head is behind that.
-
+    Waits up to WAIT_S while the endpoint has not reached the block.
     Raises Refused (WRONG_CHAIN), RpcError, or Unavailable when the block does not come.
     """
     if (found := await rpc.chain_id()) != chain_id:
@@ -47,12 +38,10 @@ async def trusted_block(rpc: Rpc, *, chain_id: int, number: int) -> TrustedBlock
                 fix="try again, or trust another endpoint",
             )
         await asyncio.sleep(POLL_S)
-    head = await rpc.block("latest") or block
-    behind = max(0, head.number - block.number), max(0, head.timestamp - block.timestamp)
-    return TrustedBlock(block.hash, *behind)
+    return block, await rpc.block("latest") or block
 
 
-async def _block(rpc: Rpc, number: int) -> Header | None:
+async def _block(rpc: Rpc, number: int) -> BlockRef | None:
     try:
         found = await rpc.block(number)
     except RpcError as error:
