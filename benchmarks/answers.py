@@ -46,7 +46,7 @@ from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.projection.package_rows import report
 from indexer.query.index import Index
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import follow
 from mcp_service import answers
 from mcp_service.hosts import LOOPBACK
@@ -105,7 +105,7 @@ def fill(url: str, made: list[tuple[str, str, bytes]]) -> None:
             name = CapabilityURI.exact(job.announcement.cap_uri).name
             found = report(job.announcement, data[name])
             assert found.verdict is Verdict.VERIFIED, found
-            store.record(job.release_id, found)
+            store.record_many([(job.release_id, found)])
     finally:
         store.close()
 

@@ -59,7 +59,7 @@ from cli.terminal.signals import tune_interpreter
 from indexer.fetch.fetcher import Fetcher
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.log_rows import Drafts
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import follow
 from indexer.workers.pool import Verifier
 from publisher.authoring.scaffold import scaffold

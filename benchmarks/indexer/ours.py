@@ -20,7 +20,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.registry.events import checksum_address
 from cli.terminal.signals import tune_interpreter
 from indexer.chain.reader import ChainReader
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress, index
 from indexer.workers.pool import Verifier
 

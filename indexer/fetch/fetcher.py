@@ -30,7 +30,7 @@ from indexer.fetch.fair_queue import Line
 from indexer.fetch.result_writer import Recorder
 from indexer.fetch.retry_schedule import Finding, Outcome, delay_s, fault, later, said
 from indexer.projection.package_rows import Report
-from indexer.store.store import Delay, Job, Lane, Store
+from indexer.store import Delay, Job, Lane, Store
 from indexer.workers.pool import Parked, Verifier
 
 __all__ = ["Fetcher", "delay_s"]

@@ -13,7 +13,7 @@ import structlog
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.ipfs.block_store import BlockDirectory
 from indexer.fetch.retry_schedule import Finding, Outcome, fault, later, said, tell
-from indexer.store.store import Delay, Job, Store
+from indexer.store import Delay, Job, Store
 
 log = structlog.get_logger(part="fetch")
 

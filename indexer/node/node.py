@@ -25,7 +25,7 @@ from indexer.monitoring.health import Health
 from indexer.node.writer import Means, Seat
 from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress
 from indexer.threads import whole
 from indexer.workers.pool import Verifier

@@ -24,10 +24,10 @@ from capdex.net.tasks import cause
 from indexer.chain.reader import ChainReader
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
-from indexer.fetch.fetcher import Fetcher, delay_s
+from indexer.fetch.fetcher import Fetcher
 from indexer.monitoring.health import Health
 from indexer.options import NodeOptions
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress, index
 from indexer.threads import whole
 from indexer.workers.pool import Verifier
@@ -35,7 +35,6 @@ from indexer.workers.pool import Verifier
 log = structlog.get_logger(part="node")
 
 CLOCK_SET_S: Final = 60.0  # of drift between two heartbeats: somebody has set the clock
-JITTER: Final = 1.25  # above what `indexer.fetch.fetcher` adds to a delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Seat:
                 committed=committed,
                 clock=options.clock,
             )
-            await whole(store.hasten, latest_retry_s)
+            await whole(store.reset_skewed_delays)
             yield cls(store, reader, fetcher, options, committed, ballots)
         finally:
             await whole(store.close)
@@ -141,7 +140,7 @@ class Seat:
                 ahead_s = clock() - time.monotonic()
                 if before is not None and abs(ahead_s - before) > CLOCK_SET_S:
                     log.warning("the clock was set", by_s=round(ahead_s - before))
-                    await whole(self.store.hasten, latest_retry_s, executor=heart)
+                    await whole(self.store.reset_skewed_delays, executor=heart)
                 before = ahead_s
                 try:
                     await whole(self.store.beat, health.beat(), executor=heart)
@@ -151,11 +150,6 @@ class Seat:
                 except Unavailable as error:
                     health.refused = error
                 await asyncio.sleep(BEAT_S)
-
-
-def latest_retry_s(attempts: int) -> float:
-    """The longest that a release may have been put off after so many tries."""
-    return JITTER * delay_s(attempts - 1) if attempts else 0.0
 
 
 async def _reader(options: NodeOptions, rpc: Rpc, store: Store) -> ChainReader:

@@ -53,8 +53,9 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
         connection.execute(update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY).values(first))
     elif other:
         raise _foreign(other, row, ours)
-    if row["decoder_version"] > DECODER_VERSION:
-        raise foreign_version(f"its events were decoded by rules {row['decoder_version']}")
+    if row["decoder_version"] != DECODER_VERSION:
+        why = f"its events were decoded by rules {row['decoder_version']}, not {DECODER_VERSION}"
+        raise foreign_version(f"{why}; a new database is built from the chain")
     if row["rules_version"] > RULES_VERSION:
         raise foreign_version(f"its packages are judged by rules {row['rules_version']}")
     return row
@@ -74,8 +75,7 @@ def begun(connection: Connection, registry: Deployment) -> Deployment:
 
 def bring_up_to_date(connection: Connection, *, rules_version: int, listing_rules: str) -> None:
     """Note that everything is made by the rules of this capdex."""
-    versions = {"decoder_version": DECODER_VERSION, "rules_version": rules_version}
-    connection.execute(update(DEPLOYMENT).values(versions))
+    connection.execute(update(DEPLOYMENT).values(rules_version=rules_version))
     ours = update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY)
     connection.execute(ours.values(listing_rules=listing_rules))
 

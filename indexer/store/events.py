@@ -1,8 +1,8 @@
 """The events of a contract as rows: written in canonical order, and taken back to a fork.
 
 What else depends on an event (its release, the yank flags of others, deprecations, ownership, a
-vote) follows in the same transaction; the caller lists the names that `apply`, `undo` and
-`decode_again` return.
+vote) follows in the same transaction; the caller lists the names that `apply` and
+`undo` return.
 """
 
 from __future__ import annotations
@@ -11,24 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from capdex.errors import InvalidInput
 from capdex.registry.events import (
-    TOPICS,
     DeprecationChanged,
     Event,
     LogHead,
-    LogPosition,
     NameDeprecationChanged,
     Published,
-    RawLog,
     Voted,
     YankChanged,
 )
-from capdex.registry.logs import split
-from indexer.db.bulk_insert import CHUNK, chunks, insert_columns, insert_rows
+from indexer.db.bulk_insert import chunks, insert_columns, insert_rows
 from indexer.db.models import (
     REGISTRY,
     SEQUENCES,
@@ -49,22 +45,12 @@ from indexer.projection.event_rows import Claim, Row
 from indexer.projection.log_rows import Drafts
 from indexer.projection.package_rows import Report
 from indexer.store import listing
-from indexer.store.deployment import Deployment
 from indexer.store.fetch_queue import write_packages
 
 EVENT, RELEASE = table(EventRow), table(ReleaseRow)
 YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
 OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
 LISTING = table(ListingRow)
-
-# What decoder 3 is the first to make rows of.
-_OWNING: Final = [
-    TOPICS[kind]
-    for kind in (
-        *("Claimed", "Committed", "MaintainerAdded", "MaintainerRemoved", "Renounced"),
-        *("Sponsored", "TransferCancelled", "TransferOffered", "Transferred"),
-    )
-]
 
 # A yank concerns the release that stood before it.
 _FLAGGED: Final = (
@@ -226,33 +212,6 @@ def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHea
     return _head(row) if row else LogHead(), names
 
 
-def decode_again(connection: Connection, deployment: Deployment, now: float) -> set[str]:
-    """Let count what an older decoder could make nothing of; the names yanked.
-
-    What it did decode means the same today, and an event that joins in late is told by its sequence
-    where it stood.
-    """
-    yanked: set[str] = set()
-    chain_id, registry = deployment.chain_id, bytes.fromhex(deployment.registry[2:])
-    new = or_(EVENT.c.error.is_not(None), func.substr(EVENT.c.topics, 1, 32).in_(_OWNING))
-    unread = select(EVENT).where(_of(REGISTRY), new).order_by(EVENT.c.sequence)
-    after: int | None = 0
-    while after is not None:
-        some = connection.execute(unread.where(EVENT.c.sequence > after).limit(CHUNK)).all()
-        after = some[-1].sequence if some else None
-        drafts, sequences = (
-            Drafts.of(_log(row, registry) for row in some),
-            [x.sequence for x in some],
-        )
-        consequences = _Consequences(REGISTRY, chain_id, drafts, sequences)
-        for sequence, error in zip(sequences, consequences.take(), strict=True):
-            one = update(EVENT).where(EVENT.c.sequence == sequence)
-            connection.execute(one.values(error=error))
-        consequences.write(connection, now)
-        yanked |= _flag_again(connection, {cap_uri for _, cap_uri, *_ in consequences.yanks})
-    return yanked
-
-
 def _of(deployment_id: int) -> Any:
     return EVENT.c.sequence.between(base(deployment_id) + 1, base(deployment_id + 1))
 
@@ -297,11 +256,6 @@ def _flag_again(connection: Connection, cap_uris: set[str]) -> set[str]:
         )
         names.add(release.name)
     return names
-
-
-def _log(row: Any, registry: bytes) -> RawLog:
-    at = LogPosition(row.block_number, row.block_hash, row.tx_hash, row.log_index)
-    return RawLog(registry, split(row.topics), row.data, at)
 
 
 def _head(row: Any) -> LogHead:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     cast,
     delete,
     func,
+    literal,
     select,
     update,
 )
@@ -224,20 +225,10 @@ def write_packages(connection: Connection, reports: Mapping[int, Report]) -> Non
     insert_rows(connection, PACKAGE, rows, _PACKAGE)
 
 
-def postpone(connection: Connection, release_id: int, error: str, *, due_at: float) -> None:
-    """Try again at `due_at` a release that waits to be judged, after one more try in vain."""
-    write_delays(connection, [Delay(release_id, error, due_at)])
-
-
-def park(connection: Connection, release_id: int, reason: Reason, error: str) -> None:
-    """Take a release out of the queue: until `rearm`, or for good where a verdict stands."""
-    write_delays(connection, [Delay(release_id, error, reason=reason)])
-
-
 def write_delays(connection: Connection, delays: Sequence[Delay]) -> None:
-    """`postpone` and `park` for many; those no longer in the queue are left alone.
+    """Postpone or park releases; those no longer in the queue are left alone.
 
-    One that is judged again keeps its verdict and what was said with it.
+    A release that is verified again keeps its verdict and its message.
     """
     later = [one for one in delays if one.reason is None]
     parked = [one for one in delays if one.reason is not None]
@@ -265,6 +256,17 @@ def rearm(connection: Connection, name: str | None) -> int:
         .values(attempts=0, due_at=LONG_AGO, **waiting)
     )
     return int(done.rowcount)
+
+
+def reset_skewed_delays(connection: Connection, now: float) -> None:
+    """Make due at once every retry that only a wrong clock can have scheduled so late.
+
+    No delay is longer than 60 s + 5 s × 2^attempts (`indexer/fetch/retry_schedule.py`, a test
+    compares both), so a later time was computed while the clock was fast.
+    """
+    longest_s = 60 + 5 * literal(1).bitwise_lshift(RELEASE.c.attempts)
+    skewed = RELEASE.c.due_at > now + longest_s
+    connection.execute(update(RELEASE).where(PENDING, skewed).values(due_at=now))
 
 
 def judge_again(connection: Connection, now: float) -> None:

@@ -23,8 +23,7 @@ from indexer.db.denylist import Denial
 from indexer.db.engine import open_operator, transaction
 from indexer.db.models import REGISTRY, DenialRow, DeploymentRow, InstructionRow, table
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
-from indexer.store import fetch_queue as judgements
-from indexer.store import listing
+from indexer.store import fetch_queue, listing
 
 ACCEPT: Final = "accept"  # the kind of instruction that names a block to follow the chain through
 _BLOCK_HASH = re.compile(r"0x[0-9a-f]{64}")
@@ -77,7 +76,7 @@ class Operator:
     def rearm(self, name: str | None = None) -> int:
         """Queue parked releases (of one name, or all) again from their first try; how many."""
         with self._write() as connection:
-            return judgements.rearm(connection, None if name is None else check_name(name))
+            return fetch_queue.rearm(connection, None if name is None else check_name(name))
 
     def accept(self, block_hash: str) -> None:
         """Let the node follow the chain through the block of this hash, whatever was final."""

@@ -16,35 +16,20 @@ from filelock import FileLock
 from sqlalchemy import Connection, Engine, update
 
 from capdex.package import RULES_VERSION
-from capdex.problems import Reason, Verdict
+from capdex.problems import Verdict
 from capdex.registry.events import LogHead
 from indexer.db.engine import bound_idleness, open_writer, transaction
 from indexer.db.heartbeat import Beat, write_beat
-from indexer.db.models import DECODER_VERSION, REGISTRY, VOTES, DeploymentRow, table
+from indexer.db.models import REGISTRY, VOTES, DeploymentRow, table
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.package_rows import Report
-from indexer.store import (
-    cursor as place,
-)
-from indexer.store import (
-    deployment as deployments,
-)
-from indexer.store import (
-    events as journal,
-)
-from indexer.store import (
-    fetch_queue as judgements,
-)
-from indexer.store import (
-    listing,
-)
-from indexer.store.cursor import RING_BLOCKS, Cursor
+from indexer.store import cursor as cursors
+from indexer.store import deployment as deployments
+from indexer.store import events, fetch_queue, listing
+from indexer.store.cursor import Cursor
 from indexer.store.deployment import Deployment
 from indexer.store.fetch_queue import Delay, Job, Lane
-from indexer.store.haste import hasten
 from indexer.store.operator import read_accepted
-
-__all__ = ["RING_BLOCKS", "Cursor", "Delay", "Deployment", "Job", "Lane", "Store"]
 
 DEPLOYMENT = table(DeploymentRow)
 
@@ -123,12 +108,12 @@ class Store:
     def cursor(self) -> Cursor | None:
         """How far the chain is applied; None before the first step."""
         with self._read() as connection:
-            return place.read_cursor(connection, self._id)
+            return cursors.read_cursor(connection, self._id)
 
     def ring(self) -> list[BlockRef]:
         """The newest applied blocks, lowest first: where the reader looks for a fork."""
         with self._read() as connection:
-            return place.read_ring(connection, self._id)
+            return cursors.read_ring(connection, self._id)
 
     def append(self, step: Blocks, heads: Sequence[LogHead]) -> None:
         """Apply one step: its events, releases, flags and blocks, and the cursor.
@@ -137,11 +122,11 @@ class Store:
         left alone; raises Unavailable STALLED when the step does not follow the cursor.
         """
         with self._write() as connection:
-            before = place.read_cursor(connection, self._id)
+            before = cursors.read_cursor(connection, self._id)
             if before is not None and before.block == step.upto:
                 return
-            place.check_step(before, step, heads)
-            names = journal.apply(
+            cursors.check_step(before, step, heads)
+            names = events.apply(
                 connection,
                 self._id,
                 step.drafts,
@@ -152,7 +137,7 @@ class Store:
             )
             listing.refresh(connection, names, self._serve)
             log = before.log if before else LogHead()
-            place.advance(connection, self._id, step, heads[-1] if heads else log)
+            cursors.advance(connection, self._id, step, heads[-1] if heads else log)
 
     def rollback(self, fork: BlockRef) -> None:
         """Forget everything above `fork`: what is left is as if it had never been applied.
@@ -160,17 +145,17 @@ class Store:
         Raises Unavailable STALLED when `fork` is no block of the chain applied here.
         """
         with self._write() as connection:
-            before = place.read_cursor(connection, self._id)
+            before = cursors.read_cursor(connection, self._id)
             if before is None or before.block == fork:
                 return
             # Below its first block nothing was read, and the genesis of a development chain does
             # not last: what stands there says where, not what.
             lowest = max(self.deployment.start_block, 0 if any(self.deployment.genesis) else 1)
             if fork.number >= lowest:
-                place.check_fork(connection, self._id, before, fork)
-            log, names = journal.undo(connection, self._id, above=fork.number)
+                cursors.check_fork(connection, self._id, before, fork)
+            log, names = events.undo(connection, self._id, above=fork.number)
             listing.refresh(connection, names, self._serve)
-            place.retreat(connection, self._id, fork, log)
+            cursors.retreat(connection, self._id, fork, log)
 
     def beat(self, beat: Beat) -> None:
         """Tell the processes that only read how the writer is.
@@ -194,51 +179,29 @@ class Store:
         after: str = "",
         known: Collection[int] = (),
     ) -> list[Job]:
-        """The releases to fetch now, of all lanes or of one; see `judgements.read_due`."""
+        """The releases to fetch now, of all lanes or of one; see `fetch_queue.read_due`."""
         with self._read() as connection:
             chain_id = self.deployment.chain_id
-            return judgements.read_due(
+            return fetch_queue.read_due(
                 connection, chain_id, now, limit, lane=lane, after=after, known=known
             )
 
-    def record(self, release_id: int, report: Report) -> bool:
-        """Store what judging a release found; False when it was rolled back meanwhile."""
-        return self.record_many([(release_id, report)])[0]
-
     def record_many(self, reports: Sequence[tuple[int, Report]]) -> list[bool]:
-        """`record` for several releases in one transaction."""
+        """Store verdicts in one transaction; False for a release that was rolled back meanwhile."""
         with self._write() as connection:
-            alive = judgements.write_judgements(connection, dict(reports))
+            alive = fetch_queue.write_judgements(connection, dict(reports))
             listing.refresh(connection, filter(None, alive.values()), self._serve)
             return [release_id in alive for release_id, _ in reports]
 
-    def hasten(self, latest_s: Callable[[int], float]) -> None:
-        """Make due what cannot have been put off so far by a clock that was right.
-
-        `latest_s` gives the longest delay after a number of tries.
-        """
+    def reset_skewed_delays(self) -> None:
+        """Make due at once what a wrong clock has put off; to be called after a clock change."""
         with self._write() as connection:
-            hasten(connection, self._clock(), latest_s)
-
-    def retry_later(self, release_id: int, error: str, at: float) -> None:
-        """Fetch a release again at `at` (seconds since the epoch), remembering why it failed."""
-        with self._write() as connection:
-            judgements.postpone(connection, release_id, error, due_at=at)
-
-    def park(self, release_id: int, reason: Reason, error: str) -> None:
-        """Stop trying to judge a release until `rearm`; it keeps no verdict (P6)."""
-        with self._write() as connection:
-            judgements.park(connection, release_id, reason, error)
+            fetch_queue.reset_skewed_delays(connection, self._clock())
 
     def delay_many(self, delays: Sequence[Delay]) -> None:
-        """`retry_later` and `park` for several releases in one transaction."""
+        """Postpone or park releases that could not be judged, in one transaction."""
         with self._write() as connection:
-            judgements.write_delays(connection, delays)
-
-    def rearm(self, name: str | None = None) -> int:
-        """Queue parked releases (of one name, or all) again from their first try; how many."""
-        with self._write() as connection:
-            return judgements.rearm(connection, name)
+            fetch_queue.write_delays(connection, delays)
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -261,11 +224,8 @@ class Store:
         row = deployments.check(connection, self.deployment, rules)
         if row is None:
             return
-        if row["decoder_version"] < DECODER_VERSION:
-            names = journal.decode_again(connection, self.deployment, self._clock())
-            listing.refresh(connection, names, self._serve)
         if row["rules_version"] < RULES_VERSION:
-            judgements.judge_again(connection, self._clock())
+            fetch_queue.judge_again(connection, self._clock())
         if row["listing_rules"] != rules:
             listing.rebuild(connection, self._serve)
         deployments.bring_up_to_date(connection, rules_version=RULES_VERSION, listing_rules=rules)

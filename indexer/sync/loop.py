@@ -18,7 +18,7 @@ from capdex.net.tasks import end
 from capdex.registry.events import LogHead
 from indexer.chain.reader import ChainReader
 from indexer.projection.block_range import BlockRef, Blocks, Reorg
-from indexer.store.store import Store
+from indexer.store import Store
 from indexer.sync.log_completeness import Gap, Sure, follow, to_undo
 from indexer.threads import whole
 

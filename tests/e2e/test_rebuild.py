@@ -34,7 +34,7 @@ from capdex.uri import PREFIX, check_name, is_reserved, skeleton
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.log_rows import Drafts
 from indexer.query.index import Index
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import follow
 
 OPERATIONS = int(os.environ.get("OPERATIONS", "5000"))

@@ -25,7 +25,7 @@ from aiohttp.test_utils import TestServer
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc.errors import RpcError
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Store
 from indexer.sync import loop as sync
 
 REPOSITORY = Path(__file__).resolve().parents[2]

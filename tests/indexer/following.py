@@ -13,7 +13,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.transport import Aside
 from capdex.registry.events import LogPosition, RawLog, checksum_address
 from indexer.chain.reader import ChainReader
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress, index
 
 FAIL_AFTER_S = 30.0  # a hang's end; no test waits for it

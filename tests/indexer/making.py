@@ -23,7 +23,7 @@ from capdex.uri import PREFIX
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.log_rows import Drafts
 from indexer.projection.package_rows import Report, report
-from indexer.store.store import Deployment, Job, Store
+from indexer.store import Deployment, Job, Store
 
 CHAIN_ID = 31337
 REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
@@ -250,7 +250,7 @@ def fetch(store: Store, chain: Chain, limit: int = 1000) -> None:
     """Judge and record everything that is due and whose bytes there are."""
     for job in store.due(1e12, limit):
         if job.announcement.sha256 in chain.packages:
-            store.record(job.release_id, judge(chain, job))
+            store.record_many([(job.release_id, judge(chain, job))])
 
 
 def follow(store: Store, chain: Chain) -> None:

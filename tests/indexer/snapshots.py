@@ -24,7 +24,7 @@ from indexer.projection.block_range import BlockRef
 from indexer.query.digest import Digest
 from indexer.query.index import Index
 from indexer.snapshot import archive, export
-from indexer.store.store import Store
+from indexer.store import Store
 
 TESTS = Path(__file__).parents[1]
 Json = dict[str, Any]
@@ -122,7 +122,7 @@ def judge(store: Store, chain: Any, blocks: BlockDirectory) -> None:
         if job.announcement.sha256 not in chain.packages:
             continue
         report = making.judge(chain, job)
-        store.record(job.release_id, report)
+        store.record_many([(job.release_id, report)])
         if report.verdict is Verdict.VERIFIED:
             blocks.write(chain.packages[job.announcement.sha256])
 

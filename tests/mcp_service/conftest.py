@@ -23,7 +23,7 @@ from cli.node.serve import build_app, listen
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Store
 from mcp_service.hosts import LOOPBACK
 from mcp_service.http import build_face
 from mcp_service.server import build_server

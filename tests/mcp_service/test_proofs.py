@@ -17,7 +17,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.semver import Version
 from indexer.query.index import Index, Position
-from indexer.store.store import Store
+from indexer.store import Store
 from mcp_service import server
 from mcp_service.answers import RESOLUTION_SCHEMA
 from mcp_service.server import build_server

@@ -22,7 +22,7 @@ from mcp_types import INVALID_PARAMS
 
 from capdex.problems import Verdict
 from indexer.query.index import FILTER_NAMES, Index
-from indexer.store.store import Store
+from indexer.store import Store
 from mcp_service import server
 from mcp_service.answers import RESOLUTION_SCHEMA, RESULTS_SCHEMA
 from mcp_service.server import MAX_REPLY_BYTES, build_server

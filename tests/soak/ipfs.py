@@ -48,7 +48,7 @@ from capdex.registry.events import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.fetch.fetcher import Fetcher
 from indexer.projection.block_range import Blocks
-from indexer.store.store import Store
+from indexer.store import Store
 from indexer.sync.log_completeness import follow
 from indexer.sync.loop import index
 from indexer.workers.pool import Verifier

@@ -23,7 +23,7 @@ def accept_command(app: App, block_hash: str, db: str | None) -> None:
     A node that is STALLED names the block in /ready. Compare it with another endpoint first: what
     this node holds above the fork is undone. The node that runs goes on within seconds.
     """
-    from indexer.store.operator import Operator
+    from indexer.store import Operator
 
     with Operator(database_url(app, db)) as operator:
         operator.accept(block_hash)

@@ -15,7 +15,7 @@ from cli.terminal.text import columns, safe
 
 if TYPE_CHECKING:
     from indexer.db.denylist import Denial
-    from indexer.store.operator import Operator
+    from indexer.store import Operator
 
 Json = dict[str, Any]
 
@@ -43,7 +43,7 @@ def deny_command(
     be started again. It goes on being indexed, and no digest changes: other nodes decide for
     themselves.
     """
-    from indexer.store.operator import Operator
+    from indexer.store import Operator
 
     if show == bool(subjects) or (show and (remove or reason)) or (remove and reason):
         raise UsageError(

@@ -78,7 +78,7 @@ def _read(url: str, state: str | None, name: str | None, limit: int, cursor: str
 
 
 def _rearm(app: App, url: str, name: str | None) -> None:
-    from indexer.store.operator import Operator
+    from indexer.store import Operator
 
     with Operator(url) as operator:
         count = operator.rearm(name)

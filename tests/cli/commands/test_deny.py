@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Store
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from indexer.db.models import DECODER_VERSION
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.log_rows import Drafts
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 BLOCK = BlockRef(3, b"\x03" * 32, b"\x02" * 32, 1_700_000_000)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from indexer.store.operator import Operator
-from indexer.store.store import Store
+from indexer.store import Operator, Store
 
 
 @pytest.fixture

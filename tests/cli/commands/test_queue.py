@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capdex.problems import Reason
-from indexer.store.store import Store
+from indexer.store import Delay, Store
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def database(folder: Path, making: Any, monkeypatch: pytest.MonkeyPatch) -> str:
         chain.publish(name)
     making.append(store, chain)
     late, lost, _ = store.due(0.0, 9)
-    store.retry_later(late.release_id, "no source gave it", 4e9)
-    store.park(lost.release_id, Reason.UNAVAILABLE, "gave up on \x1b[31mit")
+    store.delay_many([Delay(late.release_id, "no source gave it", 4e9)])
+    store.delay_many([Delay(lost.release_id, "gave up on \x1b[31mit", reason=Reason.UNAVAILABLE)])
     store.close()
     monkeypatch.setenv("CAPDEX_DB", url)
     return url

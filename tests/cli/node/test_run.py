@@ -9,7 +9,7 @@ import pytest
 
 from cli.config.settings import NodeSettings
 from cli.node import run as node_app
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 
 REGISTRY = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 GIVEN = ("--rpc-url", "http://127.0.0.1:8545", "--chain-id", "31337", "--registry", REGISTRY)

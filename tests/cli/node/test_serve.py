@@ -23,7 +23,7 @@ from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.options import Role
 from indexer.query.index import Index
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 from mcp_service.hosts import LOOPBACK
 
 VERIFIED = frozenset({Verdict.VERIFIED})

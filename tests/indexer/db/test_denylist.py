@@ -24,8 +24,7 @@ from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.digest import read_digest
 from indexer.query.index import Index
-from indexer.store.operator import Operator
-from indexer.store.store import Store
+from indexer.store import Operator, Store
 
 # The best of each name first.
 PAIRS = [("note", "1.1.0"), ("note", "1.0.0"), ("note", "2.0.0-rc.1"), ("weather", "1.0.0")]

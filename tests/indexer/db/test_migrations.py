@@ -16,10 +16,9 @@ from indexer.db.engine import open_writer, transaction
 from indexer.db.migrations import migrate
 from indexer.db.models import IndexTable
 from indexer.query.index import Index
+from indexer.store import Delay, Operator, Store
 from indexer.store import deployment as deployments
-from indexer.store import events as journal
 from indexer.store import store as stores
-from indexer.store.store import Store
 
 
 def test_models_and_migrations_agree(database_url: str) -> None:
@@ -75,23 +74,6 @@ BEFORE_NAMESPACES = (
 )
 
 
-def as_left_by_decoder_1(url: str, *damage: str) -> None:
-    """Turn a database of today into the one that revision 0001 and decoder 1 would have left."""
-    engine, lock = open_writer(url)
-    with transaction(engine) as connection:
-        for statement in (
-            *BEFORE_NAMESPACES,
-            "DROP TABLE deprecation",
-            *damage,
-            "UPDATE alembic_version SET version_num = '0001'",
-            "UPDATE deployment SET decoder_version = 1",
-        ):
-            connection.execute(text(statement))
-    engine.dispose()
-    if lock is not None:
-        lock.release()
-
-
 def told(url: str) -> Any:
     """What an index says of the names below, and of events that it could not decode."""
     index = Index(url)
@@ -102,57 +84,6 @@ def told(url: str) -> Any:
         return found, listed, state.undecodable, state.rejections, state.log_head
     finally:
         index.close()
-
-
-def test_what_an_older_capdex_could_not_decode_counts_after_an_upgrade(
-    making: Any, chain: Any, database_url: str, tmp_path: Path
-) -> None:
-    def unreadable(name: str) -> Any:  # its reason is not UTF-8, which decoder 1 refused
-        types = ("uint64", "string", "string", "bytes")
-        return (*making.yanked(name)[:3], (types, (name, "1.0.0", b"\xff leaks")))
-
-    chain.mine(*(chain.release(name) for name in ("note", "memo", "diary")))
-    chain.mine(unreadable("memo"), unreadable("diary"), making.unyanked("diary"))  # 4, 5, 6
-    chain.mine(making.deprecated(), making.name_deprecated("memo", replaced_by="note"))  # 7, 8
-    chain.mine(making.of_name("Claimed", "later"), making.deprecated("N\0"))  # 9, 10
-    chain.mine((*making.yanked()[:3], (11).to_bytes(32, "big")))  # 11: cut off
-    fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
-    for url in (fresh, database_url):
-        store = Store.open(url, making.DEPLOYMENT)
-        making.follow(store, chain)
-        store.close()
-    as_left_by_decoder_1(
-        database_url,
-        "DELETE FROM yank WHERE sequence IN (4, 5)",
-        "UPDATE event SET error = 'no topic' WHERE sequence IN (4, 5, 7, 8, 9, 10, 11)",
-        "UPDATE release SET yanked = false, yank_reason = '' WHERE name = 'memo'",
-    )
-    store = Store.open(database_url, making.DEPLOYMENT)
-    making.fetch(store, chain)
-    store.close()
-    assert told(database_url) == told(fresh)
-    memo, diary = (told(database_url)[0][i][0] for i in (1, 2))
-    assert (memo.yanked, memo.replaced_by, diary.yanked) == (True, "note", False)
-    assert told(database_url)[2] == 2
-    store = Store.open(database_url, making.DEPLOYMENT)  # and once only
-    store.rollback(chain.fork(len(chain.blocks) - 2))
-    store.close()
-    assert told(database_url)[0][1][0].warnings == []
-
-
-def test_more_than_one_piece_of_events_is_decoded_again(
-    making: Any, chain: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "CHUNK", 2)
-    chain.mine(chain.release("note"), *[making.of_name("Claimed", f"n{i}") for i in range(6)])
-    chain.mine(making.deprecated())
-    store = Store.open(database_url, making.DEPLOYMENT)
-    making.follow(store, chain)
-    store.close()
-    as_left_by_decoder_1(database_url, "UPDATE event SET error = 'no topic' WHERE sequence > 1")
-    Store.open(database_url, making.DEPLOYMENT).close()
-    assert told(database_url)[2] == 0
-    assert told(database_url)[0][0][0].deprecated
 
 
 def before_namespaces(making: Any, chain: Any, url: str) -> None:
@@ -213,16 +144,17 @@ def test_what_cannot_be_judged_again_keeps_its_verdict_and_leaves_the_queue(
     store = Store.open(database_url, making.DEPLOYMENT)
     try:
         for job in store.due(1e12, 10):
-            store.retry_later(job.release_id, "nobody has it", 5.0)
+            store.delay_many([Delay(job.release_id, "nobody has it", 5.0)])
             assert job.release_id not in {x.release_id for x in store.due(4.0, 10)}
-            store.park(job.release_id, Reason.UNAVAILABLE, "nobody has it")
+            store.delay_many([Delay(job.release_id, "nobody has it", reason=Reason.UNAVAILABLE)])
         assert store.due(1e12, 10) == []
         (note,), (memo,), _ = told(database_url)[0]
         assert (note.verdict, note.reason, note.message) == ("verified", None, "")
         assert (memo.verdict, memo.reason) == ("signed", Reason.NOT_BOUND)
         assert "nobody has it" not in memo.message
         assert {note.availability, memo.availability} == {"available"}
-        assert store.rearm() == 0
+        with Operator(database_url) as operator:
+            assert operator.rearm() == 0
     finally:
         store.close()
 

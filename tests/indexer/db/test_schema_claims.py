@@ -7,7 +7,7 @@ from typing import Any
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from indexer.query.index import Found, Index
-from indexer.store.store import Store
+from indexer.store import Store
 
 NOBODY = {"schema_uri": None, "memory_scope": None}
 SHARED: dict[str, Any] = {"schema_uri": "did:nuwa:state:diary#v1", "memory_scope": "sc:diary"}
@@ -70,7 +70,7 @@ def test_who_was_first_is_told_by_the_chain_and_not_by_the_order_of_judging(
     jobs = store.due(1e12, 10)
     seen = []
     for job in reversed(jobs):
-        store.record(job.release_id, making.judge(chain, job))
+        store.record_many([(job.release_id, making.judge(chain, job))])
         names = [x.found.name for x in search_index.search("").hits]
         seen.append({name: first(search_index, str(name)) for name in names})
     assert seen == [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from capdex.registry.events import Announcement
 from indexer.fetch.fair_queue import TURNS, Line
-from indexer.store.store import Job, Lane
+from indexer.store import Job, Lane
 
 
 def job(release_id: int, publisher: str = "0xA", lane: Lane = Lane.NEW) -> Job:

@@ -22,7 +22,7 @@ from indexer.fetch import result_writer as recorder
 from indexer.fetch.fetcher import Fetcher
 from indexer.fetch.retry_schedule import MAX_TRIES, delay_s
 from indexer.query.index import Index
-from indexer.store.store import Lane, Store
+from indexer.store import Delay, Lane, Operator, Store
 from indexer.workers.pool import Verifier
 
 
@@ -90,6 +90,7 @@ class Queue:
     index: Index
     verifier: Verifier
     kept: BlockDirectory
+    url: str
     shelf: Shelf = field(default_factory=Shelf)
     clock: Clock = field(default_factory=Clock)
     committed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -140,12 +141,13 @@ async def queue(
     store: Store,
     search_index: Index,
     block_directory: BlockDirectory,
+    database_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Queue]:
     monkeypatch.setattr(fetch, "LOOK_S", 0.05)
     monkeypatch.setattr(recorder, "AWAY_S", 0.05)
     async with Verifier(1) as verifier:
-        yield Queue(making, chain, store, search_index, verifier, block_directory)
+        yield Queue(making, chain, store, search_index, verifier, block_directory, database_url)
 
 
 async def test_what_is_announced_becomes_verified_and_is_kept(queue: Queue) -> None:
@@ -302,7 +304,8 @@ async def test_a_cid_that_nobody_has_is_parked_after_its_tries_and_can_be_rearme
         assert parked.reason == Reason.UNAVAILABLE
         assert len(queue.shelf.asked) == MAX_TRIES
         queue.shelf.put(*queue.packages)
-        queue.store.rearm()
+        with Operator(queue.url) as operator:
+            operator.rearm()
         await queue.becomes(available=1)
 
 
@@ -400,7 +403,7 @@ async def test_a_backlog_of_retries_delays_no_new_release(queue: Queue) -> None:
     queue.chain.mine(*(queue.chain.release("flood", f"1.0.{n}") for n in range(60)))
     queue.append()
     for job in store.due(now, 60):
-        store.retry_later(job.release_id, "nobody had it", now)
+        store.delay_many([Delay(job.release_id, "nobody had it", now)])
     queue.chain.publish("note")
     queue.append()
     new = [job.lane for job in store.due(now, 99)]

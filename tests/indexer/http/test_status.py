@@ -22,7 +22,7 @@ from indexer.db.models import DECODER_VERSION
 from indexer.http.status import Surface
 from indexer.monitoring.health import DEPTHS, Health
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Store
 
 OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
 DOWN = Unavailable("no endpoint answers", Code.RPC_UNAVAILABLE, why="connection refused")

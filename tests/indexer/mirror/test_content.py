@@ -23,8 +23,7 @@ from indexer.mirror.directory import Written, write_mirror
 from indexer.mirror.layout import CONFIG, name_at, path_of
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
-from indexer.store.operator import Operator
-from indexer.store.store import Store
+from indexer.store import Delay, Operator, Store
 
 NAMES = ["ab", "a-b", "note", "note-book", "n" * 64]
 GATEWAY = "/ipfs/{cid}?format=raw"
@@ -176,7 +175,7 @@ def test_a_release_that_waits_to_be_judged_says_nothing_of_the_waiting(
     write()
     before = tree(tmp_path / "mirror")
     [job] = store.due(1e12, 10)
-    store.retry_later(job.release_id, "nobody has it", 1e12)
+    store.delay_many([Delay(job.release_id, "nobody has it", 1e12)])
     write()
     assert tree(tmp_path / "mirror") == before
     [late] = lines(tmp_path / "mirror", "late")
@@ -194,7 +193,7 @@ def test_two_nodes_with_one_index_write_the_same_bytes(
     try:
         other.append(step, making.heads(step))
         for job in reversed(other.due(1e12, 100)):  # judged in another order
-            other.record(job.release_id, making.judge(filled, job))
+            other.record_many([(job.release_id, making.judge(filled, job))])
         with transaction(engine) as connection:
             directory = tmp_path / "other"
             write_mirror(connection, directory, gateway=GATEWAY, report=lambda *_: None)

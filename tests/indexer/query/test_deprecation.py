@@ -8,7 +8,7 @@ import pytest
 
 from capdex.uri import CapabilityURI
 from indexer.query.index import Found, Index
-from indexer.store.store import Store
+from indexer.store import Store
 
 SAID = ("deprecated", "deprecation_message", "name_deprecated", "name_message", "replaced_by")
 

@@ -22,7 +22,7 @@ from indexer.projection.package_rows import Report
 from indexer.query import digest
 from indexer.query import digest_leaves as leaves
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Delay, Store
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_parked_release_leaves_the_contents_of_its_block_and_later_ones_withou
     chain.publish("last")
     making.follow(store, chain)
     (job,) = store.due(1e12, 10)
-    store.park(job.release_id, Reason.UNAVAILABLE, "nobody has it")
+    store.delay_many([Delay(job.release_id, "nobody has it", reason=Reason.UNAVAILABLE)])
     assert search_index.digest(parked.number - 1).content is not None
     assert search_index.digest(parked.number).content is None
     assert search_index.digest().content is None
@@ -207,7 +207,7 @@ def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain
         if dice.random() < 0.4:
             for job in store.due(1e12, 1000):
                 refused = rows.refusal(job.announcement, "by the dice")
-                store.record(job.release_id, Report.of(refused))
+                store.record_many([(job.release_id, Report.of(refused))])
         if dice.random() < 0.6:
             state, anew = search_index.state(), search_index.digest()
             assert state.index_digest == f"0x{anew.index.hex()}"

@@ -15,7 +15,7 @@ from capdex.semver import Version, latest
 from capdex.uri import CapabilityURI
 from indexer.projection.event_rows import precedence
 from indexer.query.index import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
-from indexer.store.store import Store
+from indexer.store import Delay, Store
 
 
 def resolve(index: Index, text: str) -> Any:
@@ -284,7 +284,7 @@ def test_what_is_announced_but_not_fetched_is_pending(
         assert refusal.value.details is not None
         assert refusal.value.details["availability"] == "pending"
     (job,) = store.due(0.0, 1)
-    store.park(job.release_id, Reason.UNAVAILABLE, "nobody has it")
+    store.delay_many([Delay(job.release_id, "nobody has it", reason=Reason.UNAVAILABLE)])
     with pytest.raises(Unavailable) as refusal:
         resolve(search_index, "note")
     assert refusal.value.details == {

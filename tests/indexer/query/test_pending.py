@@ -10,7 +10,7 @@ from capdex.errors import InvalidInput
 from capdex.problems import Availability, Reason
 from indexer.db.engine import open_reader, transaction
 from indexer.query.pending import Page, read_queue
-from indexer.store.store import Lane, Store
+from indexer.store import Delay, Lane, Store
 
 
 def read(url: str, **options: Any) -> Page:
@@ -29,8 +29,8 @@ def test_what_waits_is_read_page_by_page_whatever_its_state(
     making.append(store, chain)
     jobs = store.due(0.0, 9)
     making.fetch(store, chain, 1)
-    store.park(jobs[1].release_id, Reason.WORKER_LIMIT, "too long")
-    store.retry_later(jobs[2].release_id, "nobody had it", 50.0)
+    store.delay_many([Delay(jobs[1].release_id, "too long", reason=Reason.WORKER_LIMIT)])
+    store.delay_many([Delay(jobs[2].release_id, "nobody had it", 50.0)])
     found, cursor = [], None
     while True:
         page = read(database_url, limit=2, cursor=cursor)

@@ -15,8 +15,7 @@ from capdex.problems import Verdict
 from indexer.db.models import ReleaseRow, table
 from indexer.db.predicates import STANDS
 from indexer.query import release as found
-from indexer.store import listing
-from indexer.store.store import Store
+from indexer.store import Store, listing
 
 RELEASE = table(ReleaseRow)
 STANDING = select(RELEASE.c.id).where(STANDS, RELEASE.c.cap_uri == "x")

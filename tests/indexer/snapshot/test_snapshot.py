@@ -31,8 +31,7 @@ from indexer.snapshot import event_records as records
 from indexer.snapshot import export
 from indexer.snapshot.restore import restore_events, restore_packages
 from indexer.snapshot.verify import Checked, Subject, Trust, check
-from indexer.store.operator import Operator
-from indexer.store.store import Store
+from indexer.store import Operator, Store
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +99,7 @@ def read_back(url: str, blocks: BlockDirectory, snapshots: Any, making: Any, cha
     try:
         for job in store.due(1e12, 1000):
             if blocks.read(Cid.raw(job.announcement.sha256)) is not None:
-                store.record(job.release_id, making.judge(chain, job))
+                store.record_many([(job.release_id, making.judge(chain, job))])
         waiting = len(store.due(1e12, 1000))
         snapshots.judge(store, chain, blocks)
     finally:

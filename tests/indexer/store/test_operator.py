@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from capdex.errors import CapdexError, InvalidInput
 from capdex.problems import Reason
 from indexer.query.index import Index
+from indexer.store import Delay, Store
 from indexer.store.operator import Operator, read_subject
-from indexer.store.store import Store
 
 HASH = "0x" + "ab" * 32
 
@@ -41,7 +41,7 @@ def test_parked_releases_are_tried_again_of_one_name_or_all(
         chain.publish(name)
     making.append(store, chain)
     for job in store.due(1.0, 9):
-        store.park(job.release_id, Reason.UNAVAILABLE, "nobody has it")
+        store.delay_many([Delay(job.release_id, "nobody has it", reason=Reason.UNAVAILABLE)])
     with Operator(database_url) as operator:
         assert operator.rearm("two") == 1
         assert [x.announcement.cap_uri for x in store.due(1.0, 9)] == ["did:nuwa:cap:two@1.0.0"]

@@ -15,7 +15,7 @@ from capdex.uri import CapabilityURI
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.log_rows import Drafts
 from indexer.query.index import Index
-from indexer.store.store import RING_BLOCKS, Deployment, Store
+from indexer.store import RING_BLOCKS, Delay, Deployment, Operator, Store
 
 
 def resolve(index: Index, text: str, **options: Any) -> Any:
@@ -52,7 +52,7 @@ def test_a_release_is_fetched_judged_and_listed(
     chain.publish("note", summary="keeps notes")
     making.append(store, chain)
     (job,) = store.due(0.0, 10)
-    assert store.record(job.release_id, making.judge(chain, job))
+    assert store.record_many([(job.release_id, making.judge(chain, job))]) == [True]
     assert store.due(1e12, 10) == []
     found = resolve(search_index, "note")
     assert (found.verdict, found.availability) == (Verdict.VERIFIED, Availability.AVAILABLE)
@@ -197,8 +197,8 @@ def test_a_verdict_for_a_release_that_was_rolled_back_is_dropped(
     assert store.record_many([(old.release_id, late), (new.release_id, making.judge(chain, new))])[
         0:2
     ] == [False, True]
-    store.retry_later(old.release_id, "too late", 0.0)
-    store.park(old.release_id, Reason.UNAVAILABLE, "too late")
+    store.delay_many([Delay(old.release_id, "too late", 0.0)])
+    store.delay_many([Delay(old.release_id, "too late", reason=Reason.UNAVAILABLE)])
     assert resolve(search_index, "note").metadata["summary"] == "kept"
 
 
@@ -305,22 +305,23 @@ def test_the_queue_is_fair_to_every_publisher(making: Any, store: Store, chain: 
 
 
 def test_a_failed_fetch_waits_and_a_parked_one_until_it_is_armed_again(
-    making: Any, store: Store, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index, database_url: str
 ) -> None:
     chain.mine(making.published("note"))
     making.append(store, chain)
     (job,) = store.due(0.0, 1)
-    store.retry_later(job.release_id, "no source has \0 it", 50.0)
+    store.delay_many([Delay(job.release_id, "no source has \0 it", 50.0)])
     assert store.due(49.0, 1) == []
     (again,) = store.due(50.0, 1)
     assert (again.release_id, again.attempts) == (job.release_id, 1)
-    store.park(job.release_id, Reason.UNAVAILABLE, "gave up")
+    store.delay_many([Delay(job.release_id, "gave up", reason=Reason.UNAVAILABLE)])
     assert store.due(1e12, 1) == []
     (found,) = search_index.releases("note")
     assert (found.availability, found.verdict) == (Availability.PARKED, None)
     assert (found.reason, found.message) == (Reason.UNAVAILABLE, "gave up")
-    assert store.rearm("other") == 0
-    assert store.rearm("note") == 1
+    with Operator(database_url) as operator:
+        assert operator.rearm("other") == 0
+        assert operator.rearm("note") == 1
     assert [x.attempts for x in store.due(1.0, 1)] == [0]
 
 
@@ -330,10 +331,10 @@ def test_a_parked_release_can_still_be_judged(
     chain.publish("note")
     making.append(store, chain)
     (job,) = store.due(0.0, 1)
-    store.park(job.release_id, Reason.WORKER_LIMIT, "slow")
-    assert store.record(job.release_id, making.judge(chain, job))
+    store.delay_many([Delay(job.release_id, "slow", reason=Reason.WORKER_LIMIT)])
+    assert store.record_many([(job.release_id, making.judge(chain, job))]) == [True]
     assert resolve(search_index, "note").reason is None
-    store.park(job.release_id, Reason.WORKER_LIMIT, "a late worker")
+    store.delay_many([Delay(job.release_id, "a late worker", reason=Reason.WORKER_LIMIT)])
     assert resolve(search_index, "note").availability is Availability.AVAILABLE
 
 
@@ -345,7 +346,7 @@ def test_recording_twice_changes_nothing(
     (job,) = store.due(0.0, 1)
     judged = making.judge(chain, job)
     assert store.record_many([(job.release_id, judged)] * 2) == [True, True]
-    assert store.record(job.release_id, judged)
+    assert store.record_many([(job.release_id, judged)]) == [True]
     assert search_index.search("note").total == 1
 
 

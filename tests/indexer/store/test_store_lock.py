@@ -24,11 +24,11 @@ from indexer.db import engine as database
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import Beat
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Store
 
 WRITER = """
 import sys
-from indexer.store.store import Deployment, Store
+from indexer.store import Deployment, Store
 store = Store.open(sys.argv[1], Deployment(31337, sys.argv[2], 0, bytes.fromhex(sys.argv[3])))
 print("open", flush=True)
 sys.stdin.read()

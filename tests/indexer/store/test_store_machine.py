@@ -22,7 +22,7 @@ from sqlalchemy import Engine, event
 from indexer.db.engine import open_reader
 from indexer.query.digest import Digests, read_digest
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Store
 
 NAMES = ("note", "memo")
 KINDS = ("publish", "lie", "yank", "unyank", "noise", "claim")
@@ -165,7 +165,7 @@ class Indexing(RuleBasedStateMachine):
     def record_the_newest_first(self, count: int) -> None:
         for job in self.store.due(1e12, 1000)[: -count - 1 : -1]:
             if job.announcement.sha256 in self.chain.packages:
-                self.store.record(job.release_id, making.judge(self.chain, job))
+                self.store.record_many([(job.release_id, making.judge(self.chain, job))])
 
     @rule(depth=st.integers(1, 3))
     def record_too_late(self, depth: int) -> None:

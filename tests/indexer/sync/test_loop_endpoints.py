@@ -11,7 +11,7 @@ from capdex.errors import Code
 from capdex.net.rpc import transport as jsonrpc
 from indexer.chain import reader as chain
 from indexer.chain import reorg as forks
-from indexer.store.operator import Operator
+from indexer.store import Operator
 from indexer.threads import whole
 from indexer.workers.pool import Verifier
 

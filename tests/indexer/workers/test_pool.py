@@ -22,7 +22,7 @@ from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement, checksum_address
 from indexer.fetch.fetcher import Fetcher
 from indexer.query.index import Index
-from indexer.store.store import Store
+from indexer.store import Store
 from indexer.workers.pool import COMMAND, MAX_ASIDE_BYTES, Parked, Verifier
 
 PACKAGES = Path(__file__).parents[2] / "vectors" / "packages" / "hostile"
