@@ -32,7 +32,7 @@ HOSTILE = """
 import os, resource, signal, sys, time
 from pathlib import Path
 from capdex import package
-from indexer import worker
+from indexer.workers import main as worker
 
 once = Path(sys.argv[1])
 steps = open(sys.argv[2], "a", buffering=1)
