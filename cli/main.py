@@ -1,14 +1,13 @@
-"""The `capdex` command: its sections, and nothing that takes long to import."""
+"""The `capdex` command and its sections. Imports nothing slow."""
 
 from __future__ import annotations
 
 import click
 
 from cli.terminal.app import App
-from cli.terminal.click_commands import Entry, Program, write_examples
+from cli.terminal.click_commands import Entry, Program
 
 # A section is a folder of cli/commands, and a command is in the module of its name or of _MODULES.
-_FOLDERS = {"Author": "author", "Find": "find", "Own": "own", "Run": "run", "Check": "check"}
 _MODULES = {"unyank": "yank", "undeprecate": "deprecate", "renounce": "transfer"}
 _COMMANDS = {
     "Author": {
@@ -79,9 +78,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     "capdex",
     cls=Program,
     entries={
-        name: Entry(
-            section, f"cli.commands.{_FOLDERS[section]}.{_MODULES.get(name, name)}", purpose
-        )
+        name: Entry(section, f"cli.commands.{section.lower()}.{_MODULES.get(name, name)}", purpose)
         for section, names in _COMMANDS.items()
         for name, purpose in names.items()
     },
@@ -99,12 +96,12 @@ def program(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         formatter = ctx.make_formatter()
         formatter.write_text(program.help or "")
-        write_examples(formatter, _FIRST)
+        program.format_epilog(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text("capdex --help lists every command.")
         click.echo(formatter.getvalue().rstrip())
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     program.main()

@@ -19,7 +19,7 @@ from cli.publish.account import (
     passphrase_options,
 )
 from cli.terminal.app import App
-from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.click_commands import Group, command
 from cli.terminal.prompt import ask_secret, passphrase
 from cli.terminal.text import safe
 
@@ -166,16 +166,7 @@ def _show(app: App, address: str, path: Path | None) -> None:
 
 account_command = Group(
     "account",
-    entries={
-        name: Entry("Commands", __name__, purpose)
-        for name, purpose in {
-            "new": "Make an account and its encrypted key file",
-            "import": "Keep a private key you have in an encrypted key file",
-            "show": "Show the account's address",
-            "balance": "Show what the account can spend",
-        }.items()
-    },
-    no_args_is_help=True,
+    commands=[new_command, import_command, show_command, balance_command],
     help="Make and show the account that publishes.",
     examples=["capdex account new", "capdex account show", "capdex account balance"],
 )

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 import click
 
 from cli.terminal.app import App
-from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.click_commands import command, run_group
 from cli.terminal.text import columns, safe
 
 
@@ -76,27 +76,14 @@ def networks_command(app: App) -> None:
     )
 
 
-def _config(app: App) -> None:
-    context = click.get_current_context()
-    if context.invoked_subcommand is None:
-        _show(app, origin=True)
-
-
-config_command = Group(
+@run_group(
     "config",
-    entries={
-        name: Entry("Commands", __name__, purpose)
-        for name, purpose in {
-            "show": "Show each setting and where it comes from",
-            "path": "Show which files are read",
-            "networks": "List the networks that --network takes",
-        }.items()
-    },
-    invoke_without_command=True,
-    callback=click.pass_obj(_config),
-    help="Show each setting and where it comes from.",
+    commands=[show_command, path_command, networks_command],
     examples=["capdex config", "capdex config networks", "capdex config path"],
 )
+def config_command(app: App) -> None:
+    """Show each setting and where it comes from."""
+    _show(app, origin=True)
 
 
 def _show(app: App, *, origin: bool) -> None:

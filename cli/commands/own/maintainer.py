@@ -6,7 +6,7 @@ import click
 
 from cli.publish.change import NAME, change, sending_options
 from cli.terminal.app import App
-from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.click_commands import Group, command
 
 ACCOUNT = click.argument("account", metavar="ADDRESS")
 
@@ -70,15 +70,7 @@ def list_command(app: App, name: str) -> None:
 
 maintainer_command = Group(
     "maintainer",
-    entries={
-        name: Entry("Commands", __name__, purpose)
-        for name, purpose in {
-            "add": "Let another account publish releases of a name",
-            "remove": "Take that permission back",
-            "list": "List the maintainers of a name",
-        }.items()
-    },
-    no_args_is_help=True,
+    commands=[add_command, remove_command, list_command],
     help="Say who may publish a name's releases beside its owner.",
     examples=[
         "capdex maintainer add weather 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",

@@ -6,7 +6,7 @@ import click
 
 from cli.publish.change import NAME, change, sending_options
 from cli.terminal.app import App
-from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.click_commands import Group, command
 
 
 @command(
@@ -52,15 +52,7 @@ def cancel_command(app: App, name: str, dry_run: bool) -> None:
 
 transfer_command = Group(
     "transfer",
-    entries={
-        name: Entry("Commands", __name__, purpose)
-        for name, purpose in {
-            "offer": "Offer a name to another account",
-            "accept": "Accept a name that is offered to you",
-            "cancel": "Take an offer back before it is accepted",
-        }.items()
-    },
-    no_args_is_help=True,
+    commands=[offer_command, accept_command, cancel_command],
     help="Give a name to another account: offer it, and let that account accept.",
     examples=[
         "capdex transfer offer weather 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",

@@ -10,7 +10,7 @@ import click
 from capdex.errors import UsageError
 from cli.node.database import database_option, database_url
 from cli.terminal.app import App
-from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.click_commands import Group, command
 from cli.terminal.text import columns, safe
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ def _rows(value: Json) -> list[tuple[str, str]]:
 
 index_command = Group(
     "index",
-    entries={"digest": Entry("Commands", __name__, "Show the digests of an index")},
-    no_args_is_help=True,
+    commands=[digest_command],
     help="Show what an index is, by its digests.",
     examples=["capdex index digest", "capdex index digest --block 21000000 --json"],
 )

@@ -14,7 +14,7 @@ from capdex.net.verified_resolve import address_bytes, registry_bytes
 from cli.config.directories import user_directories
 from cli.node.database import database_option, database_url
 from cli.terminal.app import App
-from cli.terminal.click_commands import Entry, Group, command
+from cli.terminal.click_commands import Group, command
 from cli.terminal.text import columns, size
 
 if TYPE_CHECKING:
@@ -279,13 +279,7 @@ def _hash(text: str | None, option: str) -> bytes | None:
 
 snapshot_command = Group(
     "snapshot",
-    entries={
-        "export": Entry("Commands", __name__, "Write an index into a file"),
-        "import": Entry(
-            "Commands", __name__, "Prove a snapshot, then take it into an empty database"
-        ),
-    },
-    no_args_is_help=True,
+    commands=[export_command, import_command],
     help="Take an index to another machine in one file.",
     examples=[
         "capdex snapshot export --out index.car",
