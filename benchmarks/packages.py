@@ -35,6 +35,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 
 from capdex.diagnostics import Findings
+from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
 from capdex.json_schema.schema import check_package_schema, check_schema, parse_json
 from capdex.manifest.manifest import read
@@ -43,14 +44,7 @@ from capdex.manifest.triggers import compile_pattern
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.package import verify
-from capdex.registry.events import (
-    PUBLISHED,
-    Announcement,
-    LogHead,
-    LogPosition,
-    RawLog,
-    checksum_address,
-)
+from capdex.registry.events import PUBLISHED, Announcement, LogHead, LogPosition, RawLog
 from capdex.signature import did
 from capdex.signature import signature as signing
 from capdex.uri import name_id
@@ -142,7 +136,7 @@ async def examples() -> list[bytes]:
 def stages(data: bytes) -> dict[str, Callable[[], object]]:
     """The parts of judging a package, as calls, each with what it needs at hand; the whole last."""
     source = read_yaml(data)
-    manifest = read(data, source).manifest
+    manifest = read(source).manifest
     assert manifest is not None
     assert manifest.author is not None
     assert manifest.signature is not None
@@ -161,7 +155,7 @@ def stages(data: bytes) -> dict[str, Callable[[], object]]:
         assert not findings.failed
 
     def check_signature() -> None:
-        message = signing.signing_input(data, str(uri), source)
+        message = signing.signing_input(source, str(uri))
         signing.verify_signature(author, message, signing.decode_signature(written))
 
     return {

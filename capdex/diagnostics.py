@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingView
 from difflib import get_close_matches
 from itertools import islice
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from capdex.problems import Problem, Reason, Severity
 
@@ -20,7 +20,22 @@ MAX_SUGGESTIONS = 50  # a file: comparing words costs time
 MAX_CHOICE = 100  # words compared for one suggestion
 MAX_SHOWN_CHARS = 60  # of a hostile key or value inside a message
 
+TYPE_NAMES: Final[dict[type, str]] = {
+    dict: "a mapping",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "nothing",
+}
+
 _BARE_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*", re.ASCII)
+
+
+def type_name(value: object) -> str:
+    """Name the type of a YAML or JSON value in a package author's words."""
+    return TYPE_NAMES[type(value)]
 
 
 def show(value: object) -> str:

@@ -13,15 +13,13 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.ipld.cid import RAW, Cid, spells
-from capdex.manifest import manifest as manifests
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, ManifestReading, read
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.semver import Version
 from capdex.signature import did
 from capdex.signature import signature as signing
 from capdex.uri import PREFIX, CapabilityURI, check_name
-from capdex.yaml.reader import YamlReading, read_yaml
 
 RULES_VERSION: Final = 2  # raised whenever the same bytes could get another verdict
 
@@ -163,18 +161,23 @@ def precheck(announcement: Announcement) -> RejectedPackage | None:
     return None
 
 
-def judge(announcement: Announcement, data: bytes) -> VerifiedPackage | RejectedPackage:
-    """Judge the bytes of one announced release (P3-P6); never raises on content."""
+def judge(
+    announcement: Announcement, file: bytes | ManifestReading
+) -> VerifiedPackage | RejectedPackage:
+    """Judge the bytes of one announced release (P3-P6); never raises on content.
+
+    A file that was read before is given as its reading, so that it is parsed once.
+    """
     judgement = _Judgement(announcement)
-    reading = manifests.Reading(None, ())
+    data = file.data if isinstance(file, ManifestReading) else file
+    reading: ManifestReading | None = None
     signer: str | None = None
     try:
         _check_announcement(judgement)
         _check_bytes(judgement, data)
-        source = read_yaml(data)
-        reading = manifests.read(data, source)
+        reading = file if isinstance(file, ManifestReading) else read(file)
         manifest = _check_manifest(judgement, reading)
-        signer = _check_signature(judgement, manifest, data, source)
+        signer = _check_signature(judgement, manifest, reading)
         _check_binding(judgement, manifest, signer)
     except _Rejection as no:
         return RejectedPackage(
@@ -183,8 +186,8 @@ def judge(announcement: Announcement, data: bytes) -> VerifiedPackage | Rejected
             no.reason,
             no.message,
             tuple(judgement.checks),
-            reading.problems,
-            reading.manifest,
+            reading.problems if reading else (),
+            reading.manifest if reading else None,
             signer,
             data,
         )
@@ -192,9 +195,9 @@ def judge(announcement: Announcement, data: bytes) -> VerifiedPackage | Rejected
     return VerifiedPackage(announcement, manifest, signer, checks, reading.problems, data, _MINT)
 
 
-def verify(announcement: Announcement, data: bytes) -> VerifiedPackage:
-    """`judge`, but a rejection is raised as VerificationFailure."""
-    judged = judge(announcement, data)
+def verify(announcement: Announcement, file: bytes | ManifestReading) -> VerifiedPackage:
+    """Judge like `judge`; raise a rejection as VerificationFailure."""
+    judged = judge(announcement, file)
     if isinstance(judged, RejectedPackage):
         raise judged.failure()
     return judged
@@ -242,7 +245,7 @@ def _check_bytes(judgement: _Judgement, data: bytes) -> None:
     )
 
 
-def _check_manifest(judgement: _Judgement, reading: manifests.Reading) -> Manifest:
+def _check_manifest(judgement: _Judgement, reading: ManifestReading) -> Manifest:
     errors = [x for x in reading.problems if x.severity is Severity.ERROR]
     if reading.manifest is None or errors:
         first = errors[0]
@@ -263,9 +266,7 @@ def _check_manifest(judgement: _Judgement, reading: manifests.Reading) -> Manife
     return reading.manifest
 
 
-def _check_signature(
-    judgement: _Judgement, manifest: Manifest, data: bytes, source: YamlReading
-) -> str:
+def _check_signature(judgement: _Judgement, manifest: Manifest, reading: ManifestReading) -> str:
     if manifest.signature is None:
         message = "metadata.signature is missing"
         raise judgement.refuse("signature", Verdict.UNSIGNED, Reason.UNSIGNED, message)
@@ -275,7 +276,7 @@ def _check_signature(
         raise judgement.refuse("signature", Verdict.INVALID, Reason.MISSING_AUTHOR, message)
     try:
         signature = signing.decode_signature(manifest.signature)
-        signed = signing.signing_input(data, str(manifest.uri), source)
+        signed = signing.signing_input(reading.yaml, str(manifest.uri))
         signing.verify_signature(author, signed, signature)
     except CapdexError as error:
         reason = Reason((error.details or {})["reason"])

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_account import Account
 
+from capdex import limits as shared
 from capdex.errors import KINDS
 from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
@@ -26,7 +27,6 @@ from capdex.registry.events import PUBLISHED, TOPICS, Announcement, LogHead, Log
 from capdex.signature import signature as signing
 from capdex.uri import name_id
 from capdex.yaml import composer
-from capdex.yaml import reader as yaml
 from cli.commands.run.node import node_command
 from indexer.query.filters import FILTER_NAMES
 from mcp_service import answers
@@ -55,8 +55,8 @@ def kind_rows() -> list[str]:
 
 def limit_rows() -> list[str]:
     limits = {
-        "the file": _bytes(yaml.MAX_PACKAGE_BYTES),
-        "nesting in YAML and in the schema": f"{composer.MAX_DEPTH} levels",
+        "the file": _bytes(shared.MAX_PACKAGE_BYTES),
+        "nesting in YAML and in the schema": f"{shared.MAX_DEPTH} levels",
         "keys, values and collections": f"{composer.MAX_NODES}",
         "one scalar": _bytes(composer.MAX_SCALAR_BYTES),
         "`prompt`": _bytes(manifest.MAX_PROMPT_BYTES),

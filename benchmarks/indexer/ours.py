@@ -16,8 +16,8 @@ import time
 
 import uvloop
 
+from capdex.encoding.abi import checksum_address
 from capdex.net.rpc.client import Rpc
-from capdex.registry.events import checksum_address
 from cli.terminal.signals import tune_interpreter
 from indexer.chain.reader import ChainReader
 from indexer.store import Deployment, Store

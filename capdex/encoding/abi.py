@@ -69,7 +69,7 @@ def checksum_address(raw: bytes) -> str:
 
 
 def parse_address(text: str) -> str:
-    """An address in any case as EIP-55 text; raises UsageError (also for a wrong checksum)."""
+    """Return an address in any case as EIP-55 text; raise UsageError for a wrong checksum, too."""
     digits = text.removeprefix("0x")
     try:
         checked: str = checksum_address(bytes.fromhex(digits))

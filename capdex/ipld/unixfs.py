@@ -16,7 +16,7 @@ from typing import Final
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.dag_pb import MAX_LINKS, Piece, read_piece
-from capdex.yaml.reader import MAX_PACKAGE_BYTES
+from capdex.limits import MAX_PACKAGE_BYTES
 
 MAX_BLOCKS: Final = MAX_LINKS  # counted as often as they occur: repetition is how a DAG explodes
 MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS nodes exchange

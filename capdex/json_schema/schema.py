@@ -14,13 +14,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import unquote
 
-from capdex.diagnostics import Findings, Path, show
+from capdex.diagnostics import Findings, Path, show, type_name
 from capdex.json_schema.keywords import RULES, TYPES, Shape
 from capdex.json_schema.merge_annotations import MARKS, check_mark
-from capdex.manifest.fields import kind
+from capdex.limits import MAX_DEPTH
 from capdex.problems import Reason
 from capdex.yaml.characters import describe, forbidden
-from capdex.yaml.reader import MAX_DEPTH
 from capdex.yaml.scalars import TooManyDigits, bounded_float, bounded_int
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -110,7 +109,7 @@ def is_schema_uri(text: str) -> bool:
 def check_package_schema(schema: Any, path: Path, findings: Findings) -> str | None:
     """Check the parsed `schema` section; its `$id`, a Schema URI, comes back if it is one."""
     if not isinstance(schema, dict):
-        message = f"the schema is {kind(schema)}; a JSON object belongs here"
+        message = f"the schema is {type_name(schema)}; a JSON object belongs here"
         findings.error(Reason.BAD_SCHEMA, path, message)
         return None
     uri = schema.get("$id")
@@ -164,7 +163,7 @@ class _Check:
                         return
                     self._subschema(schema, at)
                 elif not isinstance(schema, bool):
-                    message = f"this is {kind(schema)}; a schema belongs here"
+                    message = f"this is {type_name(schema)}; a schema belongs here"
                     self._findings.error(Reason.BAD_SCHEMA, at, message)
             else:  # every anchor in reach is known by now
                 self._follow(*self._references.pop(), path)

@@ -6,25 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from capdex.diagnostics import Findings, Path, show
+from capdex.diagnostics import TYPE_NAMES, Findings, Path, show, type_name
 from capdex.problems import Reason
 
 MAX_UNKNOWN = 20  # unknown fields reported a mapping; comparing names costs time
-
-_KINDS = {
-    dict: "a mapping",
-    list: "a list",
-    str: "text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    type(None): "nothing",
-}
-
-
-def kind(value: object) -> str:
-    """What a value is, in the words of the file's author."""
-    return _KINDS[type(value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +28,9 @@ class Fields:
         """The fields of `value`, or None and a problem when it is not a mapping."""
         if isinstance(value, dict):
             return cls(value, path, findings, code)
-        findings.error(Reason.WRONG_TYPE, path, f"this is {kind(value)}; a mapping belongs here")
+        findings.error(
+            Reason.WRONG_TYPE, path, f"this is {type_name(value)}; a mapping belongs here"
+        )
         return None
 
     def at(self, name: str) -> Path:
@@ -67,7 +54,7 @@ class Fields:
         self.findings.error(
             Reason.WRONG_TYPE,
             self.at(name),
-            f"{name} is {kind(value)}; {_KINDS[wanted]} belongs here",
+            f"{name} is {type_name(value)}; {TYPE_NAMES[wanted]} belongs here",
             hint="put it in quotes" if wanted is str and type(value) in (int, float, bool) else "",
         )
         return None
@@ -137,7 +124,7 @@ class Fields:
         for i, value in enumerate(self.items(name, most)):
             path = (*self.at(name), i)
             if not isinstance(value, str):
-                message = f"this is {kind(value)}; text belongs here"
+                message = f"this is {type_name(value)}; text belongs here"
                 hint = "put it in quotes" if isinstance(value, int | float) else ""
                 self.findings.error(Reason.WRONG_TYPE, path, message, hint=hint)
             elif self.fits(f"an item of {name}", value, most_chars, one_line=True, path=path):

@@ -7,23 +7,26 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capdex.diagnostics import Findings, Place, show
+from capdex.diagnostics import Findings, Place, show, type_name
+from capdex.errors import InvalidInput
 from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
 from capdex.manifest import metadata as meta
 from capdex.manifest.bindings import read_bindings
 from capdex.manifest.confusables import deceptive_word
-from capdex.manifest.fields import Fields, kind
+from capdex.manifest.fields import Fields
 from capdex.manifest.prompt_injection import lint
 from capdex.manifest.tools import Tool, read_tools
 from capdex.manifest.triggers import Trigger, read_triggers
-from capdex.problems import Problem, Reason
+from capdex.problems import Problem, Reason, Severity
 from capdex.uri import CapabilityURI
 from capdex.yaml.reader import Scalar, Style, YamlReading, read_yaml
 
 MAX_PROMPT_BYTES: Final = 64 * 1024
+
+_MINT: Final = object()  # known to this module alone, so that only `read` makes a reading
 
 SECTIONS: Final = ("metadata", "schema", "prompt", "tools", "tool_bindings")
 
@@ -65,35 +68,60 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What `read` found: a manifest where no problem is an error."""
+class ManifestReading:
+    """Result of `read`: the file's YAML, its problems and, if none is an error, its manifest."""
 
+    yaml: YamlReading
     manifest: Manifest | None
     problems: tuple[Problem, ...]
+    mint: object = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.mint is not _MINT:
+            raise TypeError("only capdex.manifest.read makes a ManifestReading")
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        return self.yaml.data
+
+    def require(self) -> Manifest:
+        """Return the manifest; raise InvalidInput with all problems in its details."""
+        if self.manifest is not None:
+            return self.manifest
+        first = next(x for x in self.problems if x.severity is Severity.ERROR)
+        place = f"line {first.line}: " if first.line else ""
+        path = f"{first.path}: " if first.path else ""
+        raise InvalidInput(
+            "the package is not valid",
+            why=f"{place}{path}{first.message}",
+            fix="see every problem: capdex validate FILE",
+            details={"problems": [problem.to_json() for problem in self.problems]},
+        )
 
 
-def read(data: bytes, source: YamlReading | None = None) -> Reading:
+def read(file: bytes | YamlReading) -> ManifestReading:
     """Read and check the manifest of one package; never raises on content.
 
-    `source` is the YAML reading of `data`, for whoever has it already.
+    A file that was parsed before is given as its YAML reading, so that it is parsed once.
     """
-    source = source or read_yaml(data)
+    source = file if isinstance(file, YamlReading) else read_yaml(file)
     findings = Findings(source.marks)
     findings.extend(source.problems)
     manifest = None
     if isinstance(source.value, dict):
-        manifest = _Manifest(data, source, findings).read()
+        manifest = _Manifest(source, findings).read()
     elif source.value is not None or not findings.failed:
-        message = f"the file holds {kind(source.value)}; a mapping of sections belongs here"
+        message = f"the file holds {type_name(source.value)}; a mapping of sections belongs here"
         findings.error(Reason.WRONG_TYPE, (), message)
-    return Reading(None if findings.failed else manifest, findings.problems())
+    valid = None if findings.failed else manifest
+    return ManifestReading(source, valid, findings.problems(), _MINT)
 
 
 class _Manifest:
     """Reads one file, section after section, and keeps going past every problem."""
 
-    def __init__(self, data: bytes, source: YamlReading, findings: Findings) -> None:
-        self._data = data
+    def __init__(self, source: YamlReading, findings: Findings) -> None:
         self._source = source
         self._findings = findings
         self._top = Fields(source.value, (), findings)
@@ -197,7 +225,7 @@ class _Manifest:
         scalar = self._source.scalars.get(("schema",))
         if not error.line or scalar is None or scalar.style is not Style.BLOCK:
             return None
-        lines, inner = self._data.decode().split("\n"), text.split("\n")[error.line - 1]
+        lines, inner = self._source.data.decode().split("\n"), text.split("\n")[error.line - 1]
         line = scalar.line + error.line
         if line > len(lines) or not lines[line - 1].endswith(inner):
             return None
@@ -216,7 +244,7 @@ class _Manifest:
         scalar: Scalar | None = self._source.scalars.get(("metadata", "signature"))
         if signature is None or scalar is None or not signature.strip():
             return None
-        written = self._data[scalar.start : scalar.end]
+        written = self._source.data[scalar.start : scalar.end]
         if scalar.style is not Style.PLAIN or b"\n" in written:
             message = "metadata.signature is not one plain value on one line"
             self._findings.error(

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, VerificationFailure
 from capdex.proof.block_header import MAX_HEADER_BYTES
 from capdex.proof.storage_layout import WORD
 from capdex.proof.trie import MAX_NODE_BYTES, MAX_NODES
-from capdex.registry.events import checksum_address
 from capdex.semver import Version
 from capdex.uri import check_name
 

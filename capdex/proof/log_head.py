@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from capdex.encoding.abi import checksum_address
 from capdex.proof.block_header import MAX_HEADER_BYTES, BlockHeader, verify_header
 from capdex.proof.document import (
     Budget,
@@ -20,7 +21,6 @@ from capdex.proof.document import (
 )
 from capdex.proof.storage_layout import WORD
 from capdex.proof.verify import Anchor, read_account, read_slot
-from capdex.registry.events import checksum_address
 from capdex.registry.logs import LogHead
 
 SCHEMA: Final = "capdex.log-proof/1"

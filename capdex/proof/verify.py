@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
 from capdex.proof.block_header import BlockHeader, verify_header
@@ -26,7 +27,6 @@ from capdex.proof.storage_layout import (
     release_slot,
 )
 from capdex.proof.trie import decode_rlp, read_value
-from capdex.registry.events import checksum_address
 from capdex.semver import Version
 
 NO_CODE: Final = keccak(b"")

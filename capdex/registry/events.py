@@ -15,7 +15,6 @@ from capdex.encoding.abi import (
     MAX_STRING_BYTES,
     account,
     address,
-    checksum_address,
     publication,
     signed,
     string,
@@ -50,7 +49,6 @@ __all__ = [
     "Transferred",
     "Voted",
     "YankChanged",
-    "checksum_address",
     "decode",
 ]
 

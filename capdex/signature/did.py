@@ -17,10 +17,10 @@ from typing import Final, Protocol
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from capdex.encoding.abi import checksum_address
 from capdex.encoding.base58 import decode_multibase, encode_multibase
 from capdex.errors import InvalidInput
 from capdex.problems import Reason
-from capdex.registry.events import checksum_address
 from capdex.signature.ed25519 import is_sound_point
 
 MAX_DID_URL_CHARS = 512  # the longest we resolve has 134

@@ -41,13 +41,14 @@ ORDERS: Final = {
 _SIGNATURE: Final = ("metadata", "signature")
 
 
-def signing_input(data: bytes, cap_uri: str, source: YamlReading | None = None) -> bytes:
-    """The bytes a package's author signs (P5); raises InvalidInput where no value can be cut out.
+def signing_input(file: bytes | YamlReading, cap_uri: str) -> bytes:
+    """Return the bytes that a package's author signs (P5).
 
-    `data` is the whole file, `cap_uri` its `metadata.id` with the version, `source` the YAML
-    reading of `data`, for whoever has it already.
+    `file` is the whole file or its YAML reading, `cap_uri` its `metadata.id` with the version.
+    Raises InvalidInput if `metadata.signature` has no value that can be cut out.
     """
-    start, end = _signature_span(_sound(source or read_yaml(data)), data)
+    reading = _editable(file)
+    data, (start, end) = reading.data, _signature_span(reading)
     digest = hashlib.sha256(data[:start] + data[end:]).hexdigest()
     return DOMAIN + cap_uri.encode() + b"\n" + digest.encode()
 
@@ -110,35 +111,39 @@ def decode_signature(text: str) -> bytes:
         raise _bad_encoding(f"{error.message}: {error.why}") from None
 
 
-def prepare(data: bytes, *, author: str, publisher: str | None) -> bytes:
-    """The file with its author, its publisher (kept as it is for None) and an unsigned signature.
+def prepare(file: bytes | YamlReading, *, author: str, publisher: str | None) -> YamlReading:
+    """Write the author, the publisher (None keeps it) and a placeholder for the signature.
 
-    Raises InvalidInput when the file cannot be read or edited so.
+    Returns the YAML reading of the new file. Raises InvalidInput if the file cannot be read, or
+    cannot be edited line by line.
     """
     resolve_key(author)
-    reading = _sound(read_yaml(data))
+    reading = _editable(file)
+    data = reading.data
     wanted = {"author": author, "publisher": publisher, "signature": PLACEHOLDER}
     values = {key: value for key, value in wanted.items() if value is not None}
     metadata = reading.mappings[("metadata",)]
     edits: list[tuple[int, int, str]] = []
     for key, value in values.items():
         if key in metadata.keys:
-            scalar = _one_line_scalar(reading, metadata, data, key)
+            scalar = _one_line_scalar(reading, metadata, key)
             space = "" if scalar.end > scalar.start else " "  # `key:` has no place for a value yet
             edits.append((scalar.start, scalar.end, space + value))
     new = [(key, value) for key, value in values.items() if key not in metadata.keys]
-    edits += _insertions(reading, metadata, data, new)
+    edits += _insertions(reading, metadata, new)
     for start, end, text in sorted(edits, reverse=True):
         data = data[:start] + text.encode() + data[end:]
-    written = _sound(read_yaml(data)).value["metadata"]
+    prepared = _editable(data)
+    written = prepared.value["metadata"]
     if any(written.get(key) != value for key, value in values.items()):
         raise _bad_encoding("metadata is written in a way that cannot be edited line by line")
-    return data
+    return prepared
 
 
-def attach(data: bytes, signature: bytes) -> bytes:
-    """The prepared file with its signature; raises InvalidInput when it was not prepared."""
-    start, end = _signature_span(_sound(read_yaml(data)), data)
+def attach(prepared: bytes | YamlReading, signature: bytes) -> bytes:
+    """Return the prepared file with its signature; raise InvalidInput if it was not prepared."""
+    reading = _editable(prepared)
+    data, (start, end) = reading.data, _signature_span(reading)
     if start == end:
         raise _bad_encoding("metadata.signature has no value to replace: prepare the file first")
     return data[:start] + encode_signature(signature).encode() + data[end:]
@@ -192,8 +197,9 @@ def _low_s(signature: bytes, order: int) -> tuple[int, int]:
     return r, s
 
 
-def _sound(reading: YamlReading) -> YamlReading:
-    """The reading, of a file whose `metadata` is a mapping; raises InvalidInput."""
+def _editable(file: bytes | YamlReading) -> YamlReading:
+    """Return the reading of the file; raise InvalidInput unless `metadata` is a mapping."""
+    reading = file if isinstance(file, YamlReading) else read_yaml(file)
     for problem in reading.problems:
         if problem.severity is Severity.ERROR:
             raise InvalidInput(
@@ -209,8 +215,8 @@ def _sound(reading: YamlReading) -> YamlReading:
     return reading
 
 
-def _signature_span(reading: YamlReading, data: bytes) -> tuple[int, int]:
-    """Where the value of `metadata.signature` stands; raises InvalidInput."""
+def _signature_span(reading: YamlReading) -> tuple[int, int]:
+    """Return the byte offsets of the value of `metadata.signature`; raise InvalidInput."""
     metadata = reading.mappings[("metadata",)]
     if "signature" not in metadata.keys:
         raise InvalidInput(
@@ -218,39 +224,39 @@ def _signature_span(reading: YamlReading, data: bytes) -> tuple[int, int]:
             fix="run capdex sign",
             details={"reason": str(Reason.UNSIGNED)},
         )
-    scalar = _one_line_scalar(reading, metadata, data, "signature")
+    scalar = _one_line_scalar(reading, metadata, "signature")
     if scalar.style is not Style.PLAIN:
         raise _bad_encoding("metadata.signature is written in quotes")
     return scalar.start, scalar.end
 
 
-def _one_line_scalar(reading: YamlReading, metadata: Mapping, data: bytes, key: str) -> Scalar:
-    """The value of a key of metadata that stands on the key's own line; raises InvalidInput."""
+def _one_line_scalar(reading: YamlReading, metadata: Mapping, key: str) -> Scalar:
+    """Return the value of a key of metadata that ends on the key's line; raise InvalidInput."""
     scalar = reading.scalars.get(("metadata", key))
     line = metadata.keys[key].line
     if (
         scalar is None
         or scalar.style is Style.BLOCK
         or scalar.line != line
-        or b"\n" in data[scalar.start : scalar.end]
+        or b"\n" in reading.data[scalar.start : scalar.end]
     ):
         raise _bad_encoding(f"metadata.{key} is not a value on one line")
     return scalar
 
 
 def _insertions(
-    reading: YamlReading, metadata: Mapping, data: bytes, new: list[tuple[str, str]]
+    reading: YamlReading, metadata: Mapping, new: list[tuple[str, str]]
 ) -> list[tuple[int, int, str]]:
-    """Where keys that are not there yet go: behind `metadata.id`, in its own style."""
+    """Return the edits that add keys behind `metadata.id`, in its own style."""
     if not new:
         return []
     if "id" not in metadata.keys:
         raise InvalidInput("metadata.id is missing", details={"reason": str(Reason.MISSING_FIELD)})
-    behind = _one_line_scalar(reading, metadata, data, "id").end
+    behind = _one_line_scalar(reading, metadata, "id").end
     if metadata.flow:
         return [(behind, behind, "".join(f", {key}: {value}" for key, value in new))]
-    newline = data.find(b"\n", behind)
-    at = len(data) if newline < 0 else newline
+    newline = reading.data.find(b"\n", behind)
+    at = len(reading.data) if newline < 0 else newline
     indent = "\n" + " " * (metadata.column - 1)
     return [(at, at, "".join(f"{indent}{key}: {value}" for key, value in new))]
 

@@ -19,13 +19,13 @@ from typing import Any, Final
 import yaml as pyyaml
 
 from capdex.diagnostics import MAX_PROBLEMS, Findings, Path, Place, show
+from capdex.limits import MAX_DEPTH
 from capdex.problems import Reason
 from capdex.yaml.characters import describe, forbidden
 from capdex.yaml.scalars import MAX_NUMBER_CHARS, WORDS, TooManyDigits, resolve_plain
 from capdex.yaml.source_map import Collection, Outline, place
 from capdex.yaml.strictness import Fault, Layout
 
-MAX_DEPTH = 32  # deeper than any schema people write, far below every reader's stack
 MAX_NODES = 10_000  # keys, scalars and collections: what one release may cost its readers
 MAX_SCALAR_BYTES = 128 * 1024  # twice the largest field of the format
 

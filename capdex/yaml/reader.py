@@ -11,25 +11,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capdex.diagnostics import Findings, Path, Place
+from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.problems import Problem, Reason
-from capdex.yaml.composer import MAX_DEPTH as MAX_DEPTH
 from capdex.yaml.composer import Composer, Stop
 from capdex.yaml.source_map import place
 from capdex.yaml.spans import Mapping as Mapping
 from capdex.yaml.spans import Scalar as Scalar
 from capdex.yaml.spans import Style as Style
 
-MAX_PACKAGE_BYTES = 256 * 1024  # fits one IPFS block, and a reader's memory a thousand times over
-
 
 @dataclass(frozen=True, slots=True)
 class YamlReading:
-    """What `read_yaml` found. `value` is None when the file could not be read to its end.
+    """Result of `read_yaml(data)`. `value` is None if the file could not be read to its end.
 
     `marks`, `scalars` and `mappings` are keyed by path: `("metadata", "id")`, `("tools", 2)`, and
     `()` for the whole document. A mark is the (line, column) of a value, counted from 1.
     """
 
+    data: bytes
     value: Any = None
     problems: tuple[Problem, ...] = ()
     marks: MappingView[Path, Place] = field(default_factory=dict)
@@ -42,13 +41,15 @@ def read_yaml(data: bytes) -> YamlReading:
     findings = Findings({})  # every problem here knows its place
     text = _decode(data, findings)
     if text is None:
-        return YamlReading(None, findings.problems())
+        return YamlReading(data, None, findings.problems())
     composer = Composer(text, findings)
     value = None
     with suppress(Stop):
         value = composer.compose()
     outline = composer.outline
-    return YamlReading(value, findings.problems(), outline.marks, outline.scalars, outline.mappings)
+    return YamlReading(
+        data, value, findings.problems(), outline.marks, outline.scalars, outline.mappings
+    )
 
 
 def _decode(data: bytes, findings: Findings) -> str | None:

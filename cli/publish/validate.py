@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from capdex.ipld.cid import Cid
-from capdex.manifest.manifest import Manifest, read
+from capdex.manifest.manifest import Manifest, ManifestReading, read
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def judge_file(name: str, data: bytes) -> Judged:
     if manifest is None:
         return Judged(name, data, None, reading.problems, Verdict.INVALID)
     if manifest.signature is None:
-        note = _problem(Reason.UNSIGNED, "metadata", "the package is not signed yet", data)
+        note = _problem(Reason.UNSIGNED, "metadata", "the package is not signed yet", reading)
         return Judged(name, data, manifest, (*reading.problems, note), Verdict.UNSIGNED)
-    verdict, reason, message = _verdict(manifest, data)
+    verdict, reason, message = _verdict(manifest, reading)
     if reason is None:
         return Judged(name, data, manifest, reading.problems, verdict)
     severity = Severity.WARNING if verdict is Verdict.SIGNED else Severity.ERROR
-    found = _problem(reason, "metadata.signature", message, data, severity)
+    found = _problem(reason, "metadata.signature", message, reading, severity)
     return Judged(name, data, manifest, (*reading.problems, found), verdict)
 
 
@@ -63,10 +63,10 @@ def claimed(manifest: Manifest, data: bytes) -> Announcement:
     )
 
 
-def _verdict(manifest: Manifest, data: bytes) -> tuple[Verdict, Reason | None, str]:
+def _verdict(manifest: Manifest, reading: ManifestReading) -> tuple[Verdict, Reason | None, str]:
     from capdex.package import RejectedPackage, judge
 
-    judged = judge(claimed(manifest, data), data)
+    judged = judge(claimed(manifest, reading.data), reading)
     if not isinstance(judged, RejectedPackage):
         return Verdict.VERIFIED, None, ""
     if judged.reason is Reason.NOT_BOUND:
@@ -75,10 +75,12 @@ def _verdict(manifest: Manifest, data: bytes) -> tuple[Verdict, Reason | None, s
 
 
 def _problem(
-    code: Reason, path: str, message: str, data: bytes, severity: Severity = Severity.NOTE
+    code: Reason,
+    path: str,
+    message: str,
+    reading: ManifestReading,
+    severity: Severity = Severity.NOTE,
 ) -> Problem:
-    from capdex.yaml.reader import read_yaml
-
-    marks = read_yaml(data).marks
+    marks = reading.yaml.marks
     line, column = marks.get(tuple(path.split(".")), marks.get(("metadata",), (1, 1)))
     return Problem(code, path, message, line, column, severity, REASONS[code].hint)

@@ -29,7 +29,7 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
 
     A longer file is then refused as TOO_LARGE by whoever parses it. Raises UsageError UNREADABLE.
     """
-    from capdex.yaml.reader import MAX_PACKAGE_BYTES
+    from capdex.limits import MAX_PACKAGE_BYTES
 
     limit = MAX_PACKAGE_BYTES if most_bytes is None else most_bytes
     try:

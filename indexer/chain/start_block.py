@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import structlog
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import Fault, RpcError
 from capdex.net.rpc.types import Header, hex_, quantity, unhex
-from capdex.registry.events import checksum_address
 from indexer.chain.reader import DEV_CHAIN_ID
 
 log = structlog.get_logger(part="node")

@@ -12,10 +12,10 @@ from typing import Final
 
 import structlog
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.ipfs.open import BlockDirectory, open_ipfs
 from capdex.net.rpc.client import Rpc
-from capdex.registry.events import checksum_address
 from indexer.chain.start_block import locate
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S

@@ -7,12 +7,12 @@ from typing import Any, Final, Self
 
 import orjson
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.proof.document import Budget, read_number, read_object, read_text, show_hex
 from capdex.proof.log_head import LogProof
-from capdex.registry.events import checksum_address
 from capdex.registry.logs import LogHead
 from indexer.db.models import REGISTRY, SEQUENCES, VOTES
 from indexer.projection.block_range import BlockRef

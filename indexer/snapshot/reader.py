@@ -14,8 +14,8 @@ from typing import Self
 
 from capdex.errors import Code, UsageError, VerificationFailure
 from capdex.ipld.cid import Cid
+from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.registry.logs import LogHead, RawLog
-from capdex.yaml.reader import MAX_PACKAGE_BYTES
 from indexer.snapshot.archive import damaged, read_blocks, read_root
 from indexer.snapshot.event_records import Record, unpack
 from indexer.snapshot.manifest import Manifest, Part

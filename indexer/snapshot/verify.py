@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, UsageError, VerificationFailure
 from capdex.ipld.cid import RAW
 from capdex.net.rpc.client import Rpc
@@ -19,7 +20,7 @@ from capdex.net.rpc.proofs import prove_log
 from capdex.net.trusted_block import trusted_block
 from capdex.proof.log_head import verify_log
 from capdex.proof.verify import Anchor
-from capdex.registry.events import Published, RawLog, checksum_address
+from capdex.registry.events import Published, RawLog
 from indexer.chain.start_block import locate
 from indexer.db.models import DECODER_VERSION, REGISTRY
 from indexer.projection import event_rows as rows

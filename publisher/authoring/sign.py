@@ -7,8 +7,10 @@ from pathlib import Path
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
+from capdex.manifest.manifest import read
 from capdex.signature import did
 from capdex.signature import signature as signing
+from capdex.yaml.reader import read_yaml
 from publisher.authoring.source import read_manifest, read_source
 from publisher.files import write_atomically
 from publisher.keys.keystore import DidKey, check_account
@@ -38,14 +40,14 @@ async def sign(
     nothing. Raises InvalidInput with all problems of a file that is not valid, UsageError without
     an account to name, and Refused KEY_EXPOSED for a test account on a real chain.
     """
-    text = data.replace(b"\r\n", b"\n")
+    reading = read_yaml(data.replace(b"\r\n", b"\n"))
     named, account = _parties(author, chain_id, publisher)
     try:
-        prepared = signing.prepare(text, author=named, publisher=account)
+        prepared = signing.prepare(reading, author=named, publisher=account)
     except InvalidInput:
-        read_manifest(text)  # tells all problems; if there is none, the refusal stands
+        read(reading).require()  # names all problems; if there is none, the refusal stands
         raise
-    manifest = read_manifest(prepared)
+    manifest = read(prepared).require()
     if isinstance(author, DidKey) and manifest.publisher is None:
         raise UsageError(
             "the package does not name the account that will publish it",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from capdex.errors import Code, InvalidInput
+from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest import manifest
 from capdex.manifest.manifest import Manifest
-from capdex.problems import Severity
-from capdex.yaml.reader import MAX_PACKAGE_BYTES
 from publisher.files import unreadable
 
 
@@ -30,15 +29,4 @@ def read_source(path: Path) -> bytes:
 
 def read_manifest(data: bytes) -> Manifest:
     """The manifest of a package; raises InvalidInput with all problems in its details."""
-    reading = manifest.read(data)
-    if reading.manifest is not None:
-        return reading.manifest
-    first = next(x for x in reading.problems if x.severity is Severity.ERROR)
-    place = f"line {first.line}: " if first.line else ""
-    path = f"{first.path}: " if first.path else ""
-    raise InvalidInput(
-        "the package is not valid",
-        why=f"{place}{path}{first.message}",
-        fix="see every problem: capdex validate FILE",
-        details={"problems": [problem.to_json() for problem in reading.problems]},
-    )
+    return manifest.read(data).require()

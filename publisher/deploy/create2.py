@@ -12,9 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, UsageError
-from capdex.registry.events import checksum_address
 
 # Deployed by a transaction that nobody holds the key of, hence the same on every chain.
 FACTORY: Final = "0x4e59b44847b379578588920cA78FbF26c0B4956C"

@@ -12,9 +12,9 @@ from typing import Any, Final
 from eth_abi.abi import decode as decode_abi
 from eth_abi.exceptions import DecodingError
 
+from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
-from capdex.registry.events import checksum_address
 from publisher.errors import (
     NOBODY,
     invalid_recipient,

@@ -19,8 +19,8 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, Refused, UsageError
-from capdex.registry.events import checksum_address
 from capdex.signature import did
 from publisher.files import read_private_file, taken, write_private_file
 from publisher.keys.secret import Secret

@@ -11,10 +11,10 @@ from capdex import package
 from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError, InvalidInput, Refused
 from capdex.ipld.cid import Cid
+from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Announcement
 from capdex.uri import is_reserved, skeleton
-from publisher.authoring.source import read_manifest
 from publisher.errors import given_up, name_reserved, name_taken, version_exists
 from publisher.ethereum.transaction import Sent
 from publisher.registry.registry import NameRecord, Registry
@@ -56,9 +56,9 @@ class Candidate:
         return not self.already and self.resumes is None
 
 
-def announce(data: bytes, *, chain_id: int, publisher: str) -> Announcement:
-    """What the chain would say if these bytes were published; raises InvalidInput with problems."""
-    uri, cid = read_manifest(data).uri, Cid.of(data)
+def announce(reading: ManifestReading, *, chain_id: int, publisher: str) -> Announcement:
+    """Return what the chain says once the file is published; raise InvalidInput with problems."""
+    uri, cid = reading.require().uri, Cid.of(reading.data)
     return Announcement(
         chain_id=chain_id,
         publisher=publisher,
@@ -78,8 +78,9 @@ async def examine(
     Refused (NAME_TAKEN, NAME_RESERVED, NOT_OWNER), Unavailable.
     """
     address = parse_address(publisher)
-    announcement = announce(data, chain_id=registry.chain_id, publisher=address)
-    verified = package.verify(announcement, data)
+    reading = read(data)
+    announcement = announce(reading, chain_id=registry.chain_id, publisher=address)
+    verified = package.verify(announcement, reading)
     return await look_up(verified, registry=registry, fee_cap_wei=fee_cap_wei)
 
 

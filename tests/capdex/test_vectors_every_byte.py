@@ -79,8 +79,8 @@ CHANGES: dict[str, Callable[[int], bytes]] = {
 def signed(path: Path, signer: Signer) -> bytes:
     author, sign = signer
     publisher = did.caip10(CHAIN_ID, ACCOUNT.address)
-    data = signing.prepare(path.read_bytes(), author=author, publisher=publisher)
-    return signing.attach(data, sign(signing.signing_input(data, uri_of(data))))
+    prepared = signing.prepare(path.read_bytes(), author=author, publisher=publisher)
+    return signing.attach(prepared, sign(signing.signing_input(prepared, uri_of(prepared.data))))
 
 
 def uri_of(data: bytes) -> str:

@@ -24,10 +24,11 @@ from eth_abi.abi import decode as decode_abi
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import InvalidInput
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import quantity, unhex
-from capdex.registry.events import TOPICS, LogHead, RawLog, Voted, checksum_address, decode
+from capdex.registry.events import TOPICS, LogHead, RawLog, Voted, decode
 from capdex.registry.state import NOBODY, Ledger, NameState
 from capdex.registry.votes import Votes
 from capdex.uri import PREFIX, check_name, is_reserved, skeleton

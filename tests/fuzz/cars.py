@@ -14,7 +14,7 @@ from target import VECTORS, Target
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.car import read_car
 from capdex.ipld.cid import Cid
-from capdex.yaml.reader import MAX_PACKAGE_BYTES
+from capdex.limits import MAX_PACKAGE_BYTES
 
 HEADER = b"\xa2\x65roots\x80\x67version\x01"
 

@@ -14,10 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from mutation import MAX_BYTES, TOKENS, mutate_bytes, mutate_lines, mutate_value, size
 from target import ROOT, VECTORS, Target
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.package import RejectedPackage, VerifiedPackage, judge
-from capdex.registry.events import Announcement, checksum_address
+from capdex.registry.events import Announcement
 from capdex.signature import did
 from capdex.signature import signature as signing
 from capdex.uri import CapabilityURI
@@ -53,10 +54,10 @@ def values() -> list[Any]:
 def sign(data: bytes) -> bytes:
     """The file signed and bound; as it is where that cannot be done."""
     try:
-        data = signing.prepare(data, author=AUTHOR, publisher=PUBLISHER)
-        uri = str(read_yaml(data).value["metadata"].get("id"))
-        message = signing.signing_input(data, uri)
-        return signing.attach(data, signing.sign_ed25519(KEY, message))
+        prepared = signing.prepare(data, author=AUTHOR, publisher=PUBLISHER)
+        uri = str(prepared.value["metadata"].get("id"))
+        message = signing.signing_input(prepared, uri)
+        return signing.attach(prepared, signing.sign_ed25519(KEY, message))
     except CapdexError:
         return data
 

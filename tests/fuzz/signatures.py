@@ -146,7 +146,7 @@ def check_edit(data: bytes, author: str, publisher: str) -> str:
     except CapdexError as error:
         assert (error.details or {}).get("reason"), error
         return f"not prepared: {(error.details or {})['reason']}"
-    before, after = read_yaml(data).value, read_yaml(prepared).value
+    before, after = read_yaml(data).value, read_yaml(prepared.data).value
     written = {"author": author, "publisher": publisher, "signature": signing.PLACEHOLDER}
     assert after == before | {"metadata": before["metadata"] | written}
     message = signing.signing_input(prepared, "did:nuwa:cap:note@1.0.0")

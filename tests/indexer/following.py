@@ -9,9 +9,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
+from capdex.encoding.abi import checksum_address
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.transport import Aside
-from capdex.registry.events import LogPosition, RawLog, checksum_address
+from capdex.registry.events import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress, index

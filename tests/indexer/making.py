@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 from eth_hash.auto import keccak
 
+from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
 from capdex.registry import events
 from capdex.registry.events import LogHead, LogPosition, RawLog
@@ -29,7 +30,7 @@ CHAIN_ID = 31337
 REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
 PUBLISHER = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 OTHER = bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")
-DEPLOYMENT = Deployment(CHAIN_ID, events.checksum_address(REGISTRY), 0, b"\x11" * 32)
+DEPLOYMENT = Deployment(CHAIN_ID, checksum_address(REGISTRY), 0, b"\x11" * 32)
 
 BEGINNING = LogHead()
 
@@ -72,7 +73,7 @@ def package_bytes(
         },
     }
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
-    account = did.caip10(CHAIN_ID, events.checksum_address(publisher)) if publisher else None
+    account = did.caip10(CHAIN_ID, checksum_address(publisher)) if publisher else None
     return _signed(text, AUTHOR, account)
 
 
@@ -266,7 +267,7 @@ def lasting(chain: Chain, name: str) -> Report:
     chain.packages[digest] = data
     announcement = events.Announcement(
         CHAIN_ID,
-        events.checksum_address(PUBLISHER),
+        checksum_address(PUBLISHER),
         f"{PREFIX}{name}@1.0.0",
         "1.0.0",
         str(Cid.raw(digest)),

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from nodes import wait_until
 
+from capdex.encoding.abi import checksum_address
 from capdex.problems import Verdict
-from capdex.registry.events import checksum_address
 from indexer.monitoring.health import Health
 from indexer.node.node import Node, NodeOptions
 

@@ -14,10 +14,10 @@ from typing_extensions import override
 from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
+from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.http import Response
 from capdex.net.ipfs.source import Outcome, SourceFault
 from capdex.net.rpc.errors import retry_after
-from capdex.yaml.reader import MAX_PACKAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

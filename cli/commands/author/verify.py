@@ -54,13 +54,13 @@ def verify_command(app: App, files: tuple[str, ...], offline: bool) -> int:
 
 
 async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
+    from capdex.manifest.manifest import read as read_package
     from capdex.package import RejectedPackage, judge
-    from publisher.authoring.source import read_manifest
 
-    data = read(name)
-    manifest = read_manifest(data)
-    said = claimed(manifest, data) if offline else await announced(app, manifest.uri)
-    judged = judge(said, data)
+    reading = read_package(read(name))
+    manifest = reading.require()
+    said = claimed(manifest, reading.data) if offline else await announced(app, manifest.uri)
+    judged = judge(said, reading)
     rejected = judged if isinstance(judged, RejectedPackage) else None
     return {
         "file": name,

@@ -230,7 +230,7 @@ async def _prove(app: App, plan: Plan) -> dict[int, LogProof]:
 
 
 def _told(manifest: Manifest) -> Json:
-    from capdex.registry.events import checksum_address
+    from capdex.encoding.abi import checksum_address
 
     parts = manifest.parts.values()
     content = manifest.registry.content_digest

@@ -13,8 +13,8 @@ from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.dag import size_of, walk
 from capdex.ipld.dag_pb import MAX_FIELDS
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly
+from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.yaml.reader import MAX_PACKAGE_BYTES
 
 Blocks = dict[Cid, bytes]
 

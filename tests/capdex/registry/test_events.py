@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.encoding import abi as abidata
+from capdex.encoding.abi import checksum_address
 from capdex.errors import InvalidInput
 from capdex.registry.events import (
     MAX_STRING_BYTES,
@@ -36,7 +37,6 @@ from capdex.registry.events import (
     Transferred,
     Voted,
     YankChanged,
-    checksum_address,
     decode,
 )
 from capdex.registry.logs import LogColumns

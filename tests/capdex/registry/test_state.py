@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.registry.events import (
@@ -34,7 +35,6 @@ from capdex.registry.events import (
     Transferred,
     Voted,
     YankChanged,
-    checksum_address,
 )
 from capdex.registry.state import MAX_REASON_BYTES, NOBODY, Ledger, NameState
 from capdex.registry.votes import Votes

@@ -48,8 +48,12 @@ def outcome(key: PublicKey, message: bytes, signature: bytes) -> Reason | None:
     return None
 
 
+def prepare(file: bytes, *, author: str, publisher: str | None) -> bytes:
+    return signing.prepare(file, author=author, publisher=publisher).data
+
+
 def prepared(author: str = AUTHOR) -> bytes:
-    return signing.prepare(FILE.encode(), author=author, publisher=PUBLISHER)
+    return prepare(FILE.encode(), author=author, publisher=PUBLISHER)
 
 
 def test_preparing_writes_three_lines_behind_the_id_and_nothing_else() -> None:
@@ -75,8 +79,8 @@ def test_the_signing_input_is_the_digest_of_the_file_without_the_value() -> None
 
 def test_preparing_again_changes_no_byte_but_the_values() -> None:
     signed = signing.attach(prepared(), bytes(64))
-    assert signing.prepare(signed, author=AUTHOR, publisher=PUBLISHER) == prepared()
-    kept = signing.prepare(signed, author=PKH_AUTHOR, publisher=None)
+    assert prepare(signed, author=AUTHOR, publisher=PUBLISHER) == prepared()
+    kept = prepare(signed, author=PKH_AUTHOR, publisher=None)
     assert kept == prepared(PKH_AUTHOR)
 
 
@@ -93,20 +97,20 @@ def test_preparing_again_changes_no_byte_but_the_values() -> None:
 )
 def test_a_value_of_any_one_line_style_is_replaced(before: str, after: str) -> None:
     file = FILE.replace("  name:", f"  {before}\n  name:")
-    done = signing.prepare(file.encode(), author=AUTHOR, publisher=None).decode()
+    done = prepare(file.encode(), author=AUTHOR, publisher=None).decode()
     expected = FILE.replace("  name:", f"  {after}\n  name:")
     assert done.replace(f"  author: {AUTHOR}\n", "") == expected
 
 
 def test_a_flow_mapping_is_edited_in_its_own_style() -> None:
     file = 'metadata: {id: "did:nuwa:cap:note@1.0.0", name: Note}\n'
-    done = signing.prepare(file.encode(), author=AUTHOR, publisher=None).decode()
+    done = prepare(file.encode(), author=AUTHOR, publisher=None).decode()
     assert done == file.replace('0",', f'0", author: {AUTHOR}, signature: z,')
     assert signing.attach(done.encode(), b"\1").decode() == done.replace("z,", "z2,")
 
 
 def test_a_file_that_ends_behind_its_id_is_edited_too() -> None:
-    done = signing.prepare(f"metadata:\n  id: {URI}".encode(), author=AUTHOR, publisher=None)
+    done = prepare(f"metadata:\n  id: {URI}".encode(), author=AUTHOR, publisher=None)
     assert done.decode() == f"metadata:\n  id: {URI}\n  author: {AUTHOR}\n  signature: z"
 
 
@@ -129,7 +133,7 @@ def test_a_file_that_ends_behind_its_id_is_edited_too() -> None:
 )
 def test_a_file_that_cannot_be_edited_is_refused(file: str, reason: Reason) -> None:
     with pytest.raises(InvalidInput) as caught:
-        signing.prepare(file.encode(), author=AUTHOR, publisher=None)
+        prepare(file.encode(), author=AUTHOR, publisher=None)
     assert (caught.value.details or {})["reason"] == reason
 
 
@@ -162,19 +166,19 @@ def test_attaching_to_a_file_that_was_not_prepared_is_refused() -> None:
 def test_a_publisher_that_would_not_be_read_back_is_refused() -> None:
     for publisher in ("1", "a # b", "[x]"):
         with pytest.raises(InvalidInput) as caught:
-            signing.prepare(FILE.encode(), author=AUTHOR, publisher=publisher)
+            prepare(FILE.encode(), author=AUTHOR, publisher=publisher)
         assert (caught.value.details or {})["reason"] == Reason.SIGNATURE_ENCODING
 
 
 def test_a_file_that_is_only_remarked_on_is_edited() -> None:
     file = FILE.replace("  name:", "  version: 1.10\n  name:")
-    done = signing.prepare(file.encode(), author=AUTHOR, publisher=PUBLISHER)
+    done = prepare(file.encode(), author=AUTHOR, publisher=PUBLISHER)
     assert done.decode() == prepared().decode().replace("  name:", "  version: 1.10\n  name:")
 
 
 def test_an_author_that_cannot_sign_is_refused_before_the_file_is_edited() -> None:
     with pytest.raises(InvalidInput):
-        signing.prepare(FILE.encode(), author="did:web:example.com#key", publisher=None)
+        prepare(FILE.encode(), author="did:web:example.com#key", publisher=None)
 
 
 @pytest.mark.parametrize("text", ["", "z0", "zO", "mAQ", "1", "Z1", "z é", "z" + "2" * 600])

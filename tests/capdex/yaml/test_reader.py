@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from capdex.limits import MAX_DEPTH, MAX_PACKAGE_BYTES
 from capdex.problems import Reason, Severity
-from capdex.yaml.reader import MAX_DEPTH, MAX_PACKAGE_BYTES, Style, YamlReading, read_yaml
+from capdex.yaml.reader import Style, YamlReading, read_yaml
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 

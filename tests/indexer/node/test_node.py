@@ -14,12 +14,12 @@ import pytest
 from eth_abi import encode
 from eth_hash.auto import keccak
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.client import Rpc
 from capdex.problems import Verdict
-from capdex.registry.events import checksum_address
 from capdex.uri import CapabilityURI
 from indexer.chain.start_block import locate
 from indexer.node.node import Node, NodeOptions

@@ -13,9 +13,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.problems import Verdict
-from capdex.registry.events import checksum_address
 from indexer.db import engine as database
 from indexer.node import node
 from indexer.node import writer as seat

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason, Verdict
-from capdex.registry.events import Announcement, checksum_address
+from capdex.registry.events import Announcement
 from indexer.fetch.fetcher import Fetcher
 from indexer.query.index import Index
 from indexer.store import Store

@@ -32,8 +32,9 @@ def source():
 
 
 def verified(data, chain_id=1):
-    announcement = announce(data, chain_id=chain_id, publisher=ACCOUNT.address)
-    return package.verify(announcement, data)
+    reading = read(data)
+    announcement = announce(reading, chain_id=chain_id, publisher=ACCOUNT.address)
+    return package.verify(announcement, reading)
 
 
 async def test_an_account_signs_for_itself(source):
