@@ -1,7 +1,7 @@
-"""CAR files, version 1: the blocks of a DAG in one stream; of those read none is believed (P3).
+"""CAR files, version 1: the blocks of a DAG in one stream; every block read is hashed (P3).
 
 https://ipld.io/specs/transport/car/carv1/ : `length ‖ header`, then `length ‖ CID ‖ block` each.
-What the header says of roots does not matter: the root is the CID that was asked for.
+The roots in the header are ignored: the root is the CID that the caller requested.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES, Assembly
 
-MAX_CAR_BYTES: Final = 4 * 1024 * 1024  # a package with its DAG, and some blocks nobody asked for
+MAX_CAR_BYTES: Final = 4 * 1024 * 1024  # a package with its DAG, and some unrelated blocks
 MAX_HEADER_BYTES: Final = 8192  # some 200 roots
 MAX_CID_BYTES: Final = 128
 
@@ -22,10 +22,11 @@ _VERSION_1: Final = b"\x67version\x01"  # the last entry of the header's map, by
 
 
 def read_car(data: bytes, root: Cid) -> bytes:
-    """The file that `root` names, out of a CAR.
+    """Return the file with the root CID `root` from a CAR.
 
-    Raises Unavailable if the CAR is malformed, incomplete or holds wrong bytes (another source may
-    do better), and InvalidInput as `unixfs.Assembly` does if `root` is no file within the limits.
+    Raises Unavailable if the CAR is malformed, incomplete or contains wrong bytes (another source
+    may have the right ones), and InvalidInput if `root` is not a file within the limits of
+    `unixfs.Assembly`.
     """
     try:
         blocks = dict(_blocks(data))
@@ -41,26 +42,26 @@ def read_car(data: bytes, root: Cid) -> bytes:
 
 
 def write_car(root: bytes, blocks: Iterable[tuple[Cid, bytes]]) -> bytes:
-    """A CAR with one root (a CID in its binary form) and these blocks, byte for byte determined."""
+    """Write a CAR with one root (a binary CID) and these blocks; equal input gives equal bytes."""
     return b"".join((write_header(root), *(write_block(cid, block) for cid, block in blocks)))
 
 
 def write_header(root: bytes) -> bytes:
-    """How a CAR with one root begins."""
-    link = b"\0" + root  # dag-cbor writes a CID as a byte string behind a zero, under tag 42
+    """Write the header of a CAR with one root."""
+    link = b"\0" + root  # dag-cbor: tag 42 and a byte string of NUL and the CID
     size = bytes([0x40 + len(link)]) if len(link) < 24 else bytes([0x58, len(link)])
     header = b"\xa2\x65roots\x81\xd8\x2a" + size + link + _VERSION_1
     return write_varint(len(header)) + header
 
 
 def write_block(cid: Cid, block: bytes) -> bytes:
-    """One block as a CAR has it."""
+    """Write one section of a CAR: length, CID, block."""
     section = cid.to_bytes() + block
     return write_varint(len(section)) + section
 
 
 def _blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Each block that a CID of ours can name, by its CID's bytes, hashed."""
+    """Iterate over (binary CID, block) for accepted CIDs; each block is hashed first."""
     if len(data) > MAX_CAR_BYTES:
         raise InvalidInput(f"it has more than {MAX_CAR_BYTES} bytes")
     header, at = _section(data, 0, MAX_HEADER_BYTES)
@@ -72,7 +73,7 @@ def _blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         try:
             cid = Cid.from_bytes(section[:end])
         except InvalidInput:
-            continue  # a block that no package can need
+            continue  # no accepted CID: it cannot be part of a package
         if not cid.matches(section[end:]):
             raise InvalidInput(f"the bytes of block {cid} are wrong")
         yield section[:end], section[end:]
@@ -88,7 +89,7 @@ def _section(data: bytes, at: int, limit_bytes: int) -> tuple[bytes, int]:
 
 
 def _end_of_cid(section: bytes) -> int:
-    """Where the CID at the start of a section ends, whatever its codec and hash."""
+    """Return the length of the CID at the start of a section, for any codec and hash."""
     if section.startswith(b"\x12\x20"):
         return 34  # CIDv0 is a bare sha2-256 multihash
     at = 0

@@ -1,4 +1,4 @@
-"""Content identifiers, strictly: one spelling for each, sha2-256 only (P3)."""
+"""Strict content identifiers (CIDs): one accepted spelling each, sha2-256 only (P3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RAW_PREFIX: Final = b"\x01\x55\x12\x20"  # CIDv1, raw, sha2-256, 32 bytes
 _RAW_NUMBER: Final = int.from_bytes(_RAW_PREFIX, "big")
 _CODECS: Final = {_RAW_PREFIX: RAW, b"\x01\x70\x12\x20": DAG_PB}
 
-# From the digits of RFC 4648 to those of int(); no other byte becomes one, nor a sign or a space.
+# Maps the digits of RFC 4648 to those of int(). Any other byte maps to NUL, which int() refuses.
 _DIGITS: Final = dict(
     zip(b"abcdefghijklmnopqrstuvwxyz234567", b"0123456789abcdefghijklmnopqrstuv", strict=True)
 )
@@ -45,10 +45,10 @@ class Cid:
 
     @classmethod
     def _read(cls, text: str) -> Cid:
-        """Parse any CID.
+        """Parse any CID with py-multiformats; raises InvalidInput.
 
-        py-multiformats is lenient (upper case, paths, trailing bytes, identity), so whatever it
-        reads must also be written back as the same text.
+        The library is lenient (upper case, paths, trailing bytes, identity), so a CID is accepted
+        only if the library writes it back as the same text.
         """
         if not text.isascii() or not text.isalnum() or len(text) > MAX_CID_CHARS:
             raise _refusal(text, "a CID is at most 128 ASCII letters and digits, no path")
@@ -56,9 +56,9 @@ class Cid:
             cid = _CID.decode(text)
             version, codec = int(cid.version), str(cid.codec_name)
             function, digest, spelling = str(cid.hash.name), bytes(cid.hash.digest), str(cid)
-        except Exception as error:  # noqa: BLE001 - whatever the library raises, it is no CID
+        except Exception as error:  # noqa: BLE001 - the library documents no error types
             raise _refusal(text, f"it does not decode: {str(error)[:120]}") from None
-        if spelling != text:  # a CIDv1 is spelt in base32 lower case, whatever base it came in
+        if spelling != text:  # the library always writes a CIDv1 in lower-case base32
             raise _refusal(text, f"its one spelling is {spelling[:80]}")
         if codec not in (RAW, DAG_PB):
             raise _refusal(text, f"its codec is {codec}, not raw or dag-pb")
@@ -68,19 +68,19 @@ class Cid:
 
     @classmethod
     def raw(cls, digest: bytes) -> Cid:
-        """The raw CIDv1 of a 32-byte sha2-256 digest: the one form our contract takes."""
+        """Return the raw CIDv1 of a 32-byte sha2-256 digest: the one form the contract accepts."""
         if len(digest) != 32:
             raise ValueError("a sha2-256 digest has 32 bytes")
         return cls(_base32(_RAW_PREFIX + digest), 1, RAW, digest)
 
     @classmethod
     def of(cls, data: bytes) -> Cid:
-        """The raw CIDv1 of these bytes as one block."""
+        """Return the raw CIDv1 of `data` as one block."""
         return cls.raw(hashlib.sha256(data).digest())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Cid:
-        """The CID in its binary form, as links and CARs hold it; raises InvalidInput."""
+        """Parse the binary form, which links and CARs contain; raises InvalidInput."""
         prefix, digest = data[:-32], data[-32:]
         if prefix == b"\x12\x20":
             return cls(encode_multibase(data)[1:], 0, DAG_PB, digest)
@@ -89,13 +89,13 @@ class Cid:
         raise _refusal(f"0x{data[:8].hex()}…", "it is not raw or dag-pb with sha2-256")
 
     def to_bytes(self) -> bytes:
-        """The binary form: a prefix, then the digest."""
+        """Return the binary form: a prefix, then the digest."""
         if self.version == 0:
             return b"\x12\x20" + self.digest
         return next(p for p, codec in _CODECS.items() if codec == self.codec) + self.digest
 
     def matches(self, block: bytes) -> bool:
-        """Whether `block` is the block this CID names (for dag-pb: the root block)."""
+        """Return True if the sha2-256 of `block` is the digest (for dag-pb: of the root block)."""
         return hashlib.sha256(block).digest() == self.digest
 
     def __str__(self) -> str:
@@ -103,13 +103,13 @@ class Cid:
 
 
 def spells(text: str, digest: bytes) -> bool:
-    """Whether `text` is `Cid.raw(digest).text`, in a tenth of the time of writing that."""
+    """Return True if `text` is `Cid.raw(digest).text`; ten times faster than encoding it."""
     number = _raw_number(text)
     return number is not None and number == int.from_bytes(_RAW_PREFIX + digest, "big")
 
 
 def _raw_number(text: str) -> int | None:
-    """The 36 bytes of a raw CIDv1, which nearly every CID is, as one number; None for others."""
+    """Decode a raw CIDv1 to its 36 bytes as one number; None for any other CID (the slow path)."""
     if len(text) != 59 or text[0] != "b":
         return None
     try:

@@ -1,7 +1,7 @@
-"""dag-pb blocks that are pieces of a UnixFS file: strict reading of the two protobufs (P3).
+"""Strict reader of dag-pb blocks that are pieces of a UnixFS file: two protobufs (P3).
 
-What may stand in a block: https://ipld.io/specs/codecs/dag-pb/spec/ and
-https://specs.ipfs.tech/unixfs/. Only files are read; a directory is not a package.
+Sources: https://ipld.io/specs/codecs/dag-pb/spec/ and https://specs.ipfs.tech/unixfs/.
+Only files are read, because a directory cannot be a package.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from capdex.encoding.varint import read_varint
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 
-MAX_LINKS: Final = 64  # a package is 64 blocks at most, and so is what one block points to
-MAX_FIELDS: Final = MAX_LINKS + 16  # of a message: UnixFS has a size for each link, and 7 more
+MAX_LINKS: Final = 64  # a package has at most 64 blocks, so one block has at most 64 links
+MAX_FIELDS: Final = (
+    MAX_LINKS + 16
+)  # of a message: UnixFS has one size for each link, and 7 other fields
 
 _VARINT, _BYTES = 0, 2  # protobuf's wire types
 _RAW, _FILE = 0, 2  # of UnixFS; the others cannot be a package
@@ -24,19 +26,19 @@ _OTHERS: Final = {1: "a directory", 3: "metadata", 4: "a symlink", 5: "a sharded
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One block of a file: its own bytes, then those of its children, each with its size."""
+    """One block of a file: its own bytes, and the CID and size of each child block after them."""
 
     data: bytes
     children: tuple[tuple[Cid, int], ...]
 
     @property
     def size_bytes(self) -> int:
-        """The size of the file, or of the part of it, that starts here: what the block declares."""
+        """The declared size in bytes of this block and its children together."""
         return len(self.data) + sum(size for _, size in self.children)
 
 
 def read_piece(block: bytes) -> Piece:
-    """Read one dag-pb block as a piece of a file; raises InvalidInput for anything else."""
+    """Read one dag-pb block of a file; raises InvalidInput for any other block."""
     links, named, content = _node(block)
     kind, data, size, sizes = _unixfs(content)
     if kind not in (_RAW, _FILE):
@@ -52,7 +54,7 @@ def read_piece(block: bytes) -> Piece:
 
 
 def _node(block: bytes) -> tuple[list[Cid], bool, bytes]:
-    """PBNode: links (field 2) come first, then the data (field 1), once; whether one has a name."""
+    """Read a PBNode: links (field 2), then data (field 1) once; also True if a link has a name."""
     links: list[Cid] = []
     names: list[bool] = []
     content: bytes | None = None
@@ -75,7 +77,7 @@ def _node(block: bytes) -> tuple[list[Cid], bool, bytes]:
 
 
 def _link(raw: bytes) -> tuple[Cid, bool]:
-    """PBLink: hash (1), name (2), size (3), in this order; whether the name is more than empty."""
+    """Read a PBLink: hash (1), name (2), size (3), in this order; also True if it has a name."""
     cid: Cid | None = None
     named = False
     last = 0
@@ -93,7 +95,7 @@ def _link(raw: bytes) -> tuple[Cid, bool]:
 
 
 def _unixfs(content: bytes) -> tuple[int, bytes, int | None, list[int]]:
-    """Type (1), data (2), file size (3) and sizes of the children (4); mode and time are let be."""
+    """Read UnixFS data: type (1), data (2), file size (3), child sizes (4); mode, time ignored."""
     kind, data, size, sizes = -1, b"", None, []
     seen: set[int] = set()
     for number, value in _fields(content):
@@ -114,7 +116,7 @@ def _unixfs(content: bytes) -> tuple[int, bytes, int | None, list[int]]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Each field of a protobuf message: its number, and a number or bytes."""
+    """Iterate over the fields of a protobuf message: field number, and a number or bytes."""
     at = seen = 0
     while at < len(message):
         seen += 1

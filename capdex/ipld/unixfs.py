@@ -1,6 +1,6 @@
-"""A UnixFS file, put together from verified blocks: which block is wanted next, and the bytes.
+"""UnixFS files: assembled from verified blocks, and divided into blocks again (P3).
 
-No I/O: whoever has the blocks (a CAR, a gateway asked block by block) gives them.
+There is no I/O here. The caller supplies the blocks, from a CAR or from a gateway:
 
     assembly = Assembly(root)
     while (cid := assembly.wanted) is not None:
@@ -10,7 +10,7 @@ No I/O: whoever has the blocks (a CAR, a gateway asked block by block) gives the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
@@ -18,7 +18,9 @@ from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.dag_pb import MAX_LINKS, Piece, read_piece
 from capdex.limits import MAX_PACKAGE_BYTES
 
-MAX_BLOCKS: Final = MAX_LINKS  # counted as often as they occur: repetition is how a DAG explodes
+MAX_BLOCKS: Final = (
+    MAX_LINKS  # repeated blocks count each time, since repetition makes a DAG explode
+)
 MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS nodes exchange
 # A package in blocks, each counted as often as it occurs: hundreds of them are in memory at once.
 MAX_KEPT_BYTES: Final = 2 * MAX_PACKAGE_BYTES
@@ -26,22 +28,24 @@ MAX_DEPTH: Final = 4  # 256 KiB in blocks of any size that is in use need one le
 
 
 class Assembly:
-    """The file that `root` names, as far as its blocks were given; each is hashed before use.
+    """A file with the root CID `root`, assembled block by block; each block is hashed before use.
 
-    `give` raises Unavailable for a block that is not the one wanted (ask another source), and
-    InvalidInput for a DAG that is no file within the limits, which no source can mend.
+    `give` raises Unavailable for a block that is not the wanted one (another source may have it),
+    and InvalidInput if the DAG is not a file within the limits (no source can change that).
     """
 
     def __init__(self, root: Cid) -> None:
         self._data = bytearray()
-        self._todo: list[tuple[Cid, int, int | None]] = [(root, 1, None)]  # last one first
+        self._todo: list[tuple[Cid, int, int | None]] = [
+            (root, 1, None)
+        ]  # a stack of (block, its depth, its declared size)
         self._blocks = 0
         self._given_bytes = 0
         self._kept: dict[Cid, bytes] = {}
 
     @property
     def wanted(self) -> Cid | None:
-        """The CID of the next block; None when the file is whole."""
+        """The CID of the next block to `give`; None once the file is complete."""
         return self._todo[-1][0] if self._todo else None
 
     @property
@@ -51,11 +55,11 @@ class Assembly:
 
     @property
     def blocks(self) -> Mapping[Cid, bytes]:
-        """The blocks given, to be served again; none of a DAG that says little in much space."""
+        """The blocks given so far, to be stored; empty if the DAG is much larger than its file."""
         return self._kept if self._given_bytes <= MAX_KEPT_BYTES else {}
 
     def give(self, block: bytes) -> None:
-        """Take the block that is wanted."""
+        """Add the bytes of the block `wanted`."""
         cid, depth, size = self._todo[-1]
         if len(block) > MAX_BLOCK_BYTES:
             raise _too_large(f"a block has more than {MAX_BLOCK_BYTES} bytes")
@@ -74,7 +78,9 @@ class Assembly:
                 f"the block {cid} holds {piece.size_bytes} bytes of the file",
                 why=f"the block above it says {size}",
             )
-        if size is None and piece.size_bytes > MAX_PACKAGE_BYTES:  # the others add up to the root's
+        if (
+            size is None and piece.size_bytes > MAX_PACKAGE_BYTES
+        ):  # the sizes of other blocks add up to the root's
             raise _too_large(f"it declares {piece.size_bytes} bytes")
         if piece.children and depth == MAX_DEPTH:
             raise _too_large(f"its blocks are more than {MAX_DEPTH} deep")
@@ -85,6 +91,41 @@ class Assembly:
         if self._given_bytes <= MAX_KEPT_BYTES:
             self._kept[cid] = block
         self._todo += [(child, depth + 1, size) for child, size in reversed(piece.children)]
+
+
+def size_of(root: Cid, block: bytes) -> int:
+    """Return the size in bytes of the file with this root block; raises InvalidInput."""
+    return len(block) if root.codec == RAW else read_piece(block).size_bytes
+
+
+def walk(
+    root: Cid, read: Callable[[Cid], bytes | None], part: range | None = None
+) -> Iterator[tuple[Cid, bytes]]:
+    """Iterate over the blocks of a file, depth first, the root first, repeated ones repeatedly.
+
+    With `part`, a range of the file's bytes, only the blocks that contain it. Raises Unavailable
+    if `read` returns None for a block, and InvalidInput if it is not a file within the limits.
+    """
+    todo, blocks = [(root, 0)], 0  # a stack of (block, its offset in the file)
+    while todo:
+        cid, at = todo.pop()
+        block = read(cid)
+        if block is None:
+            raise Unavailable(f"the block {cid} is not here", Code.IPFS_UNAVAILABLE)
+        blocks += 1
+        if blocks > MAX_BLOCKS:
+            raise InvalidInput(f"it has more than {MAX_BLOCKS} blocks", Code.TOO_LARGE)
+        yield cid, block
+        if cid.codec == RAW:
+            continue
+        piece = read_piece(block)
+        at += len(piece.data)
+        needed = []
+        for child, size in piece.children:
+            if part is None or (at < part.stop and part.start < at + size):
+                needed.append((child, at))
+            at += size
+        todo += reversed(needed)
 
 
 def _too_large(why: str) -> InvalidInput:

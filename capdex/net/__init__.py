@@ -1,1 +1,1 @@
-"""The only I/O of the shared package: chain RPC, IPFS and a node's MCP endpoint."""
+"""All network access of the protocol package. Every other package of `capdex` is pure."""

@@ -1,8 +1,8 @@
-"""Block headers: the bytes a block hash stands for, and the little a proof needs of them.
+"""Block headers: encoded from JSON, and verified by their hash.
 
 A header is the RLP list of the fields below (yellow paper §4.4.3; EIP-1559, 4895, 4844, 4788, 7685,
-7928, 7843); each fork has appended fields, never changed one. The hash decides: a header of fields
-unknown here cannot be made from JSON, but is read from its bytes like any other.
+7928, 7843); forks only append fields. A header with fields that are unknown here cannot be encoded
+from JSON, but its RLP bytes can be read, since only the hash has to match.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PARENT: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """What a block says of itself, by its hash; the time in seconds, hashes and root 32 bytes."""
+    """The verified fields of a header: timestamp in seconds; hashes and state root of 32 bytes."""
 
     number: int
     hash: bytes
@@ -73,7 +73,7 @@ def verify_header(data: bytes, block_hash: bytes) -> BlockHeader:
             Code.BAD_PROOF,
             why=f"it does not hash to 0x{block_hash.hex()}",
             fix="ask again: the chain may just have changed its newest blocks. If it stays so, "
-            "one of the two lies",
+            "the node or the source of the hash is wrong",
         )
     try:
         fields = decode_rlp(data)
@@ -82,7 +82,7 @@ def verify_header(data: bytes, block_hash: bytes) -> BlockHeader:
         root, parent = (_read_hash(fields[i]) for i in (_STATE_ROOT, _PARENT))
         number, timestamp = (_read_number(fields[i]) for i in (_BLOCK_NUMBER, _TIMESTAMP))
     except ValueError as error:
-        # Only a hash that was no block's leads here.
+        # The data has this hash, so the trusted hash is not one of a block.
         raise VerificationFailure(
             "the trusted hash is not that of a block", Code.BAD_PROOF, why=str(error)[:200]
         ) from None
@@ -90,9 +90,9 @@ def verify_header(data: bytes, block_hash: bytes) -> BlockHeader:
 
 
 def encode_header(block: Mapping[str, Any]) -> bytes:
-    """The RLP of a header as `eth_getBlockBy…` gives it; raises ValueError where it is none.
+    """Encode the result of `eth_getBlockBy…` as RLP; raises ValueError if a field is malformed.
 
-    Whether it is the block's is for its hash to say: a chain may have fields of its own.
+    The caller compares the hash, since a chain may have additional header fields.
     """
     values = [_value(name, block.get(name), size) for name, size in _FIELDS.items()]
     for name, size in _APPENDED.items():
@@ -117,11 +117,11 @@ def _value(name: str, value: Any, size: int) -> bytes:
 
 def _read_hash(value: Any) -> bytes:
     if not isinstance(value, bytes) or len(value) != 32:
-        raise ValueError("a hash of it is none")
+        raise ValueError("a field is not a 32-byte hash")
     return value
 
 
 def _read_number(value: Any) -> int:
     if not isinstance(value, bytes) or len(value) > 8 or value[:1] == b"\0":
-        raise ValueError("a number of it is none")
+        raise ValueError("a field is not a 64-bit number")
     return int.from_bytes(value, "big")

@@ -1,12 +1,12 @@
-"""Proof documents: what the registry keeps of a name at a block, provable by its hash (P13, P15).
+"""Proof documents: the registry's state of a name at a block, proven by the block hash (P13, P15).
 
-A document carries the block's header, the contract's account (EIP-1186) and the slots that its
-claim needs, each with its way down the storage trie.
+A document contains the block's header, the contract's account (EIP-1186) and the storage slots that
+its claim needs, each with its Merkle proof.
 
 kind exact   digest of name@version; if there is one, the release at `index`: version and flags
-kind list    the name's record, then every release: word, long version, digest. Nothing is hidden
+kind list    the name's record, then every release: word, long version, digest (nothing is left out)
 
-Here it is only read, within bounds; `capdex.proof.verify` says what it proves.
+This module only parses, within bounds; `capdex.proof.verify` checks what the document proves.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _DATA: Final = re.compile(r"0x(?:[0-9a-f]{2})*")
 Json = dict[str, Any]
 
 
-class Kind(StrEnum):
-    """What a document proves."""
+class ProofKind(StrEnum):
+    """The claim of a document: one exact release, or the whole list of a name."""
 
     EXACT = "exact"
     LIST = "list"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slot of the contract, its word, and the nodes that prove it, root first."""
+    """One storage slot: key, 32-byte word, and the trie nodes that prove it, root first."""
 
     key: bytes
     value: bytes
@@ -52,12 +52,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A document as read: of the right shape and size, and not to be believed before `verify`.
+    """A parsed document of the right shape and size; it proves nothing before `verify`.
 
-    `semver` is set for kind exact alone; `index` too, unless the version does not exist.
+    `semver` is set for kind exact only; `index` too, unless the version does not exist.
     """
 
-    kind: Kind
+    kind: ProofKind
     chain_id: int
     contract: bytes
     block_number: int
@@ -71,20 +71,20 @@ class Proof:
 
     @classmethod
     def parse(cls, document: Any) -> Self:
-        """Read a document, any JSON value; raises VerificationFailure BAD_PROOF."""
+        """Parse any JSON value as a document; raises VerificationFailure BAD_PROOF."""
         try:
             return cls._parse(document)
         except (ValueError, InvalidInput) as error:
-            raise refused("it is no proof document", str(error)) from None
+            raise refused("it is not a proof document", str(error)) from None
 
     @classmethod
     def _parse(cls, document: Any) -> Self:
         given = read_object(document, _KEYS)
         if given["schema"] != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
-        kind = Kind(given["kind"])
+        kind = ProofKind(given["kind"])
         semver, index = given["semver"], given["index"]
-        if (kind is Kind.EXACT) != isinstance(semver, str):
+        if (kind is ProofKind.EXACT) != isinstance(semver, str):
             raise ValueError("kind exact has a version, and kind list has none")
         budget = Budget(MAX_PROOF_BYTES)
         slots = given["slots"]
@@ -105,7 +105,7 @@ class Proof:
         )
 
     def to_json(self) -> Json:
-        """The document."""
+        """Return the document as a JSON value."""
         return {
             "schema": SCHEMA,
             "kind": str(self.kind),
@@ -130,12 +130,12 @@ class Proof:
 
 
 def refused(what: str, why: str = "", fix: str = "") -> VerificationFailure:
-    """The error for a proof that proves nothing, or something else than was said."""
+    """Return the error for a proof that proves nothing, or not the claim."""
     return VerificationFailure(
         f"the proof is refused: {what}",
         Code.BAD_PROOF,
-        why=why or "a node sent it that is broken or lies",
-        fix=fix or "ask again, and another node if it stays so; believe nothing of the answer",
+        why=why or "the node that sent it is faulty or dishonest",
+        fix=fix or "ask again, then another node; do not use anything of this answer",
     )
 
 
@@ -150,12 +150,12 @@ _KEYS: Final = (
 
 @dataclass(slots=True)
 class Budget:
-    """Reads data, and refuses more bytes than are left of a document's allowance."""
+    """Decoder of hex data that limits the sum of all bytes in one document; raises ValueError."""
 
     left: int
 
     def upto(self, value: Any, limit: int) -> bytes:
-        """Data of at most `limit` bytes."""
+        """Decode data of at most `limit` bytes."""
         text = read_text(value)
         self.left -= len(text) // 2
         if len(text) > 2 + 2 * limit or self.left < 0:
@@ -165,46 +165,46 @@ class Budget:
         return bytes.fromhex(text[2:])
 
     def data(self, value: Any, size: int) -> bytes:
-        """Data of this size."""
+        """Decode data of exactly `size` bytes."""
         found = self.upto(value, size)
         if len(found) != size:
             raise ValueError(f"some data has {len(found)} bytes, not {size}")
         return found
 
     def nodes(self, value: Any) -> tuple[bytes, ...]:
-        """The nodes of one proof."""
+        """Decode the trie nodes of one proof."""
         if not isinstance(value, list) or len(value) > MAX_NODES:
-            raise ValueError("a proof is no list of nodes, or too long")
+            raise ValueError("a proof is not a list of nodes, or is too long")
         return tuple([self.upto(node, MAX_NODE_BYTES) for node in value])
 
     def slot(self, value: Any) -> Slot:
-        """A slot with its word and its proof."""
+        """Decode a slot with its word and its proof."""
         given = read_object(value, _SLOT_KEYS)
         key, word = (self.data(given[x], WORD) for x in ("key", "value"))
         return Slot(key, word, self.nodes(given["proof"]))
 
 
 def read_object(value: Any, keys: tuple[str, ...]) -> Json:
-    """An object with just these members."""
+    """Return `value` if it is an object with exactly these members; else raise ValueError."""
     if not isinstance(value, dict) or set(value) != set(keys):
         raise ValueError(f"an object does not have just {', '.join(keys)}")
     return value
 
 
 def read_text(value: Any) -> str:
-    """A text."""
+    """Return `value` if it is a string; else raise ValueError."""
     if not isinstance(value, str):
-        raise ValueError("a text is none")
+        raise ValueError("a string is expected")
     return value
 
 
 def read_number(value: Any) -> int:
-    """A number of 64 bits."""
+    """Return `value` if it is an unsigned 64-bit integer; else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
-        raise ValueError("a number is none")
+        raise ValueError("an unsigned 64-bit integer is expected")
     return value
 
 
 def show_hex(data: bytes) -> str:
-    """Data as documents have it."""
+    """Encode data as 0x and lower-case hexadecimal digits."""
     return "0x" + data.hex()

@@ -1,9 +1,8 @@
-"""Digests of an index: Merkle trees over its events, and over its verdicts (P14).
+"""Digests of an index: Merkle trees over its events and over its verdicts (P14).
 
-A tree is hashed as RFC 6962 says (SHA-256), and only ever grows at its end: the tree at a block is
-a prefix of the tree at any later one. So a `Frontier` of a few hashes is all that has to be kept.
-Leaves are bytes with big-endian numbers; an index that holds one event more, less or elsewhere, or
-lets another one count, has another root.
+Trees are hashed as in RFC 6962 (SHA-256) and only append: the tree at a block is a prefix of the
+tree at every later block, so only a `Frontier` of a few hashes is stored. Numbers in leaves are
+big-endian. One event more, less, moved or counted otherwise gives another root.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from capdex.registry.logs import RawLog
 MAGIC: Final = b"capdex-index-v1"
 MAX_TOPICS: Final = 4  # of any log of the EVM
 
-_LEAF, _NODE = b"\x00", b"\x01"  # so that no leaf can pass for a node (RFC 6962 §2.1)
+_LEAF, _NODE = b"\x00", b"\x01"  # distinct, so that no leaf can be taken for a node (RFC 6962 §2.1)
 
 
 class Frontier:
-    """A tree that grows: the roots of its perfect subtrees, from the largest to the smallest.
+    """An append-only Merkle tree: the roots of its perfect subtrees, largest first.
 
-    Appending hashes two nodes a leaf on average; the root of n leaves takes log2(n) at most.
+    `append` hashes two nodes on average; `root` of n leaves hashes at most log2(n).
     """
 
     __slots__ = ("_peaks", "size")
@@ -35,7 +34,7 @@ class Frontier:
         self.extend(leaves)
 
     def append(self, leaf: bytes) -> None:
-        """Add a leaf behind all others."""
+        """Append one leaf."""
         node, pairs = sha256(_LEAF + leaf).digest(), self.size
         while pairs & 1:
             node = sha256(_NODE + self._peaks.pop() + node).digest()
@@ -44,12 +43,12 @@ class Frontier:
         self.size += 1
 
     def extend(self, leaves: Iterable[bytes]) -> None:
-        """Add leaves in their order."""
+        """Append leaves in order."""
         for leaf in leaves:
             self.append(leaf)
 
     def root(self) -> bytes:
-        """The Merkle tree hash; of no leaves that of no bytes."""
+        """Return the Merkle tree hash; for an empty tree the SHA-256 of no bytes."""
         if not self._peaks:
             return sha256().digest()
         root, *larger = reversed(self._peaks)
@@ -58,22 +57,22 @@ class Frontier:
         return root
 
     def copy(self) -> Frontier:
-        """The same tree, to grow by itself."""
-        twin = Frontier()
-        twin._peaks, twin.size = list(self._peaks), self.size
-        return twin
+        """Return an independent copy."""
+        other = Frontier()
+        other._peaks, other.size = list(self._peaks), self.size
+        return other
 
 
 class Counts(IntEnum):
-    """What an event does in an index."""
+    """Effect of an event on an index."""
 
-    NOTHING = 0  # it is no event, or concerns nothing
+    NOTHING = 0  # not an event, or one without effect
     EVENT = 1
-    RELEASE = 2  # it is a release, and the one that stands for its version
+    RELEASE = 2  # the release that counts for its version
 
 
 def deployment_leaf(chain_id: int, contract: bytes, genesis: bytes, decoder_version: int) -> bytes:
-    """The first leaf of an index: whose events follow, and by which rules they count.
+    """Encode the first leaf of an index: the contract of its events, and the decoding rules.
 
     `contract` has 20 bytes, `genesis` (the hash of the chain's first block) 32.
     """
@@ -83,7 +82,7 @@ def deployment_leaf(chain_id: int, contract: bytes, genesis: bytes, decoder_vers
 
 
 def event_leaf(sequence: int, log: RawLog, counts: Counts) -> bytes:
-    """The leaf of one event; `sequence` is the contract's own."""
+    """Encode the leaf of one event; `sequence` is the number that the contract gave it."""
     at, topics = log.position, log.topics
     return b"".join(
         (
@@ -102,7 +101,7 @@ def event_leaf(sequence: int, log: RawLog, counts: Counts) -> bytes:
 
 
 def release_leaf(sequence: int, digest: bytes, rules_version: int, verdict: str) -> bytes:
-    """The leaf of one judged release: the sha256 announced, and the verdict by which rules."""
+    """Encode the leaf of one verdict: announced sha256, rules version, verdict."""
     return b"".join(
         (
             sequence.to_bytes(8, "big"),

@@ -1,6 +1,6 @@
-"""Proof of a contract's log slot at a block: how many events there are, and their running hash.
+"""Proof of a contract's log slot at a block: the number of events, and their running hash.
 
-Who holds events that fold to the word of this slot holds all of them, as they were emitted (P13).
+Events that fold to the word of this slot are complete and unchanged (P13).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from capdex.proof.verify import Anchor, read_account, read_slot
 from capdex.registry.logs import LogHead
 
 SCHEMA: Final = "capdex.log-proof/1"
-LOG_SLOT: Final = bytes(WORD)  # the first of either contract
-MAX_PROOF_BYTES: Final = 256 * 1024  # twice what nodes of the largest size, all the way, would take
+LOG_SLOT: Final = bytes(WORD)  # slot 0 of the registry and of the votes contract
+MAX_PROOF_BYTES: Final = 256 * 1024  # twice the size of proofs with the largest possible nodes
 
 _KEYS: Final = (
     *("schema", "chain_id", "contract", "block_number", "block_hash"),
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LogProof:
-    """A document as read: of the right shape and size, and not to be believed before `verify`."""
+    """A parsed document of the right shape and size; it proves nothing before `verify_log`."""
 
     chain_id: int
     contract: bytes
@@ -49,7 +49,7 @@ class LogProof:
 
     @classmethod
     def parse(cls, document: Any) -> Self:
-        """Read a document, any JSON value; raises VerificationFailure BAD_PROOF."""
+        """Parse any JSON value as a document; raises VerificationFailure BAD_PROOF."""
         try:
             given = read_object(document, _KEYS)
             if given["schema"] != SCHEMA:
@@ -65,10 +65,10 @@ class LogProof:
                 budget.slot(given["slot"]),
             )
         except ValueError as error:
-            raise refused("it is no proof of a log", str(error)) from None
+            raise refused("it is not a proof of a log head", str(error)) from None
 
     def to_json(self) -> Json:
-        """The document."""
+        """Return the document as a JSON value."""
         return {
             "schema": SCHEMA,
             "chain_id": self.chain_id,
@@ -86,7 +86,7 @@ class LogProof:
 
 
 def verify_log(proof: LogProof, anchor: Anchor) -> tuple[BlockHeader, LogHead]:
-    """The block and the contract's log slot there, for whoever trusts `anchor`.
+    """Return the block and the log head of the contract there, given the trusted `anchor`.
 
     Raises VerificationFailure BAD_PROOF.
     """

@@ -1,7 +1,7 @@
-"""Whether a node resolved a capability URI as the chain does, by its proof (P2, P15).
+"""Check a node's answer to `resolve` against its proof (P2, P15).
 
-What is checked is what the chain keeps: which releases a name has, their digests and their flags.
-Whether the package behind a digest is good is judged from its bytes (P6), not here.
+The checks cover the state on chain: the releases of a name, their digests and flags. The package
+behind a digest is verified from its bytes (P6), not here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from capdex.errors import Code
 from capdex.ipld.cid import Cid
-from capdex.proof.document import Kind, Proof, refused
+from capdex.proof.document import Proof, ProofKind, refused
 from capdex.proof.verify import Anchor, Proven, ProvenRelease, verify
 from capdex.semver import Version, VersionRange, latest, max_satisfying
 from capdex.uri import PREFIX, CapabilityURI
@@ -19,18 +19,18 @@ Json = dict[str, Any]
 
 
 def check_resolution(document: Any, anchor: Anchor, uri: CapabilityURI, answer: Json) -> Proven:
-    """What is proven, if it is that `uri` means the release in a node's `answer`.
+    """Check that `uri` resolves on chain to the release in a node's `answer`; return the proof.
 
-    Raises VerificationFailure BAD_PROOF: the proof does not hold, or the chain says otherwise. A
-    node that skips a release because its package was rejected is refused, too: nothing here can
-    tell its reason from a lie, so the newer release is named and the caller decides.
+    Raises VerificationFailure BAD_PROOF if the proof is invalid or the chain has another release.
+    A node that skips a release because its package was rejected is refused too, since a proof
+    cannot show that reason: the error names the newer release, and the caller decides.
     """
     proven = _proven(document, anchor, uri)
     release = chosen(proven, uri)
-    said = f"{uri.name}@{answer.get('semver')}"
+    answered = f"{uri.name}@{answer.get('semver')}"
     if release is None:
         raise refused(
-            f"the answer is {said[:160]}",
+            f"the answer is {answered[:160]}",
             f"on chain {uri} means no release" + (" that is not yanked" if proven.releases else ""),
         )
     expected = {
@@ -41,10 +41,10 @@ def check_resolution(document: Any, anchor: Anchor, uri: CapabilityURI, answer: 
     }
     if answer.get("semver") != expected["semver"]:
         raise refused(
-            f"the answer is {said[:160]}, and the chain holds {release.version} for {uri}",
+            f"the answer is {answered[:160]}, and the chain holds {release.version} for {uri}",
             f"the node hides {release.version}, or its package is not served (capdex show "
             f"{uri.name} says why)",
-            f"if you mean the older one, ask for {said[:160]}",
+            f"if you mean the older one, ask for {answered[:160]}",
         )
     status = answer.get("status")
     flags = status if isinstance(status, dict) else {}
@@ -61,7 +61,7 @@ def check_resolution(document: Any, anchor: Anchor, uri: CapabilityURI, answer: 
 
 
 def check_refusal(document: Any, anchor: Anchor, uri: CapabilityURI, code: Code) -> Proven:
-    """What is proven, if it is that `uri` means no release (NOT_FOUND), or yanked ones (YANKED).
+    """Check that `uri` matches no release (NOT_FOUND) or only yanked ones (YANKED) on chain.
 
     Raises VerificationFailure BAD_PROOF.
     """
@@ -70,7 +70,7 @@ def check_refusal(document: Any, anchor: Anchor, uri: CapabilityURI, code: Code)
     if found is not None:
         raise refused(
             f"the answer is {code}, and the chain holds {uri.name}@{found.version}",
-            "the node hides it, or knows no better",
+            "the node hides it, or is behind",
         )
     if code is Code.YANKED and not any(admits(uri, x) for x in proven.releases):
         raise refused(f"the answer is {code}, and the chain holds no such release")
@@ -80,11 +80,11 @@ def check_refusal(document: Any, anchor: Anchor, uri: CapabilityURI, code: Code)
 
 
 def chosen(proven: Proven, uri: CapabilityURI) -> ProvenRelease | None:
-    """The release that `uri` means by the chain alone: an exact one even if it is yanked (P2)."""
-    able = [x for x in proven.releases if admits(uri, x)]
+    """Return the release that `uri` resolves to on chain; an exact one even if yanked (P2)."""
+    matching = [x for x in proven.releases if admits(uri, x)]
     if isinstance(uri.selector, Version):
-        return able[0] if able else None
-    versions = {x.version: x for x in able if not x.yanked}
+        return matching[0] if matching else None
+    versions = {x.version: x for x in matching if not x.yanked}
     if isinstance(uri.selector, VersionRange):
         highest = max_satisfying(versions, uri.selector)
     else:
@@ -93,7 +93,7 @@ def chosen(proven: Proven, uri: CapabilityURI) -> ProvenRelease | None:
 
 
 def admits(uri: CapabilityURI, release: ProvenRelease) -> bool:
-    """Whether the selector of `uri` takes a release, yanked or not."""
+    """Return True if the selector of `uri` matches a release, yanked or not."""
     selector = uri.selector
     if isinstance(selector, Version):
         return release.version == selector
@@ -101,11 +101,11 @@ def admits(uri: CapabilityURI, release: ProvenRelease) -> bool:
 
 
 def _proven(document: Any, anchor: Anchor, uri: CapabilityURI) -> Proven:
-    """What the document proves, if it is of the name, and of the kind, that `uri` needs."""
+    """Verify a document of the name and of the kind that `uri` needs."""
     proof = Proof.parse(document)
     if proof.name != uri.name:
         raise refused(f"it is of {proof.name}, not of {uri.name}")
     exact = isinstance(uri.selector, Version) and proof.semver == str(uri.selector)
-    if proof.kind is Kind.EXACT and not exact:
+    if proof.kind is ProofKind.EXACT and not exact:
         raise refused(f"it is of the version {proof.semver} alone, which is not what {uri} asks")
     return verify(proof, anchor)

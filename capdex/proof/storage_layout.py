@@ -1,6 +1,6 @@
-"""Where the registry keeps what, and how its words read (P13): the layout that proofs speak of.
+"""Storage layout of the registry contract: slot keys, and how words are decoded (P13).
 
-Slots and words are 32 bytes. What cannot stand in a registry's storage raises ValueError.
+Slots and words are 32 bytes. Decoders raise ValueError for a word that the contract never writes.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ DEPRECATED: Final = 0x02
 
 
 def mapped(key: bytes, slot: bytes) -> bytes:
-    """The slot of `key` in the mapping at `slot`: Solidity's rule, both as 32 bytes."""
+    """Return the slot of `key` in the Solidity mapping at `slot`; both are 32 bytes."""
     return keccak(key.rjust(WORD, b"\0") + slot)
 
 
 def record_slot(name: str) -> bytes:
-    """Where the record of a name is."""
+    """Return the slot of the record of a name."""
     return mapped(name_id(name), _number(1))
 
 
 def digest_slot(name: str, semver: str) -> bytes:
-    """Where the sha256 of a release is; zero stands for no release."""
+    """Return the slot of the sha256 of a release; zero there means no release."""
     return mapped(keccak(semver.encode("ascii")), mapped(name_id(name), _number(3)))
 
 
 def release_slot(name: str, index: int) -> bytes:
-    """Where flags and version of the release at an index are."""
+    """Return the slot of flags and version of the release at an index."""
     return mapped(_number(index), mapped(name_id(name), _number(4)))
 
 
 def long_semver_slots(name: str, index: int, length: int) -> list[bytes]:
-    """The slots of a version of more than 30 bytes, a Solidity string of `length` bytes."""
+    """Return the slots of a version of over 30 bytes: a Solidity string of `length` bytes."""
     head = mapped(_number(index), mapped(name_id(name), _number(5)))
     if length <= MAX_SHORT:
         return [head]
@@ -53,7 +53,7 @@ def long_semver_slots(name: str, index: int, length: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class NameRecord:
-    """What the registry keeps of a name: `flags (4) ‖ epoch (4) ‖ releaseCount (4) ‖ owner (20)`.
+    """Record of a name on chain: `flags (4) ‖ epoch (4) ‖ releaseCount (4) ‖ owner (20)`.
 
     `owner` is 20 bytes, zero where the name is unclaimed (epoch 0) or renounced.
     """
@@ -65,7 +65,7 @@ class NameRecord:
 
     @classmethod
     def read(cls, word: bytes) -> NameRecord:
-        """The record in its word."""
+        """Decode a word; raises ValueError."""
         flags, epoch, count = (int.from_bytes(word[i : i + 4], "big") for i in (0, 4, 8))
         if flags > 1:
             raise ValueError(f"a name has unknown flags {flags:#x}")
@@ -73,7 +73,7 @@ class NameRecord:
 
     @property
     def claimed(self) -> bool:
-        """Whether the name was ever claimed."""
+        """True if the name was ever claimed."""
         return any(self.owner) or self.epoch > 0
 
 
@@ -81,7 +81,7 @@ class NameRecord:
 class ReleaseWord:
     """One entry of a name's list: `flags (1) ‖ length of the version (1) ‖ version (30)`.
 
-    `semver` is None where the version is longer than 30 bytes and so kept elsewhere.
+    `semver` is None where the version is longer than 30 bytes and so stored in further slots.
     """
 
     yanked: bool
@@ -91,7 +91,7 @@ class ReleaseWord:
 
     @classmethod
     def read(cls, word: bytes) -> ReleaseWord:
-        """The entry in its word; raises ValueError for zero, too: there is no release."""
+        """Decode a word; raises ValueError, also for zero, which means no release."""
         flags, length, text = word[0], word[1], word[2:]
         if flags & ~(YANKED | DEPRECATED) or not 0 < length <= MAX_VERSION_CHARS:
             raise ValueError("a word is not that of a release")
@@ -104,7 +104,7 @@ class ReleaseWord:
 
 
 def read_long_semver(words: Sequence[bytes], length: int) -> str:
-    """The text in the words of `long_semver_slots`: Solidity's rule for strings."""
+    """Decode the words of `long_semver_slots` as a Solidity string; raises ValueError."""
     if length <= MAX_SHORT:
         (word,) = words
         text, rest = word[:length], word[length:]

@@ -1,7 +1,7 @@
-"""Reading one value of a Merkle-Patricia trie by its proof (yellow paper, appendix D).
+"""Read one value of a Merkle-Patricia trie from its proof (yellow paper, appendix D).
 
-`trie` walks; what is added is strictness: the nodes must be exactly those on the way from the root
-to the key, in this order, each of the hash that its parent names.
+The library `trie` walks the nodes. This module adds strictness: the nodes must be exactly those on
+the path from the root to the key, in this order, each with the hash that its parent contains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Item = bytes | list[Any]
 
 
 class _Nodes(dict[bytes, Item]):
-    """Decoded nodes by hash, noting which were looked up."""
+    """Decoded nodes by hash, with the list of hashes that were read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class _Nodes(dict[bytes, Item]):
 
 
 def read_value(root: bytes, key: bytes, proof: Sequence[bytes]) -> bytes:
-    """The value at keccak256(`key`) in the trie with this root hash; b"" if there is none.
+    """Return the value at keccak256(`key`) in the trie with this root hash; b"" if absent.
 
-    Raises ValueError unless `proof` proves just that: nothing missing, nothing more.
+    Raises ValueError unless `proof` consists of exactly the nodes on the path.
     """
     if len(proof) > MAX_NODES:
         raise ValueError("a proof has too many nodes")
@@ -51,18 +51,20 @@ def read_value(root: bytes, key: bytes, proof: Sequence[bytes]) -> bytes:
         if not _is_node(node):
             raise ValueError("a node is neither branch, extension nor leaf")
     try:
-        value: bytes = HexaryTrie(nodes, root).get(keccak(key))  # of checked nodes: no node itself
+        value: bytes = HexaryTrie(nodes, root).get(
+            keccak(key)
+        )  # all nodes are checked, so this is bytes
     except MissingTrieNode:
-        raise ValueError("a node is missing on the way to a key, or was changed") from None
+        raise ValueError("a node on the path to a key is missing or changed") from None
     except ValidationError:
-        raise ValueError("the nodes are those of no trie") from None
+        raise ValueError("the nodes do not form a trie") from None
     if nodes.read != hashes:
-        raise ValueError("a proof holds nodes that are not on the way to its key")
+        raise ValueError("a proof contains nodes that are not on the path to its key")
     return value
 
 
 def decode_rlp(data: bytes) -> Item:
-    """Bytes, or lists of such, in their one canonical encoding; raises ValueError."""
+    """Decode canonical RLP to bytes or nested lists of bytes; raises ValueError."""
     try:
         item: Item = rlp.decode(data)
     except (RLPException, RecursionError):
@@ -71,12 +73,12 @@ def decode_rlp(data: bytes) -> Item:
 
 
 def _is_node(node: Any, depth: int = 0) -> bool:
-    """Whether this is a node, with nodes of less than 32 bytes inside it (at most 16 deep)."""
+    """Return True for a trie node, with embedded nodes of under 32 bytes (at most 16 deep)."""
     if not isinstance(node, list) or depth > 16:
         return False
     if len(node) == 2:
         path, child = node
-        # The first nibble says leaf or extension, odd or even (hex prefix encoding).
+        # The first nibble: leaf or extension, odd or even length (hex prefix encoding).
         well_formed = isinstance(path, bytes) and 0 < len(path) <= 33 and path[0] >> 4 <= 3
         if not well_formed or (not path[0] & 0x10 and path[0] & 0x0F):
             return False

@@ -1,7 +1,7 @@
-"""What a proof document proves, to whoever trusts a block hash (P13).
+"""Verify a proof document against a trusted block hash (P13).
 
-Nothing in a document is believed: every slot is worked out here, and every word is read from below
-the state root that the trusted hash leads to.
+Nothing in a document is trusted: every slot key is computed here, and every word is read from the
+trie below the state root of the block with the trusted hash.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
 from capdex.proof.block_header import BlockHeader, verify_header
-from capdex.proof.document import MAX_RELEASES, Kind, Proof, Slot, refused
+from capdex.proof.document import MAX_RELEASES, Proof, ProofKind, Slot, refused
 from capdex.proof.storage_layout import (
     WORD,
     ZERO,
@@ -34,9 +34,9 @@ NO_CODE: Final = keccak(b"")
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What the verifier knows for itself: chain, contract (20 bytes) and the hash of a block.
+    """The trusted values of a verification: chain, contract (20 bytes) and the hash of a block.
 
-    With `code_hash` (32 bytes) the contract must be that very code.
+    If `code_hash` (32 bytes) is set, the contract must have that code.
     """
 
     chain_id: int
@@ -47,7 +47,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class ProvenRelease:
-    """One release as the chain keeps it; `sha256` is 32 bytes."""
+    """One release as stored on chain; `sha256` is 32 bytes."""
 
     version: Version
     index: int
@@ -58,13 +58,13 @@ class ProvenRelease:
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """What a document proves of a name at a block.
+    """The proven state of a name at a block.
 
-    Kind list: `record`, and all `releases` in order of publication. Kind exact: `semver`, and in
-    `releases` that release, or nothing where there is none.
+    Kind list: `record`, and all `releases` in order of publication. Kind exact: `semver`, and
+    `releases` has that release, or is empty if it does not exist.
     """
 
-    kind: Kind
+    kind: ProofKind
     name: str
     semver: str | None
     block: BlockHeader
@@ -74,7 +74,7 @@ class Proven:
 
 
 def verify(proof: Proof, anchor: Anchor) -> Proven:
-    """What `proof` proves to whoever trusts `anchor`; raises VerificationFailure BAD_PROOF."""
+    """Verify `proof` against the trusted `anchor`; raises VerificationFailure BAD_PROOF."""
     if (proof.chain_id, proof.contract) != (anchor.chain_id, anchor.contract):
         raise refused(
             "it is of another contract",
@@ -91,7 +91,7 @@ def verify(proof: Proof, anchor: Anchor) -> Proven:
         if anchor.code_hash not in (None, code_hash):
             raise ValueError("the contract has other code than it should")
         words = _Words(storage_root, proof.slots)
-        read = _read_exact if proof.kind is Kind.EXACT else _read_list
+        read = _read_exact if proof.kind is ProofKind.EXACT else _read_list
         record, releases = read(proof, words)
         words.end()
     except (ValueError, InvalidInput) as error:
@@ -99,25 +99,25 @@ def verify(proof: Proof, anchor: Anchor) -> Proven:
     return Proven(proof.kind, proof.name, proof.semver, block, code_hash, record, releases)
 
 
-# what the slots say -------------------------------------------------------------------------
+# decoding of slots -------------------------------------------------------------------------
 
 
 class _Words:
-    """The words of a document's slots in their order, each proven before it is given out."""
+    """The words of a document's slots in order, each verified before it is returned."""
 
     def __init__(self, root: bytes, slots: Iterable[Slot]) -> None:
         self._root = root
         self._slots: Iterator[Slot] = iter(slots)
 
     def at(self, key: bytes) -> bytes:
-        """The word at a slot worked out by us, which has to be the next one in the document."""
+        """Return the word of slot `key`, which must be the next slot of the document."""
         slot = next(self._slots, None)
         if slot is None or slot.key != key:
-            raise ValueError(f"slot 0x{key.hex()} has to be proven next, and is not")
+            raise ValueError(f"slot 0x{key.hex()} must be proven next")
         return read_slot(self._root, slot)
 
     def end(self) -> None:
-        """Refuse slots that nothing asked for."""
+        """Raise ValueError if slots are left over."""
         if next(self._slots, None) is not None:
             raise ValueError("it has more slots than its claim needs")
 
@@ -131,7 +131,7 @@ def _read_exact(proof: Proof, words: _Words) -> tuple[None, tuple[ProvenRelease,
         return None, ()
     if proof.index is None:
         raise ValueError("the index of the release is missing")
-    # The index may be any at which this version is: the registry takes a version once.
+    # Any index with this version is the right one: the registry accepts a version once.
     word, found = _listed(proof.name, proof.index, words)
     if found != semver:
         raise ValueError(f"the release at index {proof.index} is {found}")
@@ -153,7 +153,7 @@ def _read_list(proof: Proof, words: _Words) -> tuple[NameRecord, tuple[ProvenRel
 
 
 def _listed(name: str, index: int, words: _Words) -> tuple[ReleaseWord, str]:
-    """The entry of a name's list at an index, with its version's text."""
+    """Return the entry of a name's list at an index, and its version text."""
     word = ReleaseWord.read(words.at(release_slot(name, index)))
     if word.semver is not None:
         return word, word.semver
@@ -168,24 +168,24 @@ def _release(semver: str, index: int, digest: bytes, word: ReleaseWord) -> Prove
 
 
 def read_account(state_root: bytes, contract: bytes, proof: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """Storage root and code hash of a contract; raises ValueError where there is none."""
+    """Return storage root and code hash of a contract; raises ValueError if there is none."""
     encoded = read_value(state_root, contract, proof)
     if not encoded:
         raise ValueError("there is no contract at the address")
     account = decode_rlp(encoded)
     if not isinstance(account, list) or len(account) != 4:
-        raise ValueError("the account is none")
+        raise ValueError("the account is malformed")
     _, _, storage_root, code_hash = account
     for part in (storage_root, code_hash):
         if not isinstance(part, bytes) or len(part) != 32:
-            raise ValueError("the account is none")
+            raise ValueError("the account is malformed")
     if code_hash == NO_CODE:
         raise ValueError("there is no code at the address")
     return storage_root, code_hash
 
 
 def read_slot(root: bytes, slot: Slot) -> bytes:
-    """The word of a slot below a storage root; raises ValueError unless it is the one claimed."""
+    """Return the word of a slot under a storage root; raises ValueError if it is not the claim."""
     word = _word(read_value(root, slot.key, slot.proof))
     if word != slot.value:
         raise ValueError(f"slot 0x{slot.key.hex()} holds another value than is claimed")
@@ -193,7 +193,7 @@ def read_slot(root: bytes, slot: Slot) -> bytes:
 
 
 def _word(value: bytes) -> bytes:
-    """A slot's word out of a storage trie: RLP of the number without leading zeros; absent is 0."""
+    """Decode a storage value: RLP of the number without leading zeros; absent means zero."""
     if not value:
         return ZERO
     number = decode_rlp(value)

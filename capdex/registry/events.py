@@ -1,8 +1,8 @@
-"""The events of a registry and of its votes: raw logs in, typed events out (P11–P13).
+"""Events of the registry and of the votes contract, decoded from raw logs (P11–P13).
 
-Every event says its `sequence` (from 1, over all events of its contract), the 32-byte id and the
-text of the `name` it is about, and `by` which account it happened (EIP-55); `position` is its place
-on chain. Nothing here has been judged: `capdex.registry.state` knows what can follow what.
+Every event has `sequence` (from 1, over all events of its contract), the 32-byte id and the text
+of its `name`, the account that caused it (`by`, EIP-55), and its `position` on chain. Decoding
+checks the shape alone; `capdex.registry.state` checks which event may follow which.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ __all__ = [
 
 
 class Announcement(NamedTuple):
-    """What a publication claims, as text: everything `verify` needs of the chain.
+    """The unchecked claims of a publication: all that `verify` needs from the chain.
 
-    `publisher` is a checksummed address; nothing here has been judged yet.
+    `publisher` is a checksummed address.
     """
 
     chain_id: int
@@ -121,7 +121,7 @@ class NameDeprecationChanged:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A name was claimed without a release: it is owned `by` this account now."""
+    """A name was claimed without a release: the account `by` owns it now."""
 
     sequence: int
     name_id: bytes
@@ -132,7 +132,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class MaintainerChanged:
-    """An account became a maintainer, or is one no longer."""
+    """An account was added to or removed from the maintainers of a name."""
 
     sequence: int
     name_id: bytes
@@ -145,7 +145,7 @@ class MaintainerChanged:
 
 @dataclass(frozen=True, slots=True)
 class TransferOffered:
-    """The owner offered the name; an earlier offer is void."""
+    """The owner offered the name to `recipient`; an earlier offer is void."""
 
     sequence: int
     name_id: bytes
@@ -168,7 +168,7 @@ class TransferCancelled:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """The offer was accepted: the name is owned `by` this account now."""
+    """The recipient accepted the offer: the account `by` owns the name now."""
 
     sequence: int
     name_id: bytes
@@ -180,7 +180,7 @@ class Transferred:
 
 @dataclass(frozen=True, slots=True)
 class Renounced:
-    """The owner gave the name up for good."""
+    """The owner gave the name up permanently."""
 
     sequence: int
     name_id: bytes
@@ -191,7 +191,7 @@ class Renounced:
 
 @dataclass(frozen=True, slots=True)
 class Sponsored:
-    """What `by` signed with `nonce` is published next, sent and paid for by `sender`."""
+    """The next event publishes what `by` signed with `nonce`; `sender` paid for the transaction."""
 
     sequence: int
     name_id: bytes
@@ -204,7 +204,7 @@ class Sponsored:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A 32-byte commitment was made to some name, at `made_at` (block time, seconds)."""
+    """A 32-byte commitment to an unnamed capability name was made at `made_at` (block time, s)."""
 
     sequence: int
     commitment: bytes
@@ -215,7 +215,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    """A vote of the contract beside the registry: 1, -1 or (taken back) 0, with its weight."""
+    """A vote, from the votes contract: 1, -1, or 0 for a withdrawn one, with its weight."""
 
     sequence: int
     name_id: bytes
@@ -242,14 +242,14 @@ Event = (
     | Voted
 )
 
-# What every event begins with: its sequence, the topic after the first, and its account.
+# The start of every event: sequence, second topic, account.
 _Head = tuple[int, bytes, str]
 _Reader = Callable[[_Head, bytes, LogPosition], Event]
 
-_HEAD = "(bytes32,address,uint64"  # the same in every signature; `bytes32` and `address` are topics
+_HEAD = "(bytes32,address,uint64"  # common to every signature; `bytes32` and `address` are topics
 PUBLISHED: Final = keccak(f"Published{_HEAD},string,string,string,bytes32)".encode())
 
-# By what follows the head; slot 0 of the data is the sequence.
+# Keyed by the whole signature; word 0 of the data is the sequence.
 _READERS: Final[dict[str, _Reader]] = {
     f"Yanked{_HEAD},string,string,string)": lambda head, data, at: YankChanged(
         *head, string(data, 1), string(data, 2), True, words(data, 3), at

@@ -1,4 +1,4 @@
-"""Raw logs of a registry, and the log head that leaves none of them out (P13)."""
+"""Raw logs of a registry, and the log head that detects missing or changed logs (P13)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capdex.encoding.keccak import keccak
 
 
 class LogPosition(NamedTuple):
-    """Where a log stands: block (number, 32-byte hash), 32-byte transaction hash, log index."""
+    """Position of a log: block number and hash, transaction hash (32 bytes each), log index."""
 
     block_number: int
     block_hash: bytes
@@ -19,7 +19,7 @@ class LogPosition(NamedTuple):
 
 
 class RawLog(NamedTuple):
-    """A log as the chain gives it: 20-byte address, 32-byte topics, data."""
+    """An undecoded log: 20-byte address, 32-byte topics, data, position."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -29,9 +29,9 @@ class RawLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogColumns:
-    """Logs by column, one list an attribute, each log's topics joined.
+    """Logs in columns: one list for each attribute; the topics of a log are joined to one `bytes`.
 
-    A backfill moves tens of thousands of logs a second, and has no time to make an object of each.
+    A backfill reads tens of thousands of logs a second; one object for each would be too slow.
     """
 
     addresses: list[bytes] = field(default_factory=list)
@@ -44,7 +44,7 @@ class LogColumns:
 
     @classmethod
     def of(cls, logs: Iterable[RawLog]) -> LogColumns:
-        """The columns of these logs."""
+        """Return the columns of these logs."""
         rows = [(address, *at, b"".join(topics), data) for address, topics, data, at in logs]
         return cls(*map(list, zip(*rows, strict=True)))
 
@@ -64,21 +64,21 @@ class LogColumns:
         return LogColumns(*columns)
 
     def blocks(self) -> set[tuple[int, bytes]]:
-        """The blocks that they say they are of: number and hash."""
+        """Return the (number, hash) of every block that the logs name."""
         return set(zip(self.block_numbers, self.block_hashes, strict=True))
 
     def entries(self) -> list[bytes]:
-        """What each adds to the log head."""
+        """Return the log head entry of each log."""
         return list(map(entry, self.topics, self.data))
 
 
 def entry(topics: bytes, data: bytes) -> bytes:
-    """What a log adds to the log head: keccak(topics ‖ keccak(data))."""
+    """Return the log head entry of one log: keccak(topics ‖ keccak(data))."""
     return keccak(topics + keccak(data))
 
 
 def split(topics: bytes) -> tuple[bytes, ...]:
-    """The 32-byte topics of a log that were joined."""
+    """Split joined topics into their 32-byte parts."""
     return tuple([topics[at : at + 32] for at in range(0, len(topics), 32)])
 
 
@@ -86,14 +86,14 @@ class LogHead(NamedTuple):
     """The contract's log slot: a 24-byte running hash and the number of events folded into it."""
 
     head: bytes = bytes(24)
-    count: int = 0  # type: ignore[assignment] # a tuple has a method of that name
+    count: int = 0  # type: ignore[assignment] # `tuple` has a method of this name
 
     def fold(self, log: RawLog) -> LogHead:
-        """The head after one more log."""
+        """Return the head after one more log."""
         return self.through([entry(b"".join(log.topics), log.data)])[0]
 
     def through(self, entries: Iterable[bytes]) -> list[LogHead]:
-        """The head after each of some more logs, by what they add: keccak(slot ‖ entry)."""
+        """Return the head after each of these log entries: keccak(slot ‖ entry)."""
         (head, count), heads = self, []
         for entry in entries:
             head = keccak(head + count.to_bytes(8, "big") + entry)[:24]

@@ -1,8 +1,7 @@
-"""The whole state of a registry, folded from its events alone (P11–P13).
+"""The state of a registry, folded from its events alone (P11–P13).
 
-Nothing is kept on chain that the log does not tell, and nothing stands in the log that the contract
-would not let happen: so a `Ledger` both rebuilds what the contract keeps and finds a log that no
-registry of ours can have written.
+The log contains every change of the contract's state, and only changes that the contract allows.
+So a `Ledger` rebuilds the contract's state, and refuses a log that no capdex registry can emit.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from capdex.registry.events import (
 )
 from capdex.uri import CapabilityURI, check_name, is_reserved, name_id, skeleton
 
-MAX_REASON_BYTES: Final = 500  # of a reason or message; the contract refuses a longer one
-NOBODY: Final = "0x" + "00" * 20
+MAX_REASON_BYTES: Final = 500  # of a reason or a message; the contract refuses longer ones
+ZERO_ADDRESS: Final = "0x" + "00" * 20
 
 
 @dataclass(slots=True)
 class ReleaseState:
-    """One release; its index on chain is its place in the list of its name."""
+    """One release; its index on chain is its index in `NameState.releases`."""
 
     semver: str
     cid: str
@@ -64,11 +63,11 @@ class NameState:
 
     @property
     def renounced(self) -> bool:
-        """Whether nobody can own or change the name any more."""
+        """True if the owner gave the name up: no account can own or change it again."""
         return self.owner is None
 
     def hand_over(self, owner: str | None) -> None:
-        """Give the name to another owner, or to nobody; what the old one granted is void."""
+        """Set the owner (None: renounced); offer and maintainers of the old one are void."""
         self.owner, self.pending_owner = owner, None
         self.epoch += 1
         self.maintainers.clear()
@@ -76,10 +75,10 @@ class NameState:
 
 @dataclass(slots=True)
 class Ledger:
-    """What the contract keeps after `count` events.
+    """The state of the contract after `count` events.
 
-    `names` by their text, `commitments` (the block time of each, by its 32 bytes) and `nonces` (the
-    next one of each account that has had a publication sponsored).
+    `names` are keyed by their text. `commitments` has the block time of each 32-byte commitment,
+    `nonces` the next nonce of each account with a sponsored publication.
     """
 
     count: int = 0
@@ -88,10 +87,10 @@ class Ledger:
     nonces: dict[str, int] = field(default_factory=dict)
     _skeletons: dict[str, str] = field(default_factory=dict)
     _releases: dict[tuple[str, str], ReleaseState] = field(default_factory=dict)
-    _sponsored: Sponsored | None = None  # the event before was this; its publication is due
+    _sponsored: Sponsored | None = None  # the previous event; its publication must be next
 
     def apply(self, event: Event) -> None:
-        """Fold in the next event; raises InvalidInput, changing nothing, if it cannot be that."""
+        """Apply the next event; raises InvalidInput and changes nothing if it cannot be next."""
         try:
             self._apply(event)
         except InvalidInput as error:
@@ -110,7 +109,9 @@ class Ledger:
         if isinstance(event, Published):
             self._publish(event)
             return
-        _require(name_id(check_name(event.name)) == event.name_id, "its name id is another name's")
+        _require(
+            name_id(check_name(event.name)) == event.name_id, "its name id is that of another name"
+        )
         match event:
             case Claimed():
                 self._claim(event.name, event.by)
@@ -122,26 +123,28 @@ class Ledger:
             case DeprecationChanged():
                 self._deprecate(event)
             case Voted():
-                raise InvalidInput("votes are another contract's")
+                raise InvalidInput("votes belong to another contract")
             case _:
                 self._change_name(event, self._name(event.name))
 
     # ------------------------------------------------------------------------------- releases
 
     def _publish(self, event: Published) -> None:
-        said = event.announcement
-        uri = CapabilityURI.exact(said.cap_uri)
-        _require(str(uri.version) == said.semver, "its URI has another version")
-        _require(name_id(uri.name) == event.name_id, "its name id is another name's")
-        _require(any(said.sha256), "its digest is zero")
-        _require(Cid.raw(said.sha256).text == said.cid, "its CID is of another digest")
-        _require((uri.name, said.semver) not in self._releases, f"{uri} is there already")
+        announced = event.announcement
+        uri = CapabilityURI.exact(announced.cap_uri)
+        _require(str(uri.version) == announced.semver, "its URI and its version differ")
+        _require(name_id(uri.name) == event.name_id, "its name id is that of another name")
+        _require(any(announced.sha256), "its digest is zero")
+        _require(Cid.raw(announced.sha256).text == announced.cid, "its CID is of another digest")
+        _require((uri.name, announced.semver) not in self._releases, f"{uri} is published already")
         if uri.name in self.names:
-            self._check_standing(uri.name, said.publisher)
+            self._check_permission(uri.name, announced.publisher)
         else:
-            self._claim(uri.name, said.publisher)
-        release = ReleaseState(said.semver, said.cid, said.sha256, said.publisher, event.sequence)
-        self._releases[uri.name, said.semver] = release
+            self._claim(uri.name, announced.publisher)
+        release = ReleaseState(
+            announced.semver, announced.cid, announced.sha256, announced.publisher, event.sequence
+        )
+        self._releases[uri.name, announced.semver] = release
         self.names[uri.name].releases.append(release)
 
     def _check_sponsored(self, sponsored: Sponsored, event: Event) -> None:
@@ -153,20 +156,20 @@ class Ledger:
     def _yank(self, event: YankChanged) -> None:
         release = self._own_release(event)
         _require(release.yanked != event.yanked, "nothing would change")
-        _check_words(event.reason)
+        _check_text_length(event.reason)
         release.yanked, release.yank_reason = event.yanked, event.reason
 
     def _deprecate(self, event: DeprecationChanged) -> None:
         release = self._own_release(event)
         _require(release.deprecated != event.deprecated, "nothing would change")
-        _check_words(event.message)
+        _check_text_length(event.message)
         release.deprecated, release.message = event.deprecated, event.message
 
     def _own_release(self, event: YankChanged | DeprecationChanged) -> ReleaseState:
         release = self._releases.get((event.name, event.semver))
         if release is None:
             raise InvalidInput(f"{event.name} has no release {event.semver}")
-        self._check_standing(event.name, event.by)
+        self._check_permission(event.name, event.by)
         return release
 
     # ---------------------------------------------------------------------------------- names
@@ -200,12 +203,12 @@ class Ledger:
             return
         may = name.owner == event.by
         if isinstance(event, MaintainerChanged) and not event.maintains:
-            may = may or event.account == event.by  # a maintainer leaves
+            may = may or event.account == event.by  # maintainers may remove themselves
         _require(may, f"{event.by} does not own {event.name}")
         match event:
             case NameDeprecationChanged():
                 _require(name.deprecated != event.deprecated, "nothing would change")
-                _check_words(event.message)
+                _check_text_length(event.message)
                 if event.replaced_by:
                     check_name(event.replaced_by)
                 name.deprecated, name.message = event.deprecated, event.message
@@ -213,21 +216,24 @@ class Ledger:
             case MaintainerChanged():
                 _change_maintainer(name, event)
             case TransferOffered():
-                _require(event.recipient not in (name.owner, NOBODY), "nobody new is offered it")
+                _require(
+                    event.recipient not in (name.owner, ZERO_ADDRESS),
+                    "the recipient is the owner or the zero address",
+                )
                 name.pending_owner = event.recipient
             case TransferCancelled():
                 _require(name.pending_owner is not None, "there is no offer")
                 name.pending_owner = None
-            case _:  # Renounced, which is all that is left
+            case _:  # Renounced, the only remaining type
                 name.hand_over(None)
 
     def _name(self, name: str) -> NameState:
         try:
             return self.names[name]
         except KeyError:
-            raise InvalidInput(f"nobody has claimed {name}") from None
+            raise InvalidInput(f"the name {name} is not claimed") from None
 
-    def _check_standing(self, name: str, account: str) -> None:
+    def _check_permission(self, name: str, account: str) -> None:
         state = self._name(name)
         _require(
             account == state.owner or account in state.maintainers,
@@ -238,15 +244,18 @@ class Ledger:
 def _change_maintainer(name: NameState, event: MaintainerChanged) -> None:
     _require((event.account in name.maintainers) != event.maintains, "nothing would change")
     if event.maintains:
-        _require(event.account not in (name.owner, NOBODY), "an owner maintains without leave")
+        _require(
+            event.account not in (name.owner, ZERO_ADDRESS),
+            "the account is the owner or the zero address",
+        )
         name.maintainers.add(event.account)
     else:
         name.maintainers.remove(event.account)
 
 
-def _check_words(words: str) -> None:
-    # Bytes that are not UTF-8 were read as one character each, never as more than there were.
-    _require(len(words) <= MAX_REASON_BYTES, "its words are longer than the contract takes")
+def _check_text_length(text: str) -> None:
+    # Each byte that is not UTF-8 was decoded as one character, so the length never grows.
+    _require(len(text) <= MAX_REASON_BYTES, "its text is longer than the contract accepts")
 
 
 def _require(condition: bool, why: str) -> None:

@@ -21,8 +21,7 @@ from starlette.routing import BaseRoute, Route
 from capdex.errors import InvalidInput, Unavailable, UsageError
 from capdex.ipld.car import write_car
 from capdex.ipld.cid import DAG_PB, Cid
-from capdex.ipld.dag import size_of, walk
-from capdex.ipld.unixfs import Assembly
+from capdex.ipld.unixfs import Assembly, size_of, walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from indexer.db.denylist import Denial
 from indexer.http import gateway_request as asked

@@ -29,7 +29,7 @@ from capdex.errors import InvalidInput
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import quantity, unhex
 from capdex.registry.events import TOPICS, LogHead, RawLog, Voted, decode
-from capdex.registry.state import NOBODY, Ledger, NameState
+from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
 from capdex.registry.votes import Votes
 from capdex.uri import PREFIX, check_name, is_reserved, skeleton
 from indexer.projection.block_range import BlockRef, Blocks
@@ -88,7 +88,7 @@ class Contracts:
             return unhex(receipt["contractAddress"]), quantity(receipt["blockNumber"])
 
         registry, block = await create("CapabilityRegistry", ["uint256", "uint256"], list(ages))
-        values = [checksum_address(registry), NOBODY, 0]
+        values = [checksum_address(registry), ZERO_ADDRESS, 0]
         votes, _ = await create("CapabilityVotes", ["address", "address", "uint256"], values)
         return cls(rpc, registry, votes, block)
 
@@ -181,7 +181,7 @@ def expected(
         state = ledger.names.get(name)
         owned = state or NameState(None)
         count = len(owned.releases)
-        record = (owned.owner or NOBODY, owned.pending_owner or NOBODY)
+        record = (owned.owner or ZERO_ADDRESS, owned.pending_owner or ZERO_ADDRESS)
         yield (
             (at, "nameRecord", string, [name], "address,address,uint32,uint32,bool"),
             (*map(str.lower, record), count, owned.epoch, owned.deprecated),

@@ -1,6 +1,6 @@
-"""A directory of blocks by CID: what a node keeps and serves, and where `up` publishes.
+"""A directory of blocks by CID: a node's store of verified packages, and the storage of `up`.
 
-Paths are text here: of thousands of blocks a second, pathlib would take its share.
+Paths are strings here, because pathlib is too slow for thousands of blocks a second.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 
-MANY: Final = 4  # files that are made durable by one call, where the system has it (Linux)
+MANY: Final = 4  # from this many files on, one syncfs() (Linux) instead of one fsync() each
 
-_NUMBERS = count(time.time_ns())  # in a container the next process has the same number
+_NUMBERS = count(
+    time.time_ns()
+)  # unlike a pid: in a container the next process can have the same one
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class BlockDirectory:
-    """Blocks as files `<two letters>/<cid>`; written whole or not at all, checked when read."""
+    """Blocks as files `<two letters>/<cid>`: written atomically, hashed when read."""
 
     kind: ClassVar[str] = "dir"
 
@@ -36,10 +38,10 @@ class BlockDirectory:
         self.path = path
         self._folder = os.fspath(path)
         self.label = f"dir:{path}"
-        self._turn = Lock()
+        self._lock = Lock()
 
     def read(self, cid: Cid) -> bytes | None:
-        """The block, or None; a file whose bytes do not match its name counts as absent."""
+        """Return the block, or None if it is absent or its bytes do not match its CID."""
         try:
             with open(self._file(cid), "rb") as file:
                 data = file.read(MAX_BLOCK_BYTES + 1)
@@ -50,7 +52,7 @@ class BlockDirectory:
         return data if cid.matches(data) else None
 
     def holds(self, cid: Cid) -> bool:
-        """Whether there is a file for a block, not read; quick enough for an event loop."""
+        """Return True if there is a file for the block, unread; fast enough for an event loop."""
         try:
             os.stat(self._file(cid))
         except OSError:
@@ -58,18 +60,18 @@ class BlockDirectory:
         return True
 
     def write(self, data: bytes) -> Cid:
-        """Keep a file as one raw block; safe to repeat, from several processes at once too."""
+        """Store a file as one raw block; safe to repeat, also from several processes at once."""
         cid = Cid.of(data)
         self.keep(cid, data)
         return cid
 
     def keep(self, cid: Cid, data: bytes) -> None:
-        """Keep a block of either codec under its CID, whose digest it must have."""
+        """Store a block under its CID; raises InvalidInput if the digest differs."""
         self.keep_many([(cid, data)])
 
     def keep_many(self, blocks: Collection[tuple[Cid, bytes]]) -> None:
-        """`keep` for several blocks; all of them are durable when it returns."""
-        with self._turn:  # a block that is there may not be durable while another call is at it
+        """Store several blocks; all of them are durable when it returns."""
+        with self._lock:  # another call may have written a block that is not durable yet
             self._keep_new({self._file(x): data for x, data in blocks if self._is_new(x, data)})
 
     def _keep_new(self, new: Mapping[str, bytes]) -> None:
@@ -85,13 +87,13 @@ class BlockDirectory:
                 for folder in {self._folder, *map(os.path.dirname, new)}:
                     _sync(folder)
         except OSError as error:
-            for target in written:  # they may not be durable: the next try is to write them again
+            for target in written:  # they may not be durable: the next call writes them again
                 with suppress(OSError):
                     os.unlink(target)
             raise _unreadable(self.path, error) from None
 
     async def get(self, cid: Cid) -> bytes:
-        """The block; raises Unavailable when it is not here."""
+        """Return the block; raises Unavailable if it is absent."""
         data = await asyncio.to_thread(self.read, cid)
         if data is None:
             raise Unavailable(
@@ -102,11 +104,11 @@ class BlockDirectory:
         return data
 
     async def put(self, data: bytes) -> Cid:
-        """Keep a block and return its CID."""
+        """Store a file as one raw block and return its CID."""
         return await asyncio.to_thread(self.write, data)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file stays open."""
 
     def _is_new(self, cid: Cid, data: bytes) -> bool:
         if not cid.matches(data):
@@ -118,13 +120,13 @@ class BlockDirectory:
         return not self.holds(cid) or self.read(cid) is None
 
     def _file(self, cid: Cid) -> str:
-        if cid.version == 0:  # the same block has a name of version 1
+        if cid.version == 0:  # stored under the CIDv1 of the same block
             cid = Cid.from_bytes(b"\x01\x70\x12\x20" + cid.digest)
         return f"{self._folder}/{cid.text[-2:]}/{cid.text}"
 
 
 def _write(target: str, data: bytes, *, sync: bool) -> None:
-    """Write one file, whole or not at all."""
+    """Write one file atomically."""
     folder = os.path.dirname(target)
     temporary = f"{folder}/.new-{os.getpid()}-{next(_NUMBERS)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -147,7 +149,7 @@ def _write(target: str, data: bytes, *, sync: bool) -> None:
 
 
 def _sync(folder: str) -> None:
-    """Make the names in a folder durable."""
+    """Make the directory entries of a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -156,7 +158,7 @@ def _sync(folder: str) -> None:
 
 
 def _sync_all(folder: str) -> None:
-    """Make everything durable that was written to the file system of a folder."""
+    """Make all writes to the file system of a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         if _LIBC.syncfs(descriptor) != 0:

@@ -1,4 +1,4 @@
-"""A trustless gateway: blocks over HTTP that are worth nothing until their hash is checked."""
+"""Trustless gateways: blocks over HTTP, each checked by its hash."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from capdex.net.rpc.errors import retry_after
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long one block may take; seconds, and bytes a second. A package is a few KiB."""
+    """Time limits of one block in seconds, and the least rate. A package has a few KiB."""
 
     connect_s: float = 5.0
     first_byte_s: float = 15.0
     total_s: float = 60.0
-    floor_bytes_s: int = 1024  # a source that drips holds a worker and gives nothing
-    grace_s: float = 5.0  # the floor counts only after this
+    floor_bytes_s: int = 1024  # a source that sends slower holds a worker for nothing
+    grace_s: float = 5.0  # the least rate applies after this
 
 
 LIMITS: Final = Limits()
-# No block of a package has more; a gateway that says how long a larger one is may send it.
+# No block of a package is larger; a larger block needs a Content-Length.
 MAX_UNDECLARED_BYTES: Final = MAX_PACKAGE_BYTES + 4096
 _CHUNK_BYTES: Final = 64 * 1024
 _STATUSES: Final = {
@@ -41,7 +41,7 @@ _STATUSES: Final = {
     410: Outcome.ABSENT,
     429: Outcome.BUSY,
     503: Outcome.BUSY,
-    504: Outcome.SLOW,  # of a gateway: it looked for the block and did not find it in time
+    504: Outcome.SLOW,  # the gateway did not find the block in time
 }
 
 
@@ -56,10 +56,9 @@ def _is_http(url: str) -> bool:
 
 
 class Http(ABC):
-    """Blocks by one HTTP request each, bounded in size, time and rate; the hash decides.
+    """Blocks by one HTTP request each, bounded in size, time and rate, and hashed.
 
-    `request` gives the method and URL for a CID. Redirects are not followed: no request ever goes
-    to a host that somebody else names.
+    Redirects are not followed, so that no request goes to a host that a server names.
     """
 
     kind: ClassVar[str] = "http"
@@ -67,7 +66,8 @@ class Http(ABC):
     def __init__(self, base_url: str, *, label: str, limits: Limits = LIMITS) -> None:
         if not _is_http(base_url):
             raise UsageError(
-                "an IPFS address is no http address of host, port and path alone",  # says no secret
+                # The URL may contain a secret, so it is not shown.
+                "an IPFS address is not an http URL of host, port and path",
                 Code.CONFIG,
                 fix="write it like http://127.0.0.1:8080",
             )
@@ -89,7 +89,7 @@ class Http(ABC):
             self._session = None
 
     async def get(self, cid: Cid) -> bytes:
-        """The block as it is, its hash checked; raises SourceFault for anything else that came."""
+        """Return the block with its hash checked; raises SourceFault for any other reply."""
         try:
             data = await self._read(cid)
         except aiohttp.ConnectionTimeoutError:
@@ -105,7 +105,7 @@ class Http(ABC):
         return data
 
     def fault(self, why: str, outcome: Outcome, retry_after_s: float | None = None) -> SourceFault:
-        """This source did not give what it was asked for."""
+        """Return the error for a request of this source that failed."""
         return SourceFault(
             f"{self.label} did not give the block",
             why=why,
@@ -115,12 +115,12 @@ class Http(ABC):
         )
 
     def outcome(self, status: int) -> Outcome:
-        """What a status other than 200 means."""
+        """Classify a status other than 200."""
         return _STATUSES.get(status, Outcome.FAILED if status >= 500 else Outcome.REFUSED)
 
     @abstractmethod
     def request(self, cid: Cid) -> tuple[str, str]:
-        """Method and URL that ask for one raw block."""
+        """Return method and URL of the request for one raw block."""
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -136,7 +136,7 @@ class Http(ABC):
                 timeout=timeout,
                 auto_decompress=False,
                 response_class=Response,
-                connector=aiohttp.TCPConnector(limit=0),  # who asks decides how much at once
+                connector=aiohttp.TCPConnector(limit=0),  # the caller limits concurrency
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
@@ -174,7 +174,7 @@ class Http(ABC):
 
 
 class Gateway(Http):
-    """`GET /ipfs/<cid>?format=raw`, as the trustless gateway specification says."""
+    """`GET /ipfs/<cid>?format=raw` (trustless gateway specification)."""
 
     kind = "gateway"
 
@@ -183,5 +183,5 @@ class Gateway(Http):
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:
-        """Method and URL that ask for one raw block."""
+        """Return method and URL of the request for one raw block."""
         return "GET", f"{self.base_url}/ipfs/{cid}?format=raw"

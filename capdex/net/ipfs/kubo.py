@@ -1,4 +1,4 @@
-"""Kubo by its RPC: uploads through ipfshttpclient, blocks by `block/get` (docs/adr/0003)."""
+"""Kubo RPC: uploads through ipfshttpclient, blocks by `block/get` (docs/adr/0003)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from capdex.net.ipfs.source import Outcome
 
 UPLOAD_S: Final = 30.0
 
-# ipfshttpclient 0.7 still passes an argument that urllib3 2 no longer needs; users need not know.
+# ipfshttpclient 0.7 still passes an argument that urllib3 2 no longer needs.
 warnings.filterwarnings("ignore", "The 'strict' parameter is no longer needed", FutureWarning)
 
 
 class Kubo(Http):
-    """A Kubo daemon's RPC, named by URL (`http://127.0.0.1:5001`) or multiaddr."""
+    """RPC of a Kubo daemon, given by URL (`http://127.0.0.1:5001`) or multiaddr."""
 
     kind = "kubo"
 
@@ -35,16 +35,16 @@ class Kubo(Http):
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:
-        """Method and URL that ask for one raw block."""
+        """Return method and URL of the request for one raw block."""
         return "POST", f"{self.base_url}/api/v0/block/get?arg={cid}"
 
     @override
     def outcome(self, status: int) -> Outcome:
-        """What a status other than 200 means; every error of a command is a 500, absence too."""
+        """Classify a status other than 200; Kubo answers 500 for every failure and absence."""
         return Outcome.ABSENT if status == 500 else super().outcome(status)
 
     async def put(self, data: bytes) -> Cid:
-        """Add and pin a file as one raw block; raises Unavailable when Kubo is down."""
+        """Add and pin a file as one raw block; raises Unavailable if Kubo fails or is down."""
         expected = Cid.of(data)
         try:
             async with asyncio.timeout(UPLOAD_S):
@@ -54,7 +54,7 @@ class Kubo(Http):
             raise self._down(f"it did not answer within {UPLOAD_S:.0f} s") from None
         except InvalidInput as error:
             raise self._down(f"{error.message}: {error.why}") from None
-        # Compared as CIDs, not as text: a daemon may spell them in another base.
+        # Compared as CIDs, not as text, since a daemon may use another base.
         if (stored.codec, stored.digest) != (RAW, expected.digest):
             raise self._down(f"it stored the file as {stored}, not as the raw block {expected}")
         return expected
@@ -62,8 +62,8 @@ class Kubo(Http):
     def _add(self, data: bytes) -> str:
         import ipfshttpclient
 
-        # `connect` refuses every daemon from 0.8 on; the client itself works with them, and with
-        # `session` it is open from birth, so entering it would open it twice.
+        # `connect` refuses every daemon from 0.8 on; the client works with them. `session` opens
+        # it at once, so `with client:` would open it twice.
         try:
             with closing(
                 ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
@@ -72,7 +72,7 @@ class Kubo(Http):
                 return str(added["Hash"])
         except CapdexError:
             raise
-        except Exception as error:  # noqa: BLE001 - requests', urllib3's and the client's own
+        except Exception as error:  # noqa: BLE001 - errors of requests, urllib3 and the client
             raise self._down(str(error)[:200] or type(error).__name__) from None
 
     def _down(self, why: str) -> Unavailable:
@@ -85,7 +85,7 @@ class Kubo(Http):
 
 
 def multiaddr_of(url: str) -> str:
-    """`http://127.0.0.1:5001` as `/ip4/127.0.0.1/tcp/5001/http`."""
+    """Convert `http://127.0.0.1:5001` to `/ip4/127.0.0.1/tcp/5001/http`."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:
@@ -97,7 +97,7 @@ def multiaddr_of(url: str) -> str:
 
 
 def url_of(multiaddr: str) -> str:
-    """`/ip4/127.0.0.1/tcp/5001[/http]` as a URL; raises UsageError."""
+    """Convert `/ip4/127.0.0.1/tcp/5001[/http]` to a URL; raises UsageError."""
     match multiaddr.strip("/").split("/"):
         case ["ip4" | "ip6" | "dns" | "dns4" | "dns6" as kind, host, "tcp", port, *rest] if (
             port.isdigit() and rest in ([], ["http"], ["https"])

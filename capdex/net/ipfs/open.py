@@ -1,4 +1,4 @@
-"""Where packages come from and go to: sources and storages, and fetching from several."""
+"""Open the sources and storages that the configuration names, and fetch from several sources."""
 
 from __future__ import annotations
 
@@ -30,56 +30,56 @@ __all__ = [
 
 
 class Storage(Source, Protocol):
-    """Takes blocks, too."""
+    """A source that also stores blocks."""
 
     async def put(self, data: bytes) -> Cid:
-        """Keep a file as one raw block; raises Unavailable."""
+        """Store a file as one raw block; raises Unavailable."""
         ...
 
 
 async def fetch(cid: Cid, sources: Sequence[Source]) -> bytes:
-    """The block from whoever gives it first; raises Unavailable naming what each source said.
+    """Return the block from the fastest source; raises Unavailable with the reason of each source.
 
-    Sources are asked in their order: the next one when one fails, or after a second as well.
+    Sources are requested in order: the next one after a failure, or after one second.
     """
     return await Sources(sources).get(cid)
 
 
 async def fetch_file(cid: Cid, sources: Sequence[Source]) -> bytes:
-    """The file that a CID names: its one raw block, or a UnixFS file block by block (P3).
+    """Return the file of a CID: its one raw block, or a UnixFS file block by block (P3).
 
-    Raises Unavailable as `fetch` does, and InvalidInput for what is no file within the limits.
+    Raises Unavailable as `fetch` does, and InvalidInput if it is not a file within the limits.
     """
     return (await Sources(sources).file(cid)).data
 
 
 def open_ipfs(spec: str) -> Source:
-    """The source a spec names: `dir:PATH`, `gateway:URL`, or a Kubo RPC as URL or multiaddr.
+    """Open the source of a spec: `dir:PATH`, `gateway:URL`, or a Kubo RPC as URL or multiaddr.
 
-    Another node is a gateway, too, at its own address.
+    The address of a capdex node is a gateway too. Raises UsageError for any other spec.
     """
     if spec.startswith("dir:"):
-        with suppress(RuntimeError):  # of a ~ that is nobody's
+        with suppress(RuntimeError):  # expanduser() knows no such user
             return BlockDirectory(Path(spec.removeprefix("dir:")).expanduser())
     if spec.startswith("gateway:"):
         return Gateway(spec.removeprefix("gateway:"))
     if spec.startswith(("http://", "https://", "/")):
         return Kubo(spec)
     raise UsageError(
-        f"{spec!r} names no IPFS",
+        f"{spec!r} is not an IPFS source",
         Code.CONFIG,
         fix="write dir:PATH, gateway:URL, or a Kubo RPC like http://127.0.0.1:5001",
     )
 
 
 def open_storage(spec: str) -> Storage:
-    """As `open_ipfs`, for publishing; raises UsageError for a source that takes nothing."""
+    """Open a source that also stores; raises UsageError if it cannot."""
     source = open_ipfs(spec)
     if isinstance(source, BlockDirectory | Kubo):
         return source
     raise UsageError(
         f"{spec!r} cannot be published to",
         Code.CONFIG,
-        why="a gateway only gives",
+        why="a gateway is read-only",
         fix="use dir:PATH or a Kubo RPC",
     )

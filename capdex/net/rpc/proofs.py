@@ -18,7 +18,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import Fault, RpcError
 from capdex.net.rpc.types import hex_, quantity, read_header, unhex
 from capdex.proof.block_header import encode_header
-from capdex.proof.document import MAX_RELEASES, Kind, Proof, Slot
+from capdex.proof.document import MAX_RELEASES, Proof, ProofKind, Slot
 from capdex.proof.log_head import LOG_SLOT, LogProof, verify_log
 from capdex.proof.storage_layout import (
     WORD,
@@ -106,7 +106,7 @@ class Prover:
         else:
             index, order = await _one(storage, name, str(version))
         return Proof(
-            Kind.LIST if version is None else Kind.EXACT,
+            ProofKind.LIST if version is None else ProofKind.EXACT,
             self._chain_id,
             self._contract,
             at.number,

@@ -10,9 +10,8 @@ from capdex.encoding.varint import read_varint, write_varint
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.car import read_car, write_car
 from capdex.ipld.cid import RAW, Cid
-from capdex.ipld.dag import size_of, walk
 from capdex.ipld.dag_pb import MAX_FIELDS
-from capdex.ipld.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly
+from capdex.ipld.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly, size_of, walk
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.ipfs.block_store import BlockDirectory
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, VerificationFailure
 from capdex.proof import storage_layout as slots
-from capdex.proof.document import MAX_RELEASES, SCHEMA, Kind, Proof, Slot
+from capdex.proof.document import MAX_RELEASES, SCHEMA, Proof, ProofKind, Slot
 from capdex.proof.resolution import check_refusal, check_resolution
 from capdex.proof.verify import Anchor, Proven, verify
 from capdex.semver import Version, latest
@@ -306,7 +306,7 @@ def of_account(proving: Any, encoded: bytes, slot: Any = None) -> tuple[Any, Anc
     state = proving.trie_of({proving.CONTRACT: encoded})
     header = proving.encode_header(proving.block_json(7, state.root_hash))
     proof = Proof(
-        Kind.EXACT, proving.CHAIN_ID, proving.CONTRACT, 7, proving.keccak(header), "weather",
+        ProofKind.EXACT, proving.CHAIN_ID, proving.CONTRACT, 7, proving.keccak(header), "weather",
         "1.0.0", None, header, proving.proof_of(state, proving.CONTRACT),
         (slot or Slot(bytes(32), bytes(32), ()),),
     )  # fmt: skip
@@ -325,7 +325,7 @@ def of_account(proving: Any, encoded: bytes, slot: Any = None) -> tuple[Any, Anc
 )
 def test_an_account_that_no_chain_keeps_proves_nothing(proving: Any, account: Any) -> None:
     document, anchor = of_account(proving, rlp.encode(account))
-    assert "the account is none" in why(document, anchor, "weather@1.0.0", {})
+    assert "the account is malformed" in why(document, anchor, "weather@1.0.0", {})
 
 
 @pytest.mark.parametrize("word", [b"", b"\0", b"\0\1", b"\1" * 33, [b"\1"]])
@@ -382,8 +382,8 @@ def test_the_index_is_that_of_the_version(world: Any) -> None:
     [
         ({"block_hash": "0x" + "11" * 31}, "31 bytes, not 32"),
         ({"block_hash": "0x" + "1G" * 32}, "not hexadecimal"),
-        ({"name": 5}, "a text is none"),
-        ({"header": None}, "a text is none"),
+        ({"name": 5}, "a string is expected"),
+        ({"header": None}, "a string is expected"),
         ({"more": 1}, "does not have just"),
         ({"kind": "each"}, "each"),
         ({"slots": []}, "no slots"),
@@ -447,8 +447,8 @@ def test_a_document_over_its_bounds_is_not_read(world: Any) -> None:
         ({"slots": [{**slot, "proof": ["0x" + "00" * 1000] * 60}] * 150}, "too large"),
         ({"slots": [{**slot, "proof": ["0x00"] * 70}]}, "too long"),
         ({"account_proof": ["0x" + "00" * 2000]}, "too large"),
-        ({"block_number": 2**64}, "a number"),
-        ({"block_number": True}, "a number"),
+        ({"block_number": 2**64}, "an unsigned"),
+        ({"block_number": True}, "an unsigned"),
     ]:
         assert told in why(document | change, world.anchor, "weather@1.0.0", {})
 

@@ -111,7 +111,7 @@ def test_every_value_of_a_small_trie_is_proven(proving: Any) -> None:
         assert read_value(trie.root_hash, key, proof) == values.get(key, b"")
         with pytest.raises(ValueError, match="missing"):
             read_value(trie.root_hash, key, proof[:-1])
-        with pytest.raises(ValueError, match="not on the way"):
+        with pytest.raises(ValueError, match="not on the path"):
             read_value(trie.root_hash, key, (*proof, proof[-1]))
 
 
@@ -132,7 +132,10 @@ CHILD = bytes(31) + b"\1"
         ([b"x"] * 3, "neither"),
         ([b""] * 16 + [[]], "neither"),
         # Leads on behind the end of every key.
-        ([bytes([0x10 | KEY[0] >> 4]) + bytes.fromhex((KEY.hex() + "0")[1:]), CHILD], "no trie"),
+        (
+            [bytes([0x10 | KEY[0] >> 4]) + bytes.fromhex((KEY.hex() + "0")[1:]), CHILD],
+            "do not form a trie",
+        ),
     ],
 )
 def test_a_root_that_is_no_node_is_refused(node: Any, why: str) -> None:

@@ -36,7 +36,7 @@ from capdex.registry.events import (
     Voted,
     YankChanged,
 )
-from capdex.registry.state import MAX_REASON_BYTES, NOBODY, Ledger, NameState
+from capdex.registry.state import MAX_REASON_BYTES, ZERO_ADDRESS, Ledger, NameState
 from capdex.registry.votes import Votes
 from capdex.uri import PREFIX, name_id
 
@@ -226,7 +226,7 @@ REFUSED: dict[str, tuple[list[Act], Act]] = {
     ),
     "a maintainer added twice": ([claim(), maintain()], maintain()),
     "the owner as a maintainer": ([claim()], maintain(account=OWNER)),
-    "nobody as a maintainer": ([claim()], maintain(account=NOBODY)),
+    "nobody as a maintainer": ([claim()], maintain(account=ZERO_ADDRESS)),
     "a maintainer removed who is none": ([claim()], maintain(False)),
     "a maintainer removed by another": (
         [claim(), maintain(), maintain(account=FRIEND)],
@@ -234,7 +234,7 @@ REFUSED: dict[str, tuple[list[Act], Act]] = {
     ),
     "an offer by a stranger": ([claim()], offer(by=STRANGER)),
     "an offer to the owner": ([claim()], offer(OWNER)),
-    "an offer to nobody": ([claim()], offer(NOBODY)),
+    "an offer to nobody": ([claim()], offer(ZERO_ADDRESS)),
     "an acceptance without an offer": ([claim()], accept()),
     "an acceptance by another": ([claim(), offer()], accept(STRANGER)),
     "an acceptance after it was cancelled": ([claim(), offer(), cancel()], accept()),

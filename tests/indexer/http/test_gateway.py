@@ -17,7 +17,7 @@ from capdex.encoding.varint import read_varint
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.car import read_car, write_car
 from capdex.ipld.cid import Cid
-from capdex.ipld.dag import walk
+from capdex.ipld.unixfs import walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.open import fetch_file
