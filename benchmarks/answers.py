@@ -38,6 +38,7 @@ from starlette.types import ASGIApp
 
 from capdex.encoding.abi import checksum_address
 from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.package import judge
 from capdex.problems import Verdict
 from capdex.registry.events import LogHead
 from capdex.signature import did
@@ -45,7 +46,7 @@ from capdex.uri import CapabilityURI
 from cli.node.serve import build_app, listen
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
-from indexer.projection.package_rows import report
+from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import follow
@@ -104,7 +105,7 @@ def fill(url: str, made: list[tuple[str, str, bytes]]) -> None:
         data = {name: body for name, _, body in made}
         for job in store.due(time.time() + 1, len(made)):
             name = CapabilityURI.exact(job.announcement.cap_uri).name
-            found = report(job.announcement, data[name])
+            found = Judgement.of(judge(job.announcement, data[name]))
             assert found.verdict is Verdict.VERIFIED, found
             store.record_many([(job.release_id, found)])
     finally:

@@ -39,7 +39,7 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
         if progress.log.count == events:
             done.set()
 
-    async with Verifier() as verifier, Rpc([url], aside=verifier.aside) as rpc:
+    async with Verifier() as verifier, Rpc([url], read_reply=verifier.read_reply) as rpc:
         reader = ChainReader(
             rpc,
             registry=registry,

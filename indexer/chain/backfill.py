@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 from capdex.net.rpc.client import Rpc
@@ -17,7 +16,7 @@ from capdex.registry.events import LogHead
 from indexer.chain.log_head import RECENT, LogSlot
 from indexer.chain.range_sizer import Span
 from indexer.projection.block_range import BlockRef, Blocks, Moved
-from indexer.projection.log_rows import Drafts, read_drafts
+from indexer.projection.log_rows import Drafts, LogReader
 
 MAX_SKIPPED = 64  # ranges; the head of the chain is compared with the contract's in any case
 RANGES_AHEAD = 3  # on the wire, being read, and at hand while the consumer writes
@@ -82,7 +81,7 @@ class Backfill:
         """
         while True:
             blocks = last - first + 1
-            read = partial(read_drafts, address=self._registry, first=first, last=last)
+            read = LogReader(self._registry, first, last)
             try:
                 (drafts, times), size = await self._rpc.weighed_logs(
                     self._registry, first, last, read

@@ -17,7 +17,7 @@ PLAIN: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 class Json(TypeDecorator[Any]):
-    """A JSON value that was written as text (`indexer.report.json_text`), read as what it is."""
+    """A JSON value, written as the text of `indexer.projection.package_rows.json_text`."""
 
     impl = Text
     cache_ok = True

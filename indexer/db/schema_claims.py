@@ -17,7 +17,7 @@ from capdex.problems import Verdict
 from capdex.uri import PREFIX
 from indexer.db.bulk_insert import insert_rows
 from indexer.db.models import NamespaceRow, ReleaseRow, table
-from indexer.projection.package_rows import Report
+from indexer.projection.package_rows import Judgement
 
 NAMESPACE: Final = table(NamespaceRow)
 OWN: Final = NAMESPACE.alias("own")
@@ -50,16 +50,16 @@ COLUMNS: Final = (
 
 
 def write(
-    connection: Connection, sequences: Mapping[int, int], reports: Mapping[int, Report]
+    connection: Connection, sequences: Mapping[int, int], judgements: Mapping[int, Judgement]
 ) -> None:
     """Store what these releases use, in place of what was known before; a few at once.
 
     `sequences` are the releases' event sequences by id.
     """
-    connection.execute(delete(NAMESPACE).where(NAMESPACE.c.release_id.in_(list(reports))))
+    connection.execute(delete(NAMESPACE).where(NAMESPACE.c.release_id.in_(list(judgements))))
     rows = [
         (k, sequences[k], v.verdict is Verdict.VERIFIED, v.schema_uri, v.memory_scope)
-        for k, v in reports.items()
+        for k, v in judgements.items()
         if v.schema_uri is not None
     ]
     insert_rows(connection, NAMESPACE, rows)

@@ -29,7 +29,7 @@ from capdex.problems import Reason, Verdict
 from indexer.fetch.fair_queue import Line
 from indexer.fetch.result_writer import Recorder
 from indexer.fetch.retry_schedule import Finding, Outcome, delay_s, fault, later, said
-from indexer.projection.package_rows import Report
+from indexer.projection.package_rows import Judgement
 from indexer.store import Delay, Job, Lane, Store
 from indexer.workers.pool import Parked, Verifier
 
@@ -222,12 +222,12 @@ class Fetcher:
         except InvalidInput as error:  # of the blocks themselves: no source has others
             verdict, why = Verdict.MISMATCH, said(error)
             rejected = RejectedPackage(job.announcement, verdict, Reason.NOT_A_FILE, why)
-            return Finding(Report.of(rejected))
+            return Finding(Judgement.of(rejected))
         finally:
             self._leave(job)
         self._unjudged += 1
         try:
-            found = await self._verifier.report(job.announcement, file.data)
+            found = await self._verifier.judge(job.announcement, file.data)
         finally:
             self._unjudged -= 1
             self._stirred.set()

@@ -120,7 +120,7 @@ class Recorder:
         self._blocks.keep_many([block for _, one in found for block in one.blocks.items()])
         alive = set[int]()
         if found:
-            stored = self._store.record_many([(key, one.report) for key, one in found])
+            stored = self._store.record_many([(key, one.judgement) for key, one in found])
             alive = {key for (key, _), there in zip(found, stored, strict=True) if there}
         if delays:
             self._store.delay_many(delays)

@@ -12,7 +12,7 @@ import structlog
 from capdex.errors import CapdexError
 from capdex.ipld.cid import Cid
 from capdex.problems import Reason
-from indexer.projection.package_rows import Report
+from indexer.projection.package_rows import Judgement
 from indexer.store.fetch_queue import Delay, Job
 
 log = structlog.get_logger(part="fetch")
@@ -28,7 +28,7 @@ MAX_DELAY_S: Final = 24 * 3600.0
 class Finding:
     """What was found of one release, and the blocks of it that are to be kept."""
 
-    report: Report
+    judgement: Judgement
     blocks: Mapping[Cid, bytes] = field(default_factory=dict)
 
 
@@ -65,9 +65,11 @@ def tell(job: Job, outcome: Outcome) -> None:
     """Log what has become of a release."""
     uri = job.announcement.cap_uri
     if isinstance(outcome, Finding):
-        report = outcome.report
-        if report.reason is not None:
-            log.warning("rejected", cap_uri=uri, reason=str(report.reason), why=report.message)
+        judgement = outcome.judgement
+        if judgement.reason is not None:
+            log.warning(
+                "rejected", cap_uri=uri, reason=str(judgement.reason), why=judgement.message
+            )
         else:
             log.info("verified", cap_uri=uri)
     elif outcome.reason is not None:

@@ -191,7 +191,7 @@ async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
     """Check the chain and open whatever a writer works with."""
     registry = _address(options.registry)
     verifier = Verifier()
-    rpc = await stack.enter_async_context(Rpc(options.rpc_urls, aside=verifier.aside))
+    rpc = await stack.enter_async_context(Rpc(options.rpc_urls, read_reply=verifier.read_reply))
     place = await locate(
         rpc, chain_id=options.chain_id, registry=registry, start_block=options.start_block
     )

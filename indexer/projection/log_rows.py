@@ -46,12 +46,21 @@ class Drafts:
         return Drafts(self.logs + more.logs, entries, releases)
 
 
-def read_drafts(value: Any, address: bytes, first: int, last: int) -> tuple[Drafts, dict[int, int]]:
-    """The drafts of an `eth_getLogs` reply, and what it says of its blocks' times.
+@dataclass(frozen=True, slots=True)
+class LogReader:
+    """Reader of `eth_getLogs` replies about one contract and a range of blocks."""
 
-    The times are in seconds, by number. Raises ValueError as `capdex.net.wire.read_logs` does.
-    """
-    return Drafts.of(read_logs(value, address, first, last)), read_times(value)
+    address: bytes
+    first: int
+    last: int
+
+    def __call__(self, value: Any) -> tuple[Drafts, dict[int, int]]:
+        """Return the drafts of a reply, and the times of its blocks (seconds) by number.
+
+        Raises ValueError as `capdex.net.rpc.types.read_logs` does.
+        """
+        logs = read_logs(value, self.address, self.first, self.last)
+        return Drafts.of(logs), read_times(value)
 
 
 def _release(topics: bytes, data: bytes) -> Announced | None:

@@ -1,7 +1,7 @@
-"""What judging a package found, as its rows have it: the words and values that search needs, too.
+"""Rows of a judged release: the verdict, its evidence, and the words and values that search needs.
 
-A report is a function of the announcement and the bytes alone, so the process that judges makes it:
-the writer has a few texts to store, and not the package to take apart.
+A `Judgement` is a function of the announcement and the bytes alone, so the process that judges
+makes its texts, and the writer only stores them.
 """
 
 from __future__ import annotations
@@ -9,30 +9,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from dataclasses import InitVar, dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
 
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.triggers import Trigger
-from capdex.package import RejectedPackage, VerifiedPackage, judge
+from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from indexer.projection.tokenizer import fold
 
 MAX_FACET_CHARS: Final = 256  # an index row of PostgreSQL holds no more than 2.7 KB
+MAX_CLAIM_CHARS: Final = 2048  # of a signer, Schema URI or scope: the manifest's limits are lower
+MAX_JSON_CHARS: Final = 4 * 1024 * 1024  # of one JSON column: a package a few times over
 # Facets that people write in any case; names, tools, permissions and DIDs are exact.
 FOLDED: Final = frozenset({"tag", "domain", "language", "license", "publisher"})
 
 Document = dict[str, Any]
 
+_MINT: Final = object()  # known to this module alone: what makes a Judgement a proof
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _ESCAPE = re.compile(r"\\.")  # of a regex: what follows the backslash is no word
 
 
-class Report(NamedTuple):
-    """A verdict with its reason, and what came to light of the package; JSON as text.
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one release as its rows hold it; JSON columns are text.
 
-    What only a manifest says is None where there is none.
+    Only `Judgement.of` (from a judged package) and `Judgement.read` (from a worker's answer) make
+    one, so a stored verdict always comes from `capdex.package.judge`. Columns that only a manifest
+    fills are None where the bytes hold no readable manifest.
     """
 
     verdict: Verdict
@@ -41,38 +51,112 @@ class Report(NamedTuple):
     signer: str | None
     checks: str
     problems: str
-    metadata: str | None = None
-    document: str | None = None
-    schema_uri: str | None = None
-    memory_scope: str | None = None
+    metadata: str | None
+    document: str | None
+    schema_uri: str | None
+    memory_scope: str | None
+    mint: InitVar[object]
+
+    def __post_init__(self, mint: object) -> None:
+        if mint is not _MINT:
+            raise TypeError("only Judgement.of and Judgement.read make a Judgement")
 
     @classmethod
-    def of(cls, judged: VerifiedPackage | RejectedPackage) -> Report:
-        """The report of a package that was judged."""
+    def of(cls, judged: VerifiedPackage | RejectedPackage) -> Judgement:
+        """Return the judgement of a package that `capdex.package.judge` has judged."""
         rejected = judged if isinstance(judged, RejectedPackage) else None
-        report = cls(
+        metadata = words = schema_uri = memory_scope = None
+        if (manifest := judged.manifest) is not None:
+            announcement = judged.announcement
+            metadata = json_text(manifest.metadata)
+            words = json_text(document(manifest, announcement.publisher, announcement.chain_id))
+            # NIP-7 gives incompatible schemas another version: all belong to one capability
+            schema_uri = manifest.schema_uri.partition("#")[0]
+            memory_scope = manifest.memory_scope
+        return cls(
             judged.verdict,
             rejected.reason if rejected else None,
             visible(rejected.message, MAX_REASON_CHARS) if rejected else "",
             judged.signer,
             json_text([check.to_json() for check in judged.checks]),
             json_text([problem.to_json() for problem in judged.problems]),
-        )
-        if (manifest := judged.manifest) is None:
-            return report
-        announcement = judged.announcement
-        return report._replace(
-            metadata=json_text(manifest.metadata),
-            document=json_text(document(manifest, announcement.publisher, announcement.chain_id)),
-            # NIP-7 has incompatible schemas take another version: all are one capability's
-            schema_uri=manifest.schema_uri.partition("#")[0],
-            memory_scope=manifest.memory_scope,
+            metadata,
+            words,
+            schema_uri,
+            memory_scope,
+            _MINT,
         )
 
+    def to_json(self) -> bytes:
+        """Return the columns as a JSON array, as a worker answers them."""
+        return orjson.dumps([getattr(self, name) for name in _COLUMNS])
 
-def report(announcement: Announcement, data: bytes) -> Report:
-    """Judge the bytes of a release, and report; never raises on content."""
-    return Report.of(judge(announcement, data))
+    @classmethod
+    def read(cls, announcement: Announcement, data: bytes, answer: bytes) -> Judgement:
+        """Return the judgement that a worker answered for these bytes.
+
+        Raises ValueError for an answer that `to_json` cannot have written, and for one that calls
+        bytes verified whose digest was not announced: a worker that parsed hostile bytes is not
+        believed about types, sizes, enum values or the digest.
+        """
+        columns = orjson.loads(answer)
+        if not isinstance(columns, list) or len(columns) != len(_COLUMNS):
+            raise ValueError(f"a judgement has {len(_COLUMNS)} columns")
+        named = dict(zip(_COLUMNS, columns, strict=True))
+        verdict = Verdict(named["verdict"])
+        reason = None if named["reason"] is None else Reason(named["reason"])
+        if (verdict is Verdict.VERIFIED) is not (reason is None):
+            raise ValueError("a judgement has a reason unless it is verified")
+        _check_text(named["message"], MAX_REASON_CHARS)
+        for name in ("signer", "schema_uri", "memory_scope"):
+            if named[name] is not None:
+                _check_text(named[name], MAX_CLAIM_CHARS)
+        _check_json(named["checks"], list)
+        _check_json(named["problems"], list)
+        if named["document"] is not None or named["metadata"] is not None:
+            _check_json(named["metadata"], dict)
+            _check_document(_check_json(named["document"], dict))
+            _check_text(named["schema_uri"], MAX_CLAIM_CHARS)
+        if verdict is Verdict.VERIFIED:
+            if sha256(data).digest() != announcement.sha256:
+                raise ValueError(
+                    "bytes with another digest than the announced one are not verified"
+                )
+            if named["document"] is None or named["signer"] is None:
+                raise ValueError("a verified package has a manifest and a signer")
+        return cls(**(named | {"verdict": verdict, "reason": reason}), mint=_MINT)
+
+
+_COLUMNS: Final = tuple(Judgement.__slots__)
+
+
+def _check_text(value: object, most: int) -> None:
+    if not isinstance(value, str) or len(value) > most:
+        raise ValueError(f"a column is not a text of at most {most} characters")
+
+
+def _check_json(value: object, kind: type[Any]) -> Any:
+    """Return the JSON value of a column; raise ValueError unless it is ASCII and of that type."""
+    if not isinstance(value, str) or len(value) > MAX_JSON_CHARS or not value.isascii():
+        raise ValueError("a JSON column is not ASCII text, or too long")
+    try:
+        found = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        found = json.loads(value)  # it also takes escaped lone surrogates
+    if not isinstance(found, kind):
+        raise ValueError("a JSON column holds another type")
+    return found
+
+
+def _check_document(value: Document) -> None:
+    words, facets = value.get("words"), value.get("facets")
+    if not isinstance(words, dict) or {*map(type, words.values())} - {str}:
+        raise ValueError("the words of a document are not texts")
+    if not isinstance(facets, list) or not all(
+        type(pair) is list and [*map(type, pair)] == [str, str] and len(pair[1]) <= MAX_FACET_CHARS
+        for pair in facets
+    ):
+        raise ValueError("the facets of a document are not pairs of short texts")
 
 
 def json_text(value: Any) -> str:

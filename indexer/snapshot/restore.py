@@ -20,7 +20,6 @@ from sqlalchemy import Connection, Engine, select, update
 from capdex.errors import InvalidInput, Unavailable, UsageError, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.package import VerifiedPackage
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from indexer.db.engine import open_reader, open_writer, transaction
@@ -164,7 +163,7 @@ async def _verifies(
     """Whether the bytes are a good package for any release that announces them."""
     sequences = checked.announced[cid.digest]
     for announcement in await asyncio.to_thread(_announcements, engine, checked, sequences):
-        if isinstance(await verifier.judge(announcement, data), VerifiedPackage):
+        if (await verifier.judge(announcement, data)).verdict is Verdict.VERIFIED:
             return True
     return False
 

@@ -43,7 +43,7 @@ from indexer.db.predicates import STANDS
 from indexer.projection import event_rows as rows
 from indexer.projection.event_rows import Claim, Row
 from indexer.projection.log_rows import Drafts
-from indexer.projection.package_rows import Report
+from indexer.projection.package_rows import Judgement
 from indexer.store import listing
 from indexer.store.fetch_queue import write_packages
 
@@ -161,7 +161,7 @@ class _Consequences:
         rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
         for sequences in chunks(list(rejected)):
             ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
-            at = {row.id: Report.of(rejected[row.sequence]) for row in connection.execute(ids)}
+            at = {row.id: Judgement.of(rejected[row.sequence]) for row in connection.execute(ids)}
             write_packages(connection, at)
 
 

@@ -1,4 +1,4 @@
-"""The queue of releases whose bytes are to be fetched, and what judging them found."""
+"""The queue of releases whose bytes are to be fetched, and their judgements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from indexer.db.bulk_insert import chunks, insert_rows
 from indexer.db.models import PackageRow, ReleaseRow, table
 from indexer.db.predicates import JUDGED_AGAIN, NEW, PENDING, RETRIED
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
-from indexer.projection.package_rows import Report
+from indexer.projection.package_rows import Judgement
 
 LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
 
@@ -197,30 +197,30 @@ def _choose(
 
 
 def write_judgements(
-    connection: Connection, reports: Mapping[int, Report]
+    connection: Connection, judgements: Mapping[int, Judgement]
 ) -> dict[int, str | None]:
     """Store what was found of the releases that are still there; those with their names."""
     alive: dict[int, str | None] = {}
-    for some in chunks(list(reports)):
+    for some in chunks(list(judgements)):
         columns = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
         found = connection.execute(columns.where(RELEASE.c.id.in_(some))).all()
         if not found:
             continue
         alive |= {row.id: row.name for row in found}
-        kept = {row.id: reports[row.id] for row in found}
+        kept = {row.id: judgements[row.id] for row in found}
         connection.execute(_JUDGED, [_verdict(k, v) for k, v in kept.items()])
         write_packages(connection, kept)
         namespaces.write(connection, {row.id: row.sequence for row in found}, kept)
     return alive
 
 
-def write_packages(connection: Connection, reports: Mapping[int, Report]) -> None:
+def write_packages(connection: Connection, judgements: Mapping[int, Judgement]) -> None:
     """Store what came to light of each release, in place of what was known of it before."""
-    for some in chunks(list(reports)):
+    for some in chunks(list(judgements)):
         connection.execute(delete(PACKAGE).where(PACKAGE.c.release_id.in_(some)))
     rows = [
         (k, v.metadata, v.signer, v.checks, v.problems, v.document, RULES_VERSION)
-        for k, v in reports.items()
+        for k, v in judgements.items()
     ]
     insert_rows(connection, PACKAGE, rows, _PACKAGE)
 
@@ -283,12 +283,12 @@ def _job(row: Any, chain_id: int, lane: Lane) -> Job:
     return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts, lane)
 
 
-def _verdict(release_id: int, report: Report) -> dict[str, Any]:
+def _verdict(release_id: int, judgement: Judgement) -> dict[str, Any]:
     return {
         "release_id": release_id,
-        "new_verdict": report.verdict.value,
-        "new_reason": report.reason.value if report.reason else None,
-        "new_message": report.message,
+        "new_verdict": judgement.verdict.value,
+        "new_reason": judgement.reason.value if judgement.reason else None,
+        "new_message": judgement.message,
     }
 
 

@@ -22,7 +22,7 @@ from indexer.db.engine import bound_idleness, open_writer, transaction
 from indexer.db.heartbeat import Beat, write_beat
 from indexer.db.models import REGISTRY, VOTES, DeploymentRow, table
 from indexer.projection.block_range import BlockRef, Blocks
-from indexer.projection.package_rows import Report
+from indexer.projection.package_rows import Judgement
 from indexer.store import cursor as cursors
 from indexer.store import deployment as deployments
 from indexer.store import events, fetch_queue, listing
@@ -186,12 +186,12 @@ class Store:
                 connection, chain_id, now, limit, lane=lane, after=after, known=known
             )
 
-    def record_many(self, reports: Sequence[tuple[int, Report]]) -> list[bool]:
+    def record_many(self, judgements: Sequence[tuple[int, Judgement]]) -> list[bool]:
         """Store verdicts in one transaction; False for a release that was rolled back meanwhile."""
         with self._write() as connection:
-            alive = fetch_queue.write_judgements(connection, dict(reports))
+            alive = fetch_queue.write_judgements(connection, dict(judgements))
             listing.refresh(connection, filter(None, alive.values()), self._serve)
-            return [release_id in alive for release_id, _ in reports]
+            return [release_id in alive for release_id, _ in judgements]
 
     def reset_skewed_delays(self) -> None:
         """Make due at once what a wrong clock has put off; to be called after a clock change."""

@@ -1,6 +1,7 @@
-"""Judging in worker processes: a package that kills or hangs its worker costs only itself.
+"""Pool of worker processes: a package that kills or hangs its worker costs only itself.
 
-Workers that have nothing to judge do other work aside, such as reading long replies.
+Workers judge packages (`capdex.package.judge`). An idle worker also reads long JSON-RPC replies, so
+that the node's own process has that time for writing rows.
 """
 
 from __future__ import annotations
@@ -14,48 +15,56 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, ClassVar, Final, Self, TypeVar, cast
 
-from capdex.package import RejectedPackage, VerifiedPackage, judge
+from capdex.net.rpc.replies import Answer
+from capdex.net.rpc.transport import read_in_thread
 from capdex.problems import Reason
 from capdex.registry.events import Announcement
-from indexer.projection.package_rows import Report, report
-from indexer.workers.main import Frame, attempt, frame
-from indexer.workers.process import Child
+from indexer.projection.log_rows import LogReader
+from indexer.projection.package_rows import Judgement
+from indexer.workers.frames import Frame, Status, judge_request
+from indexer.workers.log_frames import MAX_REPLY_BYTES, read_columns, read_request
+from indexer.workers.process import WorkerProcess
 
 JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 # -P: never a module of the directory that the node was started in
 COMMAND: Final = (sys.executable, "-P", "-m", "indexer.workers.main")
 TRIES: Final = 2
-MAX_BATCH: Final = 8  # packages handed over at once
-FEW: Final = 4  # packages before a worker, and it is handed more: neither side waits for the other
+MAX_BATCH: Final = 8  # packages sent at once
+REFILL_AT: Final = 4  # packages left at a worker, and it is sent more: neither side waits
 MAX_BATCH_BYTES: Final = 256 * 1024
-MAX_ASIDE_BYTES: Final = 8 * 1024 * 1024  # what is made of it is smaller
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """Nobody could judge the package within its bounds: no verdict, an operator may try again."""
+    """A package that could not be judged within the bounds: no verdict, to be re-armed by hand."""
 
     reason: Reason
     message: str
+    verdict: ClassVar[None] = None
 
 
-Judged = VerifiedPackage | RejectedPackage | Parked
+class LimitExceeded(Exception):
+    """The work met a bound of its worker; another try would meet it again."""
 
 
 @dataclass(eq=False, slots=True)
-class _Question:
-    """A call to be made; `worker` is the one that makes it now."""
+class _Request:
+    """A request that waits for its answer; `worker` is the process that works on it now.
+
+    `read` makes a value of the answer's bytes and raises ValueError unless they are well formed.
+    """
 
     frame: Frame
-    answer: asyncio.Future[object]
-    worker: Child | None = None
+    read: Callable[[bytes], Any]
+    answer: asyncio.Future[Any]
+    worker: WorkerProcess | None = None
 
-    def settle(self, answer: object) -> None:
-        """Give the answer, an exception or not, to whoever still waits for it."""
+    def settle(self, answer: Any) -> None:
+        """Resolve the future with a value or an exception, unless it was cancelled."""
         self.worker = None
         if self.answer.done():
             return
@@ -68,8 +77,8 @@ class _Question:
 class Verifier:
     """A few worker processes around `capdex.package.judge`, each on one package at a time.
 
-    Where many packages wait, a worker is handed several at once, and more before it has done those;
-    it answers each by itself, so that what ends it is known, and the rest is handed out again.
+    When many packages wait, a worker is sent several at once, and more before it has done those. It
+    answers one by one, so the package that ends a worker is known and the others are sent again.
     """
 
     def __init__(
@@ -82,15 +91,16 @@ class Verifier:
         self._count = workers or max(1, min(4, os.cpu_count() or 1))
         self._command = command
         self._judge_s = judge_s
-        self._waiting: deque[_Question] = deque()
-        self._some = asyncio.Event()  # set while there may be questions waiting
+        self._waiting: deque[_Request] = deque()
+        self._arrived = asyncio.Event()  # set while there may be waiting requests
         self._serving: list[asyncio.Task[None]] = []
         self._idle = 0  # workers
-        # a processor is left to whoever uses what is read aside
-        self._asides = asyncio.Semaphore(max(1, self._count - 1))
+        # one processor is left to the process that uses the replies
+        self._replies = asyncio.Semaphore(max(1, self._count - 1))
 
     async def __aenter__(self) -> Self:
-        workers = await asyncio.gather(*(Child.start(self._command) for _ in range(self._count)))
+        starting = (WorkerProcess.start(self._command) for _ in range(self._count))
+        workers = await asyncio.gather(*starting)
         self._serving = [asyncio.create_task(self._serve(worker)) for worker in workers]
         return self
 
@@ -98,132 +108,138 @@ class Verifier:
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
-        for question in self._waiting:
-            question.answer.cancel()
+        for request in self._waiting:
+            request.answer.cancel()
 
-    async def judge(self, announcement: Announcement, data: bytes) -> Judged:
-        """Judge one package; waits for an idle worker, and replaces one that did not survive.
+    async def judge(self, announcement: Announcement, data: bytes) -> Judgement | Parked:
+        """Judge one package on a worker; Parked if it met a bound of time or memory.
 
-        A worker may end for want of the machine's memory, or stand still with the machine: the
-        package has a second try.
+        A worker may also end because the machine has no memory left, or be late because the machine
+        stood still: the package has a second try on another worker.
         """
-        answer = await self._bounded(partial(judge, announcement, data))
-        return cast(Judged, answer)
-
-    async def report(self, announcement: Announcement, data: bytes) -> Report | Parked:
-        """As `judge`, for whoever stores it."""
-        answer = await self._bounded(partial(report, announcement, data))
-        return cast(Report | Parked, answer)
-
-    async def _bounded(self, work: Callable[[], object]) -> object:
-        """What a call about a package gives, or that it met its bounds."""
-        asked = frame(work)
+        frame, read = judge_request(announcement, data), partial(Judgement.read, announcement, data)
         for _ in range(TRIES):
             try:
-                answer = await self._ask(asked)
+                return cast(Judgement, await self._send(frame, read))
+            except LimitExceeded as limit:
+                return Parked(Reason.WORKER_LIMIT, f"it could not be judged: {limit}")
             except (EOFError, OSError):
                 continue
-            if not isinstance(answer, str):
-                return answer
-            return Parked(Reason.WORKER_LIMIT, f"it could not be judged: {answer}")
         why = "judging it took more time or memory than it may; the worker ended"
         return Parked(Reason.WORKER_LIMIT, why)
 
-    async def aside(self, work: Callable[[], T]) -> T:
-        """What the work gives, or raises: done by a worker that is idle now, or else in a thread.
+    async def read_reply(self, label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> T:
+        """Read a long JSON-RPC reply on an idle worker, or in a thread if none is idle.
 
-        Packages hardly wait for it, nor it for them. What fails in a worker is done again in a
-        thread, where it raises what it raises.
+        Workers read replies of `eth_getLogs` of up to MAX_REPLY_BYTES. A reply that fails on a
+        worker is read again in a thread, which raises the error.
         """
-        async with self._asides:
-            if len(self._waiting) < self._idle:
-                asked = frame(partial(attempt, work))
-                if _size(asked) <= MAX_ASIDE_BYTES:
-                    with suppress(EOFError, OSError):
-                        found: Any = await self._ask(asked, abandon=False)
-                        if isinstance(found, list) and found:
-                            return cast(T, found[0])
-            return await asyncio.to_thread(work)
+        async with self._replies:
+            workers_wait = len(self._waiting) < self._idle
+            if workers_wait and isinstance(read, LogReader) and len(answer.data) <= MAX_REPLY_BYTES:
+                frame = read_request(label, answer, id_, read)
+                with suppress(EOFError, OSError, ValueError, LimitExceeded):
+                    columns = partial(read_columns, reader=read)
+                    return cast(T, await self._send(frame, columns, abandon=False))
+            return await read_in_thread(label, answer, id_, read)
 
-    async def _ask(self, asked: Frame, *, abandon: bool = True) -> object:
-        """What a worker answers: a judgement, or a text that says which bound was met."""
-        question = _Question(asked, asyncio.get_running_loop().create_future())
-        self._waiting.append(question)
-        self._some.set()
+    async def _send(
+        self, frame: Frame, read: Callable[[bytes], Any], *, abandon: bool = True
+    ) -> Any:
+        """Return a worker's answer; raise LimitExceeded, or why there is none.
+
+        On cancellation the worker is ended if it is at work on this and may `abandon` it.
+        """
+        request = _Request(frame, read, asyncio.get_running_loop().create_future())
+        self._waiting.append(request)
+        self._arrived.set()
         try:
-            return await question.answer
+            return await request.answer
         except asyncio.CancelledError:
-            if abandon and question.worker is not None:  # nobody waits for what it does
-                question.worker.kill()
+            if abandon and request.worker is not None:
+                request.worker.kill()
             raise
 
-    async def _serve(self, worker: Child) -> None:
-        """Hand out what waits to one worker after another, until it is cancelled."""
-        asked: deque[_Question] = deque()  # what the worker has before it
+    async def _serve(self, worker: WorkerProcess) -> None:
+        """Send waiting requests to one worker after another, until cancelled."""
+        sent: deque[_Request] = deque()  # requests before the worker
         try:
             while True:
                 self._idle += 1
                 try:
-                    await self._some.wait()
+                    await self._arrived.wait()
                 finally:
                     self._idle -= 1
-                asked += self._take()
+                sent += self._take()
                 try:
                     if not worker.alive:
                         await worker.end()
-                        worker = await Child.start(self._command)
-                    await self._work(worker, asked)
-                except Exception as error:  # noqa: BLE001 - whoever asked is told, and may ask again
+                        worker = await WorkerProcess.start(self._command)
+                    await self._work(worker, sent)
+                except Exception as error:  # noqa: BLE001 - the callers get it, and may try again
                     worker.kill()
-                    while asked:
-                        asked.popleft().settle(error)
+                    while sent:
+                        sent.popleft().settle(error)
                 finally:
-                    self._waiting.extendleft(reversed(asked))
-                    asked.clear()
+                    self._waiting.extendleft(reversed(sent))
+                    sent.clear()
                     if self._waiting:
-                        self._some.set()
+                        self._arrived.set()
         except BaseException:
             worker.kill()
             raise
         finally:
             await worker.end()
 
-    def _take(self) -> list[_Question]:
-        """A fair share of what waits."""
+    def _take(self) -> list[_Request]:
+        """Take a fair share of the waiting requests."""
         share = min(MAX_BATCH, -(-len(self._waiting) // self._count))
-        taken: list[_Question] = []
+        taken: list[_Request] = []
         size = 0
         while self._waiting and len(taken) < share and size < MAX_BATCH_BYTES:
-            question = self._waiting.popleft()
-            if not question.answer.done():  # nobody waits for it any longer
-                taken.append(question)
-                size += _size(question.frame)
+            request = self._waiting.popleft()
+            if not request.answer.done():  # else its caller was cancelled
+                taken.append(request)
+                size += sum(map(len, request.frame))
         if not self._waiting:
-            self._some.clear()
+            self._arrived.clear()
         return taken
 
-    async def _work(self, worker: Child, asked: deque[_Question]) -> None:
-        """Have one worker answer in turn, as far as it gets: what it did not come to is left."""
-        worker.ask(question.frame for question in asked)
-        while asked and worker.alive:
-            if len(asked) <= FEW and not self._idle and (more := self._take()):
-                asked += more
-                worker.ask(question.frame for question in more)
-            asked[0].worker = worker
+    async def _work(self, worker: WorkerProcess, sent: deque[_Request]) -> None:
+        """Have one worker answer in turn until it ends; what it did not answer stays in `sent`."""
+        worker.send(request.frame for request in sent)
+        while sent and worker.alive:
+            if len(sent) <= REFILL_AT and not self._idle and (more := self._take()):
+                sent += more
+                worker.send(request.frame for request in more)
+            sent[0].worker = worker
+            answer: Any
             try:
                 async with asyncio.timeout(self._judge_s):
-                    answer = await worker.answer()
-            except TimeoutError as error:  # the machine stood still, as like as not
-                worker.kill()
+                    status, body = await worker.answer()
+                answer = _read(sent[0], status, body)
+            except TimeoutError as error:  # most likely the machine stood still
                 answer = error
             except (EOFError, OSError) as error:
                 worker.alive, answer = False, error
                 if await worker.end() == -signal.SIGPROF:  # it would meet that bound again
-                    answer = "it took more processor time than it may"
-            if isinstance(answer, str):
-                worker.kill()  # what is left of its memory is not the next package's affair
-            asked.popleft().settle(answer)
+                    answer = LimitExceeded("it took more processor time than it may")
+            if isinstance(answer, Exception) and not isinstance(answer, _Failed):
+                worker.kill()  # what is left of its memory might not do for the next package
+            sent.popleft().settle(answer)
 
 
-def _size(frame: Frame) -> int:
-    return sum(map(len, frame))
+class _Failed(ValueError):
+    """The work raised an error on the worker, which goes on."""
+
+
+def _read(request: _Request, status: Status, body: bytes) -> Any:
+    """Return the value of an answer, or the exception that stands for it."""
+    if status is Status.OUT_OF_MEMORY:
+        return LimitExceeded("it took more memory than it may")
+    if status is Status.FAILED:
+        return _Failed("the work failed on the worker")
+    try:
+        return request.read(body)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        return EOFError(f"the worker's answer is malformed: {error}")

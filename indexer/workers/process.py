@@ -1,35 +1,32 @@
-"""A worker process (`indexer.workers.main`) as its parent has it: frames to it and from it, its
-end.
-"""
+"""One worker process (`indexer.workers.main`) as the node holds it: requests, answers, its end."""
 
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from capdex.errors import Unavailable
-from indexer.workers.main import LENGTH, Frame
+from indexer.workers.frames import ANSWER, Frame, Status
 
 START_S: Final = 60.0  # about 0.5 s on an idle machine
 END_S: Final = 2.0
-MAX_FRAME_BYTES: Final = 16 * 1024 * 1024  # a judged package is its bytes a few times over
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024  # a judged package is its bytes a few times over
 PIPE_BYTES: Final = 1024 * 1024
 
 
-class Child:
-    """A worker that was started; `alive` until its parent gives up on it."""
+class WorkerProcess:
+    """A started worker; `alive` until the node gives up on it."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.alive = True
 
     @classmethod
-    async def start(cls, command: Sequence[str]) -> Child:
-        """A worker that has imported everything; raises Unavailable when none starts."""
+    async def start(cls, command: Sequence[str]) -> WorkerProcess:
+        """Start a worker and wait until it is ready; raise Unavailable when it does not start."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -54,30 +51,30 @@ class Child:
             ) from None
         return worker
 
-    def ask(self, frames: Iterable[Frame]) -> None:
-        """Hand over questions, without waiting until they are read."""
+    def send(self, frames: Iterable[Frame]) -> None:
+        """Send requests, without waiting until they are read."""
         pipe = self._process.stdin
         if pipe is not None:
             pipe.writelines(chain.from_iterable(frames))  # in one call of the system, if it can
 
-    async def answer(self) -> Any:
-        """The next answer; raises EOFError or OSError where the worker has ended."""
+    async def answer(self) -> tuple[Status, bytes]:
+        """Return the next answer, unchecked; raise EOFError or OSError if the worker has ended."""
         pipe = self._process.stdout
         if pipe is None:
             raise EOFError
-        (length,) = LENGTH.unpack(await pipe.readexactly(LENGTH.size))
-        if length > MAX_FRAME_BYTES:
+        status, length = ANSWER.unpack(await pipe.readexactly(ANSWER.size))
+        if length > MAX_ANSWER_BYTES or status not in set(Status):
             raise EOFError
-        return pickle.loads(await pipe.readexactly(length))  # noqa: S301 - our own worker
+        return Status(status), await pipe.readexactly(length)
 
     def kill(self) -> None:
-        """End it now, whatever it does."""
+        """End the process now."""
         self.alive = False
         with suppress(ProcessLookupError):
             self._process.kill()
 
     async def end(self) -> int:
-        """Close its stdin, so that it ends by itself, and wait for that; its exit status."""
+        """Close its stdin, wait until it has ended by that, and return its exit status."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from capdex.encoding.abi import checksum_address
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.transport import Aside
+from capdex.net.rpc.transport import ReadReply, read_in_thread
 from capdex.registry.events import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.store import Deployment, Store
@@ -33,13 +33,13 @@ class Following:
         start_block: int = 0,
         finality_depth: int = 8,
         poll_interval_s: float = 0.01,
-        aside: Aside = asyncio.to_thread,
+        read_reply: ReadReply = read_in_thread,
         **more: Any,
     ) -> None:
         self.path, self._registry = path, registry
         deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
         self.store = Store.open(f"sqlite:///{path}", deployment)
-        self.rpc = Rpc(urls, aside=aside)
+        self.rpc = Rpc(urls, read_reply=read_reply)
         self.reports: list[Progress] = []
         self.reader = ChainReader(
             self.rpc,

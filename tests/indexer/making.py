@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 from eth_hash.auto import keccak
 
+from capdex import package
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
 from capdex.registry import events
@@ -23,7 +24,7 @@ from capdex.signature import signature as signing
 from capdex.uri import PREFIX
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.log_rows import Drafts
-from indexer.projection.package_rows import Report, report
+from indexer.projection.package_rows import Judgement
 from indexer.store import Deployment, Job, Store
 
 CHAIN_ID = 31337
@@ -243,8 +244,8 @@ def append(store: Store, chain: Chain, upto: BlockRef | None = None) -> None:
     store.append(step, heads(step, cursor.log if cursor else BEGINNING))
 
 
-def judge(chain: Chain, job: Job) -> Report:
-    return report(job.announcement, chain.packages[job.announcement.sha256])
+def judge(chain: Chain, job: Job) -> Judgement:
+    return Judgement.of(package.judge(job.announcement, chain.packages[job.announcement.sha256]))
 
 
 def fetch(store: Store, chain: Chain, limit: int = 1000) -> None:
@@ -260,7 +261,7 @@ def follow(store: Store, chain: Chain) -> None:
     fetch(store, chain)
 
 
-def lasting(chain: Chain, name: str) -> Report:
+def lasting(chain: Chain, name: str) -> Judgement:
     """What is found of a package that is verified once, for any number of versions."""
     data = package_bytes(name, "1.0.0")
     digest = hashlib.sha256(data).digest()
@@ -273,4 +274,4 @@ def lasting(chain: Chain, name: str) -> Report:
         str(Cid.raw(digest)),
         digest,
     )
-    return report(announcement, data)
+    return Judgement.of(package.judge(announcement, data))

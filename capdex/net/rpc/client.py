@@ -6,7 +6,6 @@ does not cost the range it came in, and a too large range is not asked for five 
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from capdex.net.rpc.circuit_breaker import Breaker
 from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.rpc.errors import Fault, RpcError, rpc_error
 from capdex.net.rpc.failover import Failover, clock
-from capdex.net.rpc.transport import Aside, Call
+from capdex.net.rpc.transport import Call, ReadReply, read_in_thread
 from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs, unhex
 from capdex.net.tasks import together
 from capdex.registry.logs import LogColumns, RawLog
@@ -55,8 +54,8 @@ class Rpc:
 
     A websocket URL is also asked over HTTP at the same place, as Anvil and the vendors serve both;
     `websockets` are the URLs at which new heads may be heard (see `capdex.net.rpc.new_heads`).
-    Replies that
-    would hold up the loop are read `aside`: in a thread, unless somebody knows a better place.
+    Large
+    replies are read by `read_reply`: by default in a thread.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Rpc:
         urls: Sequence[str],
         *,
         session: aiohttp.ClientSession | None = None,
-        aside: Aside = asyncio.to_thread,
+        read_reply: ReadReply = read_in_thread,
     ) -> None:
         if not urls:
             raise UsageError("no RPC endpoint is given", Code.CONFIG, fix="pass --rpc-url URL")
@@ -75,7 +74,7 @@ class Rpc:
             for url, label in zip(http, labels(http), strict=True)
         ]
         self.websockets = tuple(dict.fromkeys(websocket for _, websocket in spoken))
-        self._failover = Failover(endpoints, session, aside)
+        self._failover = Failover(endpoints, session, read_reply)
 
     async def __aenter__(self) -> Self:
         return self

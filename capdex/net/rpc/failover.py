@@ -15,7 +15,7 @@ from capdex.errors import Code
 from capdex.net.rpc.endpoint import Endpoint
 from capdex.net.rpc.errors import ELSEWHERE, Fault, RpcError, rpc_error
 from capdex.net.rpc.pool import Pool
-from capdex.net.rpc.transport import Address, Aside, Call, ask_many, ask_one, open_session
+from capdex.net.rpc.transport import Address, Call, ReadReply, ask_many, ask_one, open_session
 from capdex.net.rpc.types import quantity
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024  # a range of ~50 000 logs; larger ones only slow us down
@@ -31,20 +31,20 @@ class Failover:
     """`counts` says how often each method was asked of which endpoint, and with what outcome.
 
     `chain_id`, once set, is what an endpoint must say before its first use, and again after it was
-    down. Large replies are read `aside`.
+    down. Large replies are read by `read_reply`.
     """
 
     def __init__(
         self,
         endpoints: Sequence[Endpoint],
         session: aiohttp.ClientSession | None,
-        aside: Aside,
+        read_reply: ReadReply,
     ) -> None:
         self.pool = Pool(endpoints)
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.chain_id: int | None = None
         self._session, self._owns_session = session, session is None
-        self._aside = aside
+        self._read_reply = read_reply
         self._ids = itertools.count(1)
 
     @property
@@ -142,8 +142,8 @@ class Failover:
         to = Address(endpoint.url, endpoint.label, MAX_REPLY_BYTES)
         ids = [next(self._ids) for _ in calls]
         if len(calls) > 1:
-            return await ask_many(self.session, to, ids, calls, read, self._aside)
-        result, size = await ask_one(self.session, to, ids[0], calls[0], read, self._aside)
+            return await ask_many(self.session, to, ids, calls, read)
+        result, size = await ask_one(self.session, to, ids[0], calls[0], read, self._read_reply)
         return [result], size
 
     async def _watched(

@@ -1,14 +1,13 @@
 """Replies of JSON-RPC 2.0: bytes in, values out, each matched with what was asked.
 
 Every failure is an RpcError that names the endpoint by its label and says by its fault what would
-help. Nothing here waits, and what it is given can be pickled: any process may read a reply.
+help. Nothing here waits: any thread or process may read a reply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pickle import PickleBuffer
 from typing import Any, TypeVar
 
 import orjson
@@ -30,11 +29,6 @@ class Answer:
     status: int
     retry_after_s: float | None
     data: bytes
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        # megabytes: whoever sends them to another process need not copy them first (PEP 574)
-        data = PickleBuffer(self.data) if protocol >= 5 else self.data
-        return Answer, (self.status, self.retry_after_s, data)
 
 
 def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> T:

@@ -1,14 +1,14 @@
 """JSON-RPC 2.0 over HTTP: requests out, bounded replies in, to be read by `capdex.net.rpc.replies`.
 
 Every failure is an RpcError that names the endpoint by its label and says by its fault what would
-help. Large replies are read aside, so that the loop stays free for the next request.
+help. Large replies are read outside the event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import aiohttp
@@ -29,14 +29,18 @@ T = TypeVar("T")
 Call = tuple[str, Sequence[Any]]
 
 
-class Aside(Protocol):
-    """Where a large reply is read, so that the loop is free for the next request.
+class ReadReply(Protocol):
+    """Reads a large reply outside the event loop, which stays free for the next request."""
 
-    The work can be pickled wherever what it is to read with can.
-    """
+    async def __call__(
+        self, label: str, answer: Answer, id_: int, read: Callable[[Any], T], /
+    ) -> T:
+        """Return or raise what `read_one` does."""
 
-    async def __call__(self, work: Callable[[], T], /) -> T:
-        """What the work gives, or raises."""
+
+async def read_in_thread(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> T:
+    """Read a reply in a thread."""
+    return await asyncio.to_thread(read_one, label, answer, id_, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,13 @@ async def ask_one(
     id_: int,
     call: Call,
     read: Callable[[Any], T],
-    aside: Aside,
+    read_reply: ReadReply,
 ) -> tuple[T, int]:
     """The result of one call, made a value by `read`, and the size of the reply in bytes."""
     answer = await _post(session, to, _request(id_, call))
-    found = await _off_loop(answer, partial(read_one, to.label, answer, id_, read), aside)
-    return found, len(answer.data)
+    if len(answer.data) < OFF_LOOP_BYTES:
+        return read_one(to.label, answer, id_, read), len(answer.data)
+    return await read_reply(to.label, answer, id_, read), len(answer.data)
 
 
 async def ask_many(
@@ -76,24 +81,18 @@ async def ask_many(
     ids: Sequence[int],
     calls: Sequence[Call],
     read: Callable[[Any], T],
-    aside: Aside,
 ) -> tuple[list[T], int]:
     """As `ask_one` for a batch, in the order asked; one failure is the failure of all."""
     requests = [_request(id_, call) for id_, call in zip(ids, calls, strict=True)]
     answer = await _post(session, to, requests)
-    found = await _off_loop(answer, partial(read_many, to.label, answer, ids, read), aside)
-    return found, len(answer.data)
+    if len(answer.data) < OFF_LOOP_BYTES:
+        return read_many(to.label, answer, ids, read), len(answer.data)
+    return await asyncio.to_thread(read_many, to.label, answer, ids, read), len(answer.data)
 
 
 def _request(id_: int, call: Call) -> dict[str, Any]:
     method, params = call
     return {"jsonrpc": "2.0", "id": id_, "method": method, "params": list(params)}
-
-
-async def _off_loop(answer: Answer, understand: Callable[[], T], aside: Aside) -> T:
-    if len(answer.data) < OFF_LOOP_BYTES:
-        return understand()
-    return await aside(understand)
 
 
 async def _post(session: aiohttp.ClientSession, to: Address, body: Any) -> Answer:

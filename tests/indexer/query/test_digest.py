@@ -18,7 +18,7 @@ from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_l
 from capdex.registry.events import LogHead
 from indexer.db.models import DECODER_VERSION
 from indexer.projection import event_rows as rows
-from indexer.projection.package_rows import Report
+from indexer.projection.package_rows import Judgement
 from indexer.query import digest
 from indexer.query import digest_leaves as leaves
 from indexer.query.index import Index
@@ -207,7 +207,7 @@ def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain
         if dice.random() < 0.4:
             for job in store.due(1e12, 1000):
                 refused = rows.refusal(job.announcement, "by the dice")
-                store.record_many([(job.release_id, Report.of(refused))])
+                store.record_many([(job.release_id, Judgement.of(refused))])
         if dice.random() < 0.6:
             state, anew = search_index.state(), search_index.digest()
             assert state.index_digest == f"0x{anew.index.hex()}"

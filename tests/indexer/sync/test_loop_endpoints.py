@@ -375,7 +375,9 @@ async def test_replies_are_read_by_workers_that_have_nothing_to_judge(
     sim.once("eth_getLogs", lambda logs: [{**logs[0], "data": "0xno hex"}], times=2)
     async with (
         Verifier(2) as verifier,
-        following([sim.url], registry=sim.registry, start_block=1, aside=verifier.aside) as it,
+        following(
+            [sim.url], registry=sim.registry, start_block=1, read_reply=verifier.read_reply
+        ) as it,
     ):
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import pickle
 import sys
-import time
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,21 @@ from capdex.encoding.abi import checksum_address
 from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.package import RejectedPackage, VerifiedPackage, judge
+from capdex.net.rpc.errors import RpcError
+from capdex.net.rpc.replies import Answer, read_one
+from capdex.net.rpc.transport import read_in_thread
+from capdex.package import judge
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
 from indexer.fetch.fetcher import Fetcher
+from indexer.projection.log_rows import LogReader
+from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
 from indexer.store import Store
-from indexer.workers.pool import COMMAND, MAX_ASIDE_BYTES, Parked, Verifier
+from indexer.workers import pool
+from indexer.workers.frames import ANSWER, Status
+from indexer.workers.log_frames import MAX_REPLY_BYTES
+from indexer.workers.pool import COMMAND, Parked, Verifier
 
 PACKAGES = Path(__file__).parents[2] / "vectors" / "packages" / "hostile"
 
@@ -99,32 +105,13 @@ def announce(making: Any) -> Any:
     return make
 
 
-async def test_the_verdict_is_the_one_that_judge_gives_here(making: Any, announce: Any) -> None:
+async def test_the_judgement_is_the_one_that_is_made_here(making: Any, announce: Any) -> None:
     good, unbound = making.package_bytes(), making.package_bytes(publisher=None)
     async with Verifier(1) as verifier:
         for data in (good, unbound, b"", b"\xff", b"[" * 100_000, good[:-1]):
             announcement = announce(data)
-            assert await verifier.judge(announcement, data) == judge(announcement, data)
-
-
-async def test_a_verified_package_stays_one_across_the_pipe(making: Any, announce: Any) -> None:
-    data = making.package_bytes()
-    async with Verifier(1) as verifier:
-        judged = await verifier.judge(announce(data), data)
-    assert isinstance(judged, VerifiedPackage)
-    assert judged.data == data
-    assert judged.manifest.uri.name == "note"
-    with pytest.raises(TypeError, match="only"):
-        VerifiedPackage(
-            judged.announcement,
-            judged.manifest,
-            judged.signer,
-            judged.checks,
-            judged.problems,
-            data,
-            judged.mint,
-        )
-    assert isinstance(pickle.loads(pickle.dumps(judged)), VerifiedPackage)  # noqa: S301
+            here = Judgement.of(judge(announcement, data))
+            assert await verifier.judge(announcement, data) == here
 
 
 @pytest.mark.parametrize("how", [b"crash", b"eat", b"hang", b"spin", b"raise"])
@@ -141,7 +128,7 @@ async def test_a_package_that_takes_its_worker_along_is_parked_and_no_other(
     assert isinstance(bad, Parked)
     assert bad.reason is Reason.WORKER_LIMIT
     assert bad.message
-    assert [type(other) for other in others] == [VerifiedPackage] * 3
+    assert [other.verdict for other in others] == [Verdict.VERIFIED] * 3
 
 
 async def test_a_hundred_packages_of_which_twenty_end_their_worker(
@@ -198,7 +185,8 @@ async def test_no_file_that_is_known_to_be_hostile_ends_its_worker(
     async with Verifier(1, command=hostile) as verifier:
         for path in sorted(PACKAGES.glob("*.acp.yaml")):
             data = path.read_bytes()
-            assert await verifier.judge(announce(data), data) == judge(announce(data), data)
+            here = Judgement.of(judge(announce(data), data))
+            assert await verifier.judge(announce(data), data) == here
     steps = (tmp_path / "steps").read_text().splitlines()
     assert [step.split()[0] for step in steps].count("start") == 1
 
@@ -209,7 +197,6 @@ async def test_a_worker_lost_to_something_else_costs_no_package(
 ) -> None:
     async with Verifier(1, judge_s=judge_s, command=hostile) as verifier:
         judged = await verifier.judge(announce(data), data)
-    assert isinstance(judged, RejectedPackage)
     assert judged.verdict is Verdict.INVALID
 
 
@@ -220,8 +207,9 @@ async def test_a_worker_that_has_worked_for_long_has_as_much_time_as_a_new_one(
     async with Verifier(1, command=hostile) as verifier:
         for number in range(8):  # 3.2 s of processor time, of which each may take 1
             data = b"work %d" % number
-            assert isinstance(await verifier.judge(announce(data), data), RejectedPackage)
-        assert isinstance(await verifier.judge(announce(good), good), VerifiedPackage)
+            judged = await verifier.judge(announce(data), data)
+            assert judged.verdict is Verdict.INVALID
+        assert (await verifier.judge(announce(good), good)).verdict is Verdict.VERIFIED
 
 
 async def test_what_a_library_prints_breaks_no_answer(
@@ -229,8 +217,9 @@ async def test_what_a_library_prints_breaks_no_answer(
 ) -> None:
     good = making.package_bytes()
     async with Verifier(1, command=hostile) as verifier:
-        assert isinstance(await verifier.judge(announce(b"print"), b"print"), RejectedPackage)
-        assert isinstance(await verifier.judge(announce(good), good), VerifiedPackage)
+        judged = await verifier.judge(announce(b"print"), b"print")
+        assert judged.verdict is Verdict.INVALID
+        assert (await verifier.judge(announce(good), good)).verdict is Verdict.VERIFIED
 
 
 async def test_a_cancelled_judgement_never_answers_the_next_one(
@@ -241,7 +230,7 @@ async def test_a_cancelled_judgement_never_answers_the_next_one(
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await verifier.judge(announce(b"hang"), b"hang")
-        assert isinstance(await verifier.judge(announce(good), good), VerifiedPackage)
+        assert (await verifier.judge(announce(good), good)).verdict is Verdict.VERIFIED
 
 
 async def test_packages_are_judged_side_by_side(making: Any, announce: Any) -> None:
@@ -250,7 +239,8 @@ async def test_packages_are_judged_side_by_side(making: Any, announce: Any) -> N
         judged = await asyncio.gather(
             *(verifier.judge(announce(file, name), file) for name, file in data.items())
         )
-    assert [x.manifest.uri.name for x in judged if isinstance(x, VerifiedPackage)] == list(data)
+    ids = [json.loads(one.metadata or "")["id"] for one in judged if isinstance(one, Judgement)]
+    assert ids == [f"did:nuwa:cap:{name}@1.0.0" for name in data]
 
 
 @pytest.mark.parametrize("at", [3, 10])  # among the first handed over, and among those added
@@ -295,14 +285,14 @@ async def test_where_no_new_worker_starts_those_who_wait_are_told(
     assert [type(one) for one in results] == [Unavailable, Unavailable]
 
 
-async def test_an_answer_that_is_none_is_told_and_costs_the_worker(announce: Any) -> None:
-    garbled = (
-        "import sys; w = sys.stdout.buffer; w.write(b'\\0\\0\\0\\2N.\\0\\0\\0\\3abc'); w.close()"
-    )
-    async with Verifier(1, command=(sys.executable, "-c", garbled)) as verifier:
-        for _ in range(2):
-            with pytest.raises(pickle.UnpicklingError):
-                await verifier.judge(announce(b"a"), b"a")
+@pytest.mark.parametrize("answer", [b"", b"[]", b"N.", b'["verified"]', b"\xff"])
+async def test_a_worker_that_answers_something_else_is_replaced_and_its_package_parked(
+    announce: Any, answer: bytes
+) -> None:
+    frames = bytes(5) + ANSWER.pack(Status.DONE, len(answer)) + answer
+    code = f"import sys; w = sys.stdout.buffer; w.write({frames!r}); w.flush(); sys.stdin.read()"
+    async with Verifier(1, command=(sys.executable, "-c", code)) as verifier:
+        assert isinstance(await verifier.judge(announce(b"a"), b"a"), Parked)
 
 
 async def test_whoever_waits_when_the_verifier_closes_is_cancelled(
@@ -318,75 +308,121 @@ async def test_whoever_waits_when_the_verifier_closes_is_cancelled(
     assert [type(one) for one in results] == [asyncio.CancelledError] * 2
 
 
-PID = "__import__('os').getpid()"
+REGISTRY = b"\x22" * 20
+READER = LogReader(REGISTRY, 1, 9)
 
 
-async def idle(verifier: Verifier) -> int:
-    """The process of a worker, once one is idle."""
-    while (pid := await verifier.aside(os.getpid)) == os.getpid():  # noqa: ASYNC110 - it has no news
-        await asyncio.sleep(0.01)
-    return pid
+def reply(count: int = 3, *, padding: int = 0) -> Answer:
+    """A reply of `eth_getLogs` to the call 1."""
+    logs = [
+        {
+            "address": "0x" + REGISTRY.hex(),
+            "blockNumber": hex(1 + at),
+            "blockHash": "0x" + bytes([at] * 32).hex(),
+            "transactionHash": "0x" + bytes([at + 1] * 32).hex(),
+            "logIndex": "0x0",
+            "topics": ["0x" + bytes([7] * 32).hex()],
+            "data": "0x" + bytes(10 + padding).hex(),
+        }
+        for at in range(count)
+    ]
+    return Answer(200, None, json.dumps({"jsonrpc": "2.0", "id": 1, "result": logs}).encode())
 
 
-async def test_other_work_is_done_by_a_worker_that_is_idle() -> None:
+@pytest.fixture
+def in_threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ids of calls whose replies were read in a thread of this process."""
+    read: list[int] = []
+
+    async def counted(label: str, answer: Answer, id_: int, reader: Any) -> Any:
+        read.append(id_)
+        return await read_in_thread(label, answer, id_, reader)
+
+    monkeypatch.setattr(pool, "read_in_thread", counted)
+    return read
+
+
+async def idle(verifier: Verifier, in_threads: list[int]) -> None:
+    """Wait until a worker is idle."""
+    while True:
+        await verifier.read_reply("endpoint", reply(), 1, READER)
+        if not in_threads:
+            return
+        in_threads.clear()
+
+
+async def test_an_idle_worker_reads_replies(in_threads: list[int]) -> None:
+    here = read_one("endpoint", reply(), 1, READER)
     async with Verifier(2) as verifier:
-        await idle(verifier)
-        assert await verifier.aside(partial(sum, [1, 2])) == 3
-        where = await asyncio.gather(*(verifier.aside(os.getpid) for _ in range(20)))
-        assert os.getpid() not in where
-        with pytest.raises(ValueError, match="invalid literal"):
-            await verifier.aside(partial(int, "three"))
-        assert await verifier.aside(os.getpid) in where  # that cost no worker
+        await idle(verifier, in_threads)
+        asked = (verifier.read_reply("endpoint", reply(), 1, READER) for _ in range(20))
+        assert await asyncio.gather(*asked) == [here] * 20
+        assert not in_threads
 
 
-async def test_other_work_is_done_in_a_thread_where_no_worker_is_idle(
-    announce: Any, hostile: tuple[str, ...], tmp_path: Path
+async def test_a_reply_that_is_refused_is_read_again_here_and_costs_no_worker(
+    in_threads: list[int],
+) -> None:
+    async with Verifier(1) as verifier:
+        await idle(verifier, in_threads)
+        with pytest.raises(RpcError, match="the block"):
+            await verifier.read_reply("the block's endpoint", reply(), 2, READER)
+        assert in_threads == [2]
+        in_threads.clear()
+        await verifier.read_reply("endpoint", reply(), 1, READER)
+        assert not in_threads
+
+
+async def test_a_reply_is_read_in_a_thread_where_no_worker_is_idle(
+    announce: Any, hostile: tuple[str, ...], tmp_path: Path, in_threads: list[int]
 ) -> None:
     async with Verifier(1, command=hostile) as verifier:
         judging = asyncio.create_task(verifier.judge(announce(b"hang"), b"hang"))
         while "judge" not in (tmp_path / "steps").read_text():  # noqa: ASYNC110 - a file
             await asyncio.sleep(0.01)
-        assert await verifier.aside(os.getpid) == os.getpid()
+        await verifier.read_reply("endpoint", reply(), 1, READER)
         judging.cancel()
-    assert await Verifier(1).aside(os.getpid) == os.getpid()  # before any has started
+    await Verifier(1).read_reply("endpoint", reply(), 1, READER)  # before any has started
+    assert in_threads == [1, 1]
 
 
-async def test_work_too_large_for_a_pipe_is_done_in_a_thread() -> None:
-    large = {"padding": bytes(MAX_ASIDE_BYTES)}
+async def test_replies_that_are_too_long_or_of_other_calls_are_read_in_a_thread(
+    in_threads: list[int],
+) -> None:
     async with Verifier(1) as verifier:
-        await idle(verifier)
-        assert await verifier.aside(partial(eval, PID, large)) == os.getpid()
-        assert await verifier.aside(partial(eval, PID, {})) != os.getpid()
+        await idle(verifier, in_threads)
+        long = reply(1, padding=MAX_REPLY_BYTES // 2)
+        drafts, _ = await verifier.read_reply("endpoint", long, 1, READER)
+        assert len(drafts) == 1
+        assert len(await verifier.read_reply("endpoint", reply(), 1, list)) == 3
+    assert in_threads == [1, 1]
 
 
-@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "bytearray(1 << 30)"])
-async def test_work_that_a_worker_does_not_survive_is_done_here(how: str) -> None:
-    code = f"import os\nif os.getppid() == {os.getpid()}:\n    {how}\ndone.append(1)"
-    done: list[int] = []
-    async with Verifier(1) as verifier:
-        before = await idle(verifier)
-        await verifier.aside(partial(exec, code, {"done": done}))
-        assert done == [1]
-        assert await idle(verifier) != before
-
-
-async def test_work_that_nobody_waits_for_any_more_costs_no_worker() -> None:
-    async with Verifier(1) as verifier:
-        worker = await idle(verifier)
-        sleeping = asyncio.create_task(verifier.aside(partial(time.sleep, 0.05)))
-        await asyncio.sleep(0.01)
-        sleeping.cancel()
-        assert await idle(verifier) == worker
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "bytearray(1 << 30)", "sys.exit()"])
+async def test_a_reply_that_ends_its_worker_is_read_here(
+    tmp_path: Path, in_threads: list[int], how: str
+) -> None:
+    script = tmp_path / "dying.py"
+    script.write_text(
+        "import os, sys\nfrom indexer.workers import main\n"
+        f"def read_logs(*request):\n    {how}\n"
+        "main.read_logs = read_logs\nmain.main()\n"
+    )
+    async with Verifier(1, command=(sys.executable, "-P", str(script))) as verifier:
+        for _ in range(2):
+            drafts, _ = await verifier.read_reply("endpoint", reply(), 1, READER)
+            assert len(drafts) == 3
+    assert in_threads == [1, 1]
 
 
 async def test_modules_of_the_current_directory_are_not_run(
     making: Any, announce: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "pickle.py").write_text("raise SystemExit('this is somebody else's file')")
+    (tmp_path / "orjson.py").write_text("raise SystemExit('this is somebody else's file')")
     monkeypatch.chdir(tmp_path)
     data = making.package_bytes()
     async with Verifier(1, command=COMMAND) as verifier:
-        assert isinstance(await verifier.judge(announce(data), data), VerifiedPackage)
+        assert (await verifier.judge(announce(data), data)).verdict is Verdict.VERIFIED
 
 
 @pytest.mark.parametrize("command", [("/nonexistent",), (sys.executable, "-c", "")])

@@ -1,0 +1,114 @@
+"""Replies read by workers: the columns are what the reader makes here, or are refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.net.rpc.replies import Answer, read_one
+from capdex.net.rpc.types import hex_
+from indexer.projection.log_rows import LogReader
+from indexer.workers.frames import REQUEST
+from indexer.workers.log_frames import _LENGTH, read_columns, read_logs, read_request
+
+
+def reply_of(chain: Any) -> bytes:
+    """An `eth_getLogs` reply with every log of a chain."""
+    logs = [
+        {
+            "address": hex_(log.address),
+            "blockNumber": hex(log.position.block_number),
+            "blockHash": hex_(log.position.block_hash),
+            "transactionHash": hex_(log.position.tx_hash),
+            "logIndex": hex(log.position.log_index),
+            "topics": [hex_(topic) for topic in log.topics],
+            "data": hex_(log.data),
+            "blockTimestamp": hex(1000 + log.position.block_number),
+        }
+        for log in chain.logs
+    ]
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "result": logs}).encode()
+
+
+@pytest.fixture
+def reader(making: Any) -> LogReader:
+    return LogReader(making.REGISTRY, 1, 9)
+
+
+@pytest.fixture
+def data(making: Any, chain: Any) -> bytes:
+    chain.mine(making.published(), making.published("weather"), making.yanked("note", "1.0.0"))
+    chain.mine(making.committed(), making.published("note", "not a version"))
+    return reply_of(chain)
+
+
+def answered(reader: LogReader, data: bytes) -> bytes:
+    """What a worker answers to the request for this reply."""
+    head, body = read_request("endpoint", Answer(200, None, data), 1, reader)
+    return read_logs(json.loads(head[REQUEST.size :]), body)
+
+
+def test_the_columns_are_what_the_reader_makes_here(reader: LogReader, data: bytes) -> None:
+    drafts, times = read_columns(answered(reader, data), reader)
+    assert (drafts, times) == read_one("endpoint", Answer(200, None, data), 1, reader)
+    assert len(drafts) == 5
+    assert len(times) == 2
+    assert sum(release is not None for release in drafts.releases) == 2
+
+
+def test_a_reply_without_logs_has_empty_columns(reader: LogReader) -> None:
+    data = b'{"jsonrpc":"2.0","id":1,"result":[]}'
+    drafts, times = read_columns(answered(reader, data), reader)
+    assert (drafts, times) == read_one("endpoint", Answer(200, None, data), 1, reader)
+
+
+FORGED: list[tuple[str, Any]] = [
+    ("numbers", [0, 1, 2, 3, 4]),
+    ("numbers", [1, 1, 1, 2, 99]),
+    ("numbers", [1, 1, 1, 2, "2"]),
+    ("numbers", [1, 1, 1, 2]),
+    ("numbers", None),
+    ("indexes", [0, 1, 1, 0, 1]),
+    ("indexes", [0, 1, 1 << 32, 0, 1]),
+    ("indexes", [True, 1, 2, 0, 1]),
+    ("topics", [31, 97, 96, 96, 96]),
+    ("data", [-1, 0, 0, 0, 0]),
+    ("data", []),
+    ("announced", [1, 0]),
+    ("announced", [0, 5]),
+    ("announced", [0]),
+    ("releases", []),
+    ("releases", [[1, 2]] * 7),
+    ("releases", [["x" * 300, ""]] * 7),
+    ("times", [[1], []]),
+    ("times", []),
+    ("times", [[1], [-1]]),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), FORGED)
+def test_columns_of_other_types_lengths_or_order_are_refused(
+    reader: LogReader, data: bytes, name: str, value: Any
+) -> None:
+    answer = answered(reader, data)
+    (size,) = _LENGTH.unpack_from(answer)
+    fields = json.loads(answer[4 : 4 + size]) | {name: value}
+    text = json.dumps(fields).encode()
+    with pytest.raises((ValueError, TypeError)):
+        read_columns(_LENGTH.pack(len(text)) + text + answer[4 + size :], reader)
+
+
+@given(st.binary(max_size=64), st.integers(0, 2000), st.integers(0, 2000))
+def test_any_other_bytes_are_refused_or_well_formed(more: bytes, start: int, end: int) -> None:
+    reader = LogReader(b"\x22" * 20, 0, 9)
+    answer = answered(reader, b'{"jsonrpc":"2.0","id":1,"result":[]}')
+    spoilt = answer[:start] + more + answer[end:]
+    try:
+        drafts, _ = read_columns(spoilt, reader)
+    except (ValueError, TypeError, KeyError, IndexError):
+        return
+    assert len(drafts) == len(drafts.releases) == len(drafts.logs)
