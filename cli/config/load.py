@@ -21,7 +21,7 @@ from capdex.errors import Code, UsageError
 from cli.config.directories import user_directories
 from cli.config.local_network import live_up, up_layer
 from cli.config.networks import TEMPLATES
-from cli.config.settings import DEFAULT_FEE_CAP_WEI, Network, NodeSettings, Settings, UpSettings
+from cli.config.settings import DEFAULT_FEE_CAP_WEI, Network, Settings
 from cli.config.sources import (
     ENVIRONMENT,
     NETWORK_KEYS,
@@ -33,8 +33,6 @@ from cli.config.sources import (
     read_flags,
     unknown,
 )
-
-__all__ = ["Network", "NodeSettings", "Settings", "UpSettings", "load"]
 
 UP_NETWORK: Final = "local"
 BUILT_IN: Final = "built-in"

@@ -1,6 +1,6 @@
-"""What a command is told: the network and keys chosen, and what `node` and `up` were asked.
+"""The settings of one call: the network and the keys chosen, and where each value came from.
 
-All frozen; `cli.config.load` makes `Settings` and records where each value came from.
+`cli.config.load` makes them.
 """
 
 from __future__ import annotations
@@ -75,42 +75,3 @@ class Settings:
                 fix="run `capdex up` here, or choose one with --network",
             )
         return self.network.require(*fields)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSettings:
-    """What `capdex node` was told; `cli.node_app.run_node` runs it.
-
-    A reader takes chain and registry from its database; with `rpc_urls` it proves its answers.
-    """
-
-    rpc_urls: tuple[str, ...]
-    chain_id: int
-    registry: str
-    votes: str  # the contract of votes on its names, if there is one
-    start_block: int | None  # None: find it
-    db: str  # a SQLAlchemy URL
-    ipfs: tuple[str, ...]  # specs of capdex.net.ipfs.open_ipfs, tried in this order
-    blocks: Path  # the directory of verified blocks
-    host: str
-    port: int
-    role: str  # "writer", "reader" or "both"
-    standby: bool  # wait while another node writes
-    serve_signed: bool
-    finality_depth: int
-    poll_interval_s: float
-    allowed_hosts: tuple[str, ...]
-    log_format: str  # "logfmt" or "json"
-    progress: bool = False  # stderr is a terminal where a line may be written over
-
-
-@dataclass(frozen=True, slots=True)
-class UpSettings:
-    """What `capdex up` was told; `cli.up.run_up` runs it."""
-
-    fresh: bool
-    port: int  # 0: any free port
-    rpc_port: int  # 0: any free port
-    dir: Path
-    examples: Path | None
-    ipfs: str  # "auto", "dir" or "kubo"

@@ -1,4 +1,4 @@
-"""The directory of a local network: its lock, its keys, and what may be forgotten."""
+"""The directory of a local network: its lock, its keys, and what `--fresh` deletes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from publisher.keys import keystore as keys
 from publisher.keys.secret import read_passphrase
 from publisher.keys.signer import LocalSigner
 
-MARKER: Final = ".capdex-up"  # only a directory with this file in it is ever wiped
+MARKER: Final = ".capdex-up"  # only a directory with this file is ever emptied
 LOCK: Final = "up.lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """Where `capdex up` keeps everything."""
+class NetworkDirectory:
+    """The directory of one `capdex up`."""
 
     path: Path
 
     @contextmanager
-    def held(self, *, fresh: bool) -> Iterator[None]:
-        """Hold the directory for this process, emptied first if `fresh`; raises UsageError."""
+    def locked(self, *, fresh: bool) -> Iterator[None]:
+        """Lock the directory for this process, and empty it if `fresh`; raises UsageError if locked."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / LOCK, timeout=0)
         try:
@@ -53,9 +53,9 @@ class Home:
             lock.release()
 
     def open_keys(self) -> tuple[LocalSigner, keys.DidKey]:
-        """The publishing account and the author's key, made once; their passphrase lies beside.
+        """Open the publishing account and the author's key; create them at the first start.
 
-        They protect play money: the passphrase keeps them out of a careless copy, no more.
+        Their passphrase is a file beside them, since they protect only play money.
         """
         folder = self.path / "keys"
         phrase, account, author = (
@@ -73,12 +73,12 @@ class Home:
         )
 
     def drop_index(self) -> None:
-        """Forget the index: it was of a chain that is gone."""
+        """Delete the index, which is of a chain that no longer exists."""
         for path in self.path.glob("index.db*"):
             path.unlink()
 
     def _wipe(self) -> None:
-        """Remove what an earlier run left, in a directory that `up` made itself."""
+        """Delete everything in a directory that `capdex up` created."""
         left = [path for path in self.path.iterdir() if path.name != LOCK]
         if left and not (self.path / MARKER).exists():
             raise UsageError(

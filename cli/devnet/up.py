@@ -1,8 +1,8 @@
-"""`capdex up`: a chain, a registry, a node and the example packages, on this machine, in one go.
+"""`capdex up`: a chain, a registry, IPFS, a node and the example packages on this machine.
 
-Everything lies in one directory and is continued from there at the next start, also after a
-SIGKILL: Anvil writes its state every second, the index repeats what it had not committed, and
-publishing finds what has already happened.
+Everything is in one directory, and the next start continues from it, also after a SIGKILL: Anvil
+writes its state every second, the index repeats what was not committed, and publishing skips what
+is on chain.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,16 +19,16 @@ from web3.types import RPCEndpoint
 
 from capdex.errors import Code, UsageError
 from capdex.net.ipfs.open import open_storage
-from cli.config.settings import UpSettings
 from cli.devnet.anvil import DEV_CHAIN_ID, pick_port, run_anvil
-from cli.devnet.directory import Home
+from cli.devnet.directory import NetworkDirectory
 from cli.devnet.examples import Local, publish_examples
-from cli.node.run import verdicts
-from cli.node.serve import listen, open_prover, serve
+from cli.node.options import served_verdicts
+from cli.node.serve import listen, open_prover, serve, url_of
 from cli.terminal import logs
 from cli.terminal.output import Output
 from cli.terminal.signals import run_until_stopped
-from indexer.node.node import Node, NodeOptions
+from indexer.node.node import Node
+from indexer.options import NodeOptions
 from mcp_service.hosts import known_hosts
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
@@ -37,35 +38,46 @@ from publisher.registry.registry import Registry
 
 HOST: Final = "127.0.0.1"
 FUNDS_WEI: Final = 1000 * 10**18  # play money
-POLL_S: Final = 0.2  # heads come by websocket; this is the safety net
+POLL_S: Final = 0.2  # new heads come by websocket; polling is the fallback
 KUBO: Final = "http://127.0.0.1:5001"
 
 
-def run_up(settings: UpSettings, output: Output | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """The options of `capdex up`; a port of 0 is any free one."""
+
+    fresh: bool
+    port: int
+    rpc_port: int
+    directory: Path
+    examples: Path | None
+    ipfs: str  # "auto", "dir" or "kubo"
+
+
+def run_up(options: UpOptions, output: Output) -> int:
     """Run everything until SIGINT (exit 130) or SIGTERM (143); raises why it could not start."""
-    output = output or Output.open()
-    home = Home(settings.dir.absolute())
+    home = NetworkDirectory(options.directory.absolute())
 
     def stopping() -> None:
         output.say("")
-        output.step("plan", "stopping", "again with `capdex up`, anew with `capdex up --fresh`")
+        output.step("plan", "stopping", "`capdex up` continues, `capdex up --fresh` starts anew")
 
     with (
-        home.held(fresh=settings.fresh),
+        home.locked(fresh=options.fresh),
         (home.path / "node.log").open("a", encoding="utf-8") as file,
     ):
         logs.set_up("logfmt", stream=file)
-        return run_until_stopped(_up(settings, home, output), on_stop=stopping)
+        return run_until_stopped(_up(options, home, output), on_stop=stopping)
 
 
-async def _up(settings: UpSettings, home: Home, output: Output) -> None:
-    """Start each part, publish the examples, say that all is ready, and wait."""
+async def _up(options: UpOptions, home: NetworkDirectory, output: Output) -> None:
+    """Start each part, publish the examples, print the addresses, and run until cancelled."""
     async with AsyncExitStack() as parts:
         signer, author = home.open_keys()
         anvil = await parts.enter_async_context(
             run_anvil(
                 state=home.path / "anvil.json",
-                port=pick_port(settings.rpc_port),
+                port=pick_port(options.rpc_port),
                 log=home.path / "anvil.log",
             )
         )
@@ -83,37 +95,43 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
         )
         if is_new:
             home.drop_index()
-        ipfs = await _ipfs(settings.ipfs, home.path)
-        listener = parts.enter_context(listen(HOST, pick_port(settings.port)))
-        url = f"http://{HOST}:{listener.getsockname()[1]}"
-        db = f"sqlite:///{home.path / 'index.db'}"
-        served = verdicts(serve_signed=False)
-        options = NodeOptions(
+        ipfs = await _ipfs(options.ipfs, home.path)
+        listener = parts.enter_context(listen(HOST, pick_port(options.port)))
+        url = url_of(listener)
+        node_options = NodeOptions(
             rpc_urls=(anvil.url,),
             chain_id=DEV_CHAIN_ID,
             registry=deployment.registry,
-            db=db,
+            db=f"sqlite:///{home.path / 'index.db'}",
             blocks=home.path / "blocks",
             ipfs=() if ipfs.startswith("dir:") else (ipfs,),
-            serve=served,
+            serve=served_verdicts(serve_signed=False),
             start_block=deployment.block_number,
             poll_interval_s=POLL_S,
             votes=votes.address,
         )
         try:
-            node = await parts.enter_async_context(Node.open(options))
+            node = await parts.enter_async_context(Node.open(node_options))
         except UsageError as error:
             if error.code is not Code.FOREIGN_DATABASE:
                 raise
-            home.drop_index()  # everything in it can be read again
-            node = await parts.enter_async_context(Node.open(options))
+            home.drop_index()  # it can be rebuilt from the chain
+            node = await parts.enter_async_context(Node.open(node_options))
         prover = await parts.enter_async_context(
             open_prover((anvil.url,), chain_id=DEV_CHAIN_ID, registry=deployment.registry)
         )
         running = await parts.enter_async_context(
-            serve(node, listener, verdicts=served, allowed=known_hosts(HOST, ()), prover=prover)
+            serve(node, listener, allowed=known_hosts(HOST, ()), prover=prover)
         )
         output.step("ok", "node", f"{url}   log in {_short(home.path / 'node.log')}")
+        storage = open_storage(ipfs)
+        parts.push_async_callback(storage.close)
+        folder = _examples(options.examples)
+        if folder is not None:
+            registry = Registry(chain, deployment.registry, start_block=deployment.block_number)
+            index, packages = node.surface.index, home.path / "packages"
+            local = Local(registry, signer, author, storage, index, packages)
+            await publish_examples(local, folder, output)
         info = {
             "rpc_url": anvil.url,
             "chain_id": DEV_CHAIN_ID,
@@ -124,67 +142,51 @@ async def _up(settings: UpSettings, home: Home, output: Output) -> None:
             "mcp_url": f"{url}/mcp",
             "gateway_url": url,
             "ipfs": ipfs,
-            "db_url": db,
+            "db_url": node_options.db,
             "account": signer.address,
             "pid": os.getpid(),
         }
-        storage = open_storage(ipfs)
-        parts.push_async_callback(storage.close)
-        local = Local(
-            Registry(chain, deployment.registry, start_block=deployment.block_number),
-            signer,
-            author,
-            storage,
-            node.surface.index,
-            home.path / "packages",
-        )
-        folder = _examples(settings.examples)
-        if folder is not None:
-            await publish_examples(local, folder, output)
         _announce(home.path, info, output, parts)
         await running
 
 
 def _announce(home: Path, info: dict[str, Any], output: Output, parts: AsyncExitStack) -> None:
+    """Write `up.json`, which makes this the network of other commands, and print the addresses."""
     path = home / "up.json"
     write_atomically(path, (json.dumps(info, indent=2) + "\n").encode("utf-8"))
     parts.callback(path.unlink, missing_ok=True)
 
     def human() -> list[str]:
-        bold = output.out.style
+        ready = output.out.style("ready", "green", bold=True)
         return [
             "",
-            f"  {bold('ready', 'green', bold=True)}   MCP server  {info['mcp_url']}",
+            f"  {ready}   MCP server  {info['mcp_url']}",
             f"          status      {info['http_url']}/status",
             "          try         capdex search weather      (in a second terminal, here)",
-            "          stop        Ctrl-C; everything is kept in "
-            f"{_short(home)} for the next start",
+            f"          stop        Ctrl-C; everything is kept in {_short(home)}",
         ]
 
     output.result("up", info, human=human, plain=[info["mcp_url"]])
 
 
 async def _ipfs(choice: str, home: Path) -> str:
-    """The spec that packages are published to: a running Kubo where wanted, else a directory."""
-    directory = f"dir:{home / 'blocks'}"
-    if choice == "dir":
-        return directory
+    """Return where packages are stored: Kubo if chosen, else the block directory."""
+    if choice != "kubo":
+        return f"dir:{home / 'blocks'}"
     try:
         _, writer = await asyncio.open_connection(HOST, 5001)
-        writer.close()
     except OSError:
-        if choice == "kubo":
-            raise UsageError(
-                f"no Kubo answers at {KUBO}",
-                Code.IPFS_UNAVAILABLE,
-                fix="start one with `ipfs daemon`, or leave out --ipfs kubo",
-            ) from None
-        return directory
-    return KUBO if choice == "kubo" else directory
+        raise UsageError(
+            f"no Kubo answers at {KUBO}",
+            Code.IPFS_UNAVAILABLE,
+            fix="start one with `ipfs daemon`, or leave out --ipfs kubo",
+        ) from None
+    writer.close()
+    return KUBO
 
 
 def _examples(named: Path | None) -> Path | None:
-    """The examples to publish: those named, else those of this directory, if there are any."""
+    """Return the examples to publish: those named, else those of this directory or the project."""
     if named is not None:
         return named
     for folder in (Path.cwd() / "examples", Path(__file__).resolve().parents[2] / "examples"):

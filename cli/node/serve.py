@@ -1,4 +1,4 @@
-"""One process of a node: its two loops, and every face of it on one port."""
+"""One process of a node: its loops, and its HTTP and MCP answers on one port."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from starlette.types import ASGIApp
 from capdex.errors import CapdexError, Code, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
-from capdex.problems import Verdict
 from indexer.http import gateway, mirror
 from indexer.http.status import Surface, build_routes
-from indexer.node.node import Node, Role
+from indexer.node.node import Node
 from mcp_service.hosts import HostCheck
 from mcp_service.http import MAX_BODY_BYTES, Face, build_face, failed, refused
 
@@ -30,9 +29,9 @@ STOP_S: Final = 3  # open requests have this long to end; the node has five seco
 
 
 def build_app(surface: Surface, face: Face | None, *, allowed: Sequence[str]) -> ASGIApp:
-    """The ASGI application: the node's routes and the readers', behind the host check.
+    """Return the ASGI application: all routes behind the host check.
 
-    Without a `face` it answers its operator alone.
+    Without a `face` (MCP) it has the operator's routes alone.
     """
 
     @asynccontextmanager
@@ -56,10 +55,10 @@ def build_app(surface: Surface, face: Face | None, *, allowed: Sequence[str]) ->
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, open before anything is announced; raises UsageError when taken."""
+    """Open a listening socket; raises UsageError if the address is taken or not this machine's."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, since event loops set TCP_NODELAY only where they see that it is TCP:
-    # without it each answer waits 40 ms for the client's delayed acknowledgement.
+    # The protocol is named because event loops set TCP_NODELAY only on sockets that name TCP.
+    # Without TCP_NODELAY each answer waits 40 ms for the client's delayed acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -78,7 +77,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where a listening socket is called."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -87,9 +86,9 @@ def url_of(listener: socket.socket) -> str:
 async def open_prover(
     rpc_urls: Sequence[str], *, chain_id: int, registry: str
 ) -> AsyncIterator[Prover]:
-    """Whoever proves answers by these endpoints, over connections of its own.
+    """Open a prover of answers over connections of its own.
 
-    Strangers cause its calls: an endpoint that is tired of them must not rest for the indexer.
+    Requests of clients cause its calls: an endpoint that limits them must not slow the indexer.
     """
     async with Rpc(rpc_urls) as rpc:
         contract = bytes.fromhex(registry.removeprefix("0x"))
@@ -101,19 +100,17 @@ async def serve(
     node: Node,
     listener: socket.socket,
     *,
-    verdicts: frozenset[Verdict],
     allowed: Sequence[str],
     prover: Prover | None = None,
-    role: Role = Role.BOTH,
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Serve a node's faces and run its loops; yields the task that ends only if they fail."""
-    index = node.surface.index
-    warning = node.surface.health.warning
-    face = None
-    if role.serves:
-        face = build_face(index, serve=verdicts, prover=prover, warning=warning)
+    """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
+    surface, face = node.surface, None
+    if node.options.role.serves:
+        face = build_face(
+            surface.index, serve=node.options.serve, prover=prover, warning=surface.health.warning
+        )
     config = uvicorn.Config(
-        build_app(node.surface, face, allowed=allowed),
+        build_app(surface, face, allowed=allowed),
         http="httptools",
         ws="none",
         access_log=False,
@@ -122,7 +119,7 @@ async def serve(
         date_header=False,
         timeout_graceful_shutdown=STOP_S,
     )
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger("uvicorn.error").addFilter(_is_useful)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(_serve(server, listener))
     running = asyncio.create_task(node.run())
@@ -135,17 +132,17 @@ async def serve(
     finally:
         running.cancel()
         server.should_exit = True
-        # Whoever waits for the loops is told why they failed; the server ends in order either way.
+        # An exception of the loops reaches the caller by the yielded task, not from here.
         await asyncio.gather(running, serving, return_exceptions=True)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Not the traces of requests that were cut off: that they were is said in a line of its own."""
+def _is_useful(record: logging.LogRecord) -> bool:
+    """False for tracebacks of cancelled requests: uvicorn logs their number in another record."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    # uvicorn's `serve` takes over the signals; whoever called us has its own plans for them.
+    # Not uvicorn's own `serve`: it would replace the signal handlers of `run_until_stopped`.
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     await server.startup(sockets=[listener])

@@ -117,3 +117,22 @@ def short(value: str, head: int = 10, tail: int = 4) -> str:
 def size(count: int) -> str:
     """A byte count for people."""
     return f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB"
+
+
+def grouped(number: int) -> str:
+    """Return a number with its digits in groups of three."""
+    return f"{number:,}".replace(",", " ")
+
+
+def duration(seconds: float) -> str:
+    """Return about how long: `4 s`, `3 min`, `2 h 5 min`, `3 d 4 h`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes = whole // 60
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    if hours < 24:
+        return f"{hours} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"

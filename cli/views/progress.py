@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.config.directories import user_directories
 from cli.terminal.app import App
-from cli.terminal.output import Output
+from cli.terminal.status_line import StatusLine
 from cli.terminal.text import safe, short, size
 
 if TYPE_CHECKING:
@@ -21,37 +19,7 @@ if TYPE_CHECKING:
     from publisher.progress import Reserved, Reserving, Served, Step, Uploaded
     from publisher.registry.registry import Registry
 
-LOG_EVERY_S: Final = 10.0  # where a line cannot be written over
 PUBLIC_NOTE: Final = "names, reasons and addresses on a chain are public and cannot be deleted"
-
-
-class Ticker:
-    """One line that changes while something is waited for; elsewhere than on a terminal, a log."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._rewrites = output.err.tty and os.environ.get("TERM") != "dumb"
-        self._shown = False
-        self._logged_at = time.monotonic()
-
-    def show(self, text: str, *, log_now: bool = False) -> None:
-        """Show where things stand; a log has it every now and then, and when that is asked for."""
-        stream = self._output.err
-        if self._output.verbosity < 0:
-            return
-        if self._rewrites:
-            stream.file.write(f"\r\x1b[2K  {stream.mark('plan')} {text}")
-            stream.file.flush()
-            self._shown = True
-        elif log_now or time.monotonic() - self._logged_at >= LOG_EVERY_S:
-            self._logged_at = time.monotonic()
-            self._output.say(f"  {stream.mark('plan')} {text}")
-
-    def clear(self) -> None:
-        """Take the line away: what came of it is said next."""
-        if self._shown:
-            self._output.err.file.write("\r\x1b[2K")
-            self._shown = False
 
 
 class Progress:
@@ -64,7 +32,7 @@ class Progress:
         self._output = app.output
         self._done = done
         self._total = total
-        self._ticker = Ticker(app.output)
+        self._status = StatusLine(app.output)
         self._uploads: list[Uploaded] = []
         self._served: list[Served] = []
         self._waits = False
@@ -78,7 +46,7 @@ class Progress:
 
         if isinstance(step, Uploaded):
             self._uploads.append(step)
-            self._ticker.show(f"uploading {len(self._uploads)} of {self._total}")
+            self._status.show(f"uploading {len(self._uploads)} of {self._total}")
             if len(self._uploads) == self._total:
                 self._say_uploaded()
             return
@@ -93,7 +61,7 @@ class Progress:
             self._say_mined(step)
         elif isinstance(step, Served):
             self._served.append(step)
-            self._ticker.show(f"served {len(self._served)} of {self._total}")
+            self._status.show(f"served {len(self._served)} of {self._total}")
             if len(self._served) == self._total:
                 self._say_served()
 
@@ -107,12 +75,12 @@ class Progress:
             self._say_uploaded()
             self._say_served()
         except asyncio.CancelledError:
-            self._ticker.clear()
+            self._status.clear()
             sent = f"transaction {self.sent} was sent" if self.sent else "no transaction was sent"
             self._output.say(f"\n  stopped: {sent}; the same command goes on from here")
             raise
         finally:
-            self._ticker.clear()
+            self._status.clear()
 
     def _say_uploaded(self) -> None:
         if not self._uploads:
@@ -126,9 +94,9 @@ class Progress:
 
     def _wait_for_names(self, step: Reserving) -> None:
         names = safe(step.names[0]) if len(step.names) == 1 else f"{len(step.names)} names"
-        self._ticker.show(
-            f"reserving {names} (1 of 2), waiting {step.left_s} s so that nobody can copy it "
-            f"{self._output.err.mark('plan')} safe to stop: run the same command again",
+        self._status.show(
+            f"reserving {names} (1 of 2), waiting {step.left_s} s so that nobody can copy it; "
+            "safe to stop: run the same command again",
             log_now=not self._waits,
         )
         self._waits = True
@@ -177,7 +145,7 @@ class Progress:
         return "it" if self._total == 1 else "them all"
 
     def _step(self, kind: str, label: str, text: str) -> None:
-        self._ticker.clear()
+        self._status.clear()
         self._output.step(kind, label, text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.node.database import database_option, database_url
+from cli.node.options import database_option, database_url
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capdex.errors import UsageError
-from cli.node.database import database_option, database_url
+from cli.node.options import database_option, database_url
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.text import columns, safe

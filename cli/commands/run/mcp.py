@@ -1,4 +1,4 @@
-"""`capdex mcp`: MCP for hosts that start their servers themselves."""
+"""`capdex mcp`: MCP over stdin and stdout, for hosts that start their servers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.node.options import serve_signed_option, served_verdicts
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     metavar="URL",
     envvar="CAPDEX_DB",
     show_envvar=True,
-    help="The database of a node.",
+    help="Database of a node.",
 )
 @click.option(
     "--rpc-url",
@@ -31,23 +32,21 @@ if TYPE_CHECKING:
     metavar="URL",
     envvar="CAPDEX_RPC_URL",
     show_envvar=True,
-    help="Chain endpoint, to prove answers by; without one none is proven.",
+    help="Chain endpoint that answers are proven by; without one they are not proven.",
 )
-@click.option("--serve-signed", is_flag=True, help="Serve verdict signed too, not verified alone.")
+@serve_signed_option
 def mcp_command(app: App, db: str, rpc_url: tuple[str, ...], serve_signed: bool) -> None:
     """Answer MCP over stdin and stdout.
 
-    Reads the database of a node that runs, or ran, on this machine.
+    Reads the database of a node that runs, or has run, on this machine.
     """
-    from capdex.problems import Verdict
     from cli.terminal import logs
     from indexer.query.index import Index
 
-    logs.set_up("logfmt")  # to stderr: stdout speaks MCP
-    serve = {Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED}
+    logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     index = Index(db)
     try:
-        app.run(_serve(index, frozenset(serve), rpc_url))
+        app.run(_serve(index, served_verdicts(serve_signed), rpc_url))
     finally:
         index.close()
 
@@ -56,7 +55,7 @@ async def _serve(index: Index, serve: frozenset[Verdict], rpc_urls: Sequence[str
     from cli.node.serve import open_prover
     from mcp_service.stdio import run
 
-    state = index.state()  # a wrong database is told now, not by every call of the host
+    state = index.state()  # refuse a wrong database now, not at each call of the host
     async with AsyncExitStack() as parts:
         prover = None
         if rpc_urls:

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import click
 
 from capdex.errors import UsageError
-from cli.node.database import database_option, database_url
+from cli.node.options import database_option, database_url
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
+from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, safe
-from cli.views.progress import Ticker
 
 if TYPE_CHECKING:
     from indexer.mirror.directory import Written
@@ -44,7 +44,7 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
     from indexer.mirror.directory import write_mirror
 
     gateway = None if base_url is None else _gateway(base_url)
-    ticker = Ticker(app.output)
+    status = StatusLine(app.output)
     engine = open_reader(database_url(app, db))
     try:
         with transaction(engine) as connection:
@@ -52,10 +52,10 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
                 connection,
                 directory,
                 gateway=gateway,
-                report=lambda done, total: ticker.show(f"{done} of {total} names"),
+                report=lambda done, total: status.show(f"{done} of {total} names"),
             )
     finally:
-        ticker.clear()
+        status.clear()
         engine.dispose()
     app.output.result(
         "mirror",

@@ -1,4 +1,4 @@
-"""`capdex node`: chain and IPFS in, verified answers out."""
+"""`capdex node`: index a registry, verify its packages, answer over HTTP and MCP."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from pathlib import Path
 
 import click
 
-from cli.config.directories import user_directories
-from cli.node.database import default_database
+from cli.node.options import (
+    blocks_option,
+    database_option,
+    default_blocks,
+    default_database,
+    serve_signed_option,
+    served_verdicts,
+)
 from cli.terminal.app import App
 from cli.terminal.click_commands import Entry, run_group
 
 DEFAULT_PORT = 8765
 DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
 MAX_FINALITY_BLOCKS = 1_000_000  # months; their hashes are held in memory
-POLL_S = (0.01, 3600.0)  # oftener is an attack on the endpoint, more rarely is hardly following
+POLL_S = (0.01, 3600.0)  # more often would overload the endpoint, less often is not following
 
 
 def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
-    if not POLL_S[0] <= value <= POLL_S[1]:  # as what is no number is not, either
+    if not POLL_S[0] <= value <= POLL_S[1]:  # NaN is refused, too
         raise click.BadParameter(f"{value} is not in the range {POLL_S[0]}<=x<={POLL_S[1]:g}.")
     return value
 
@@ -27,11 +33,11 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 @run_group(
     "node",
     entries={
-        name: Entry("Tell a running node", f"cli.commands.run.{name}", purpose)
+        name: Entry("Commands for a running node", f"cli.commands.run.{name}", purpose)
         for name, purpose in {
             "deny": "Refuse to serve a CID or a name",
-            "queue": "Show what is not fetched or judged yet, and try it again",
-            "accept": "Follow the chain through a block that contradicts what was final",
+            "queue": "Show releases that are not fetched or judged yet, or try them again",
+            "accept": "Follow the chain through a block that contradicts a final one",
         }.items()
     },
     examples=[
@@ -42,34 +48,22 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     ],
 )
 @click.option("--rpc-url", multiple=True, metavar="URL", help="Chain endpoint; several fail over.")
-@click.option("--chain-id", type=int, help="The chain id the endpoints must answer.")
-@click.option("--registry", metavar="ADDRESS", help="The registry contract.")
+@click.option("--chain-id", type=int, help="Chain id of the endpoints.")
+@click.option("--registry", metavar="ADDRESS", help="Registry contract.")
 @click.option(
     "--votes",
     metavar="ADDRESS",
-    help="The contract of votes on its names.  [env var: CAPDEX_VOTES]",
+    help="Contract of the votes on its names.  [env var: CAPDEX_VOTES]",
 )
-@click.option(
-    "--start-block", type=click.IntRange(0), help="The block the registry was deployed in."
-)
-@click.option(
-    "--db",
-    metavar="URL",
-    envvar="CAPDEX_DB",
-    show_envvar=True,
-    help="sqlite:///FILE or postgresql://…  [default: a file in the data directory]",
-)
+@click.option("--start-block", type=click.IntRange(0), help="Block the registry was deployed in.")
+@database_option
 @click.option(
     "--ipfs", multiple=True, metavar="SPEC", help="dir:PATH, gateway:URL or a Kubo RPC address."
 )
+@blocks_option
 @click.option(
-    "--blocks",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="CAPDEX_BLOCKS",
-    show_envvar=True,
-    help="Where verified packages are kept.  [default: in the data directory]",
+    "--host", default="127.0.0.1", envvar="CAPDEX_HOST", show_envvar=True, help="Address."
 )
-@click.option("--host", default="127.0.0.1", envvar="CAPDEX_HOST", show_envvar=True, help="Bind.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, envvar="CAPDEX_PORT",
     show_envvar=True, help="0 takes any free port.",
@@ -77,26 +71,34 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 @click.option(
     "--role", type=click.Choice(["writer", "reader", "both"]), default="both",
     envvar="CAPDEX_ROLE", show_envvar=True,
-    help="Write the index, answer from it, or both. A reader needs the database alone.",
+    help="Write the index, answer from it, or both. A reader needs only --db.",
 )  # fmt: skip
 @click.option(
     "--standby",
     is_flag=True,
     envvar="CAPDEX_STANDBY",
     show_envvar=True,
-    help="Wait while another node writes this index, and take over when it is gone.",
+    help="Wait while another node writes this index; take over when it ends.",
 )
-@click.option("--serve-signed", is_flag=True, help="Serve verdict signed too, not verified alone.")
+@serve_signed_option
 @click.option(
     "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
     default=DEFAULT_FINALITY_BLOCKS,
-    help="Blocks after which no reorganisation is expected, where the chain does not say.",
+    help="Blocks after which a block is final, where the chain does not say.",
 )  # fmt: skip
 @click.option(
-    "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S", help="Seconds."
+    "--poll-interval",
+    type=float,
+    default=1.0,
+    callback=_seconds,
+    metavar="S",
+    help="Seconds between looks at the chain.",
 )
 @click.option(
-    "--allowed-host", multiple=True, metavar="HOST", help="Host header to accept besides loopback."
+    "--allowed-host",
+    multiple=True,
+    metavar="HOST",
+    help="Accept this Host header besides loopback's.",
 )
 @click.option(
     "--log-format",
@@ -128,51 +130,40 @@ def node_command(
 ) -> object:
     """Run a node: index a registry, verify, answer over MCP.
 
-    One process: it reads the chain, fetches and verifies packages, and serves /mcp, /c, /index,
-    /ipfs, /health, /ready, /status and /metrics. What no option says comes from the network chosen.
+    One process reads the chain, fetches and verifies packages, and serves /mcp, /c, /index, /ipfs,
+    /health, /ready, /status and /metrics. Options not given are taken from the chosen network.
     """
-    from cli.config.settings import Network, NodeSettings
+    from cli.config.settings import Network
+    from cli.node.run import Listening, run_node
+    from indexer.options import NodeOptions, Role
 
     reads = role == "reader"
     missing = [] if reads else ["rpc_url"] * (not rpc_url) + ["registry"] * (not registry)
     if (chain_id is not None and not missing) or (reads and db):
-        known = Network("command line", chain_id=chain_id)
+        network = Network("command line", chain_id=chain_id)
     else:
-        known = app.settings.need_network(*missing)
-        chain_id = known.chain if chain_id is None else chain_id
-    place = user_directories().data / "node" / str(chain_id or "reader")
-    settings = NodeSettings(
-        rpc_urls=rpc_url or ((known.rpc_url,) if known.rpc_url else ()),
+        network = app.settings.need_network(*missing)
+        chain_id = network.chain if chain_id is None else chain_id
+    options = NodeOptions(
+        rpc_urls=rpc_url or ((network.rpc_url,) if network.rpc_url else ()),
         chain_id=chain_id or 0,
-        registry=registry or known.registry,
-        votes=votes or known.votes,
-        start_block=(known.start_block or None) if start_block is None else start_block,
+        registry=registry or network.registry,
+        votes=votes or network.votes or None,
+        start_block=(network.start_block or None) if start_block is None else start_block,
         db=db or default_database(chain_id or 0),
-        ipfs=ipfs or ((known.ipfs,) if known.ipfs else ()),
-        blocks=blocks or place / "blocks",
-        host=host,
-        port=port,
-        role=role,
+        ipfs=ipfs or ((network.ipfs,) if network.ipfs else ()),
+        blocks=blocks or default_blocks(chain_id or 0),
+        role=Role(role),
         standby=standby,
-        serve_signed=serve_signed,
+        serve=served_verdicts(serve_signed),
         finality_depth=finality_depth,
         poll_interval_s=poll_interval,
-        allowed_hosts=allowed_host,
-        log_format=_log_format(app, log_format),
-        progress=_progress(app, log_format),
     )
-    from cli.node.run import run_node
-
-    return run_node(settings)
-
-
-def _progress(app: App, choice: str) -> bool:
-    """Whether a line may be written over: for people at a terminal, who did not choose a log."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return choice == "auto" and app.output.err.tty and not plain and app.output.verbosity >= 0
-
-
-def _log_format(app: App, choice: str) -> str:
-    if choice != "auto":
-        return choice
-    return "logfmt" if app.output.err.tty else "json"
+    on_terminal = app.output.err.tty
+    auto = log_format == "auto"
+    return run_node(
+        options,
+        Listening(host, port, allowed_host),
+        log_format=("logfmt" if on_terminal else "json") if auto else log_format,
+        progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
+    )

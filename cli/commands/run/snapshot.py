@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from capdex.errors import CapdexError, UsageError
 from capdex.net.verified_resolve import address_bytes, registry_bytes
-from cli.config.directories import user_directories
-from cli.node.database import database_option, database_url
+from cli.node.options import (
+    blocks_option,
+    create_directories,
+    database_option,
+    database_url,
+    default_blocks,
+)
 from cli.terminal.app import App
 from cli.terminal.click_commands import Group, command
 from cli.terminal.text import columns, size
@@ -20,7 +24,7 @@ from cli.terminal.text import columns, size
 if TYPE_CHECKING:
     from capdex.proof.log_head import LogProof
     from cli.config.settings import Network
-    from cli.views.progress import Ticker
+    from cli.terminal.status_line import StatusLine
     from indexer.snapshot.export import Plan
     from indexer.snapshot.manifest import Manifest
     from indexer.snapshot.verify import Checked
@@ -28,17 +32,6 @@ if TYPE_CHECKING:
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 
 Json = dict[str, Any]
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _blocks_option(function: F) -> F:
-    return click.option(
-        "--blocks",
-        type=click.Path(path_type=Path, file_okay=False),
-        envvar="CAPDEX_BLOCKS",
-        show_envvar=True,
-        help="The node's packages.  [default: in the data directory]",
-    )(function)
 
 
 @command(
@@ -57,7 +50,7 @@ def _blocks_option(function: F) -> F:
     help="At this indexed block.  [default: the newest one that is final]",
 )  # fmt: skip
 @database_option
-@_blocks_option
+@blocks_option
 def export_command(
     app: App, out: Path | None, block: int | None, db: str | None, blocks: Path | None
 ) -> None:
@@ -67,7 +60,7 @@ def export_command(
     of the log heads, so that whoever imports it needs only the hash of its block.
     """
     from capdex.net.ipfs.block_store import BlockDirectory
-    from cli.views.progress import Ticker
+    from cli.terminal.status_line import StatusLine
     from indexer.snapshot import export as exporting
 
     url = database_url(app, db)
@@ -79,16 +72,16 @@ def export_command(
         )
     proofs = app.run(_prove(app, plan))
     target = out or Path(f"capdex-{plan.chain_id}-{plan.block_number}.car")
-    ticker = Ticker(app.output)
+    status = StatusLine(app.output)
     manifest = exporting.export(
         url,
-        BlockDirectory(blocks or _default_blocks(plan.chain_id)),
+        BlockDirectory(blocks or default_blocks(plan.chain_id)),
         target,
         plan.block_number,
         proofs=proofs,
-        say=lambda what, done, total: ticker.show(f"{done} of {total} {what}"),
+        say=lambda what, done, total: status.show(f"{done} of {total} {what}"),
     )
-    ticker.clear()
+    status.clear()
     value = {
         "file": str(target),
         "size_bytes": target.stat().st_size,
@@ -109,7 +102,7 @@ def export_command(
 @click.option("--trust-block", metavar="HASH", help="The hash of its block, from whom you trust.")
 @click.option("--trust-digest", metavar="HASH", help="Its index digest, from whom you trust.")
 @database_option
-@_blocks_option
+@blocks_option
 def import_command(
     app: App,
     file: Path,
@@ -124,16 +117,16 @@ def import_command(
     endpoint gives (or --trust-block); every event is compared with that endpoint's logs. A node
     then goes on from there, and judges the packages itself.
     """
-    from cli.views.progress import Ticker
+    from cli.terminal.status_line import StatusLine
 
     network = app.settings.need_network("chain_id", "registry")
-    url, where = database_url(app, db), blocks or _default_blocks(network.chain)
+    url, where = database_url(app, db), blocks or default_blocks(network.chain)
     trusted = _hash(trust_block, "--trust-block"), _hash(trust_digest, "--trust-digest")
-    ticker = Ticker(app.output)
+    status = StatusLine(app.output)
     try:
-        checked, kept = app.run(_import(app, network, file, trusted, url, where, ticker))
+        checked, kept = app.run(_import(app, network, file, trusted, url, where, status))
     finally:
-        ticker.clear()
+        status.clear()
     if not checked.placed and trusted[1] is None:
         app.output.warn(
             "no endpoint was asked: that these are all events is proven, in which blocks and "
@@ -160,7 +153,7 @@ async def _import(
     trusted: tuple[bytes | None, bytes | None],
     db: str,
     blocks: Path,
-    ticker: Ticker,
+    status: StatusLine,
 ) -> tuple[Checked, int]:
     """Check the snapshot, then take it in; what was checked, and how many packages are kept."""
     import asyncio
@@ -169,7 +162,6 @@ async def _import(
 
     from capdex.net.ipfs.block_store import BlockDirectory
     from capdex.net.rpc.client import Rpc
-    from cli.node.run import make_room
     from indexer.snapshot.restore import restore_events, restore_packages
     from indexer.snapshot.verify import Subject, Trust, check
 
@@ -178,7 +170,7 @@ async def _import(
     def say(what: str, done: int, total: int) -> None:
         if stopped.is_set():
             raise InterruptedError  # out of the transaction, in its thread
-        ticker.show(f"{done} of {total} {what}")
+        status.show(f"{done} of {total} {what}")
 
     async with AsyncExitStack() as stack:
         url = network.rpc_url
@@ -194,9 +186,9 @@ async def _import(
             Trust(rpc, *trusted),
             say=say,
         )
-    ticker.clear()
+    status.clear()
     app.output.step("ok", "proven", f"all events up to block {checked.manifest.block.number}")
-    make_room(db, blocks)
+    create_directories(db, blocks)
     try:
         await asyncio.to_thread(restore_events, file, checked, db, say=say)
     except asyncio.CancelledError:
@@ -261,10 +253,6 @@ def _show(app: App, what: str, value: Json) -> None:
         ("index digest", value["index_digest"]),
     ]
     app.output.result(what, value, human=lambda: columns(rows), plain=[value["index_digest"]])
-
-
-def _default_blocks(chain_id: int) -> Path:
-    return user_directories().data / "node" / str(chain_id) / "blocks"
 
 
 def _hash(text: str | None, option: str) -> bytes | None:

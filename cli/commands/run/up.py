@@ -1,4 +1,4 @@
-"""`capdex up`: everything on this machine, in one directory."""
+"""`capdex up`: a local network in one directory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from cli.config.settings import UpSettings
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 
@@ -14,15 +13,17 @@ PORT = click.IntRange(0, 65535)
 
 
 @command("up", examples=["capdex up", "capdex up --fresh --examples examples"])
-@click.option("--fresh", is_flag=True, help="Forget what an earlier run left.")
-@click.option("--port", type=PORT, default=8765, help="The node's; 0 takes any free port.")
-@click.option("--rpc-port", type=PORT, default=8545, help="The chain's; 0 takes any free port.")
+@click.option("--fresh", is_flag=True, help="Delete what an earlier run left.")
+@click.option("--port", type=PORT, default=8765, help="Port of the node; 0 takes any free one.")
+@click.option(
+    "--rpc-port", type=PORT, default=8545, help="Port of the chain; 0 takes any free one."
+)
 @click.option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(".capdex"),
-    help="Where everything is kept.",
+    help="Directory of everything.",
 )
 @click.option(
     "--examples",
@@ -33,7 +34,7 @@ PORT = click.IntRange(0, 65535)
     "--ipfs",
     type=click.Choice(["auto", "dir", "kubo"]),
     default="auto",
-    help="Where packages are kept: a directory, a Kubo daemon, or Kubo if there is one.",
+    help="Store packages in a directory (auto, too) or in a running Kubo.",
 )
 def up_command(
     app: App,
@@ -46,8 +47,8 @@ def up_command(
 ) -> object:
     """Run a whole local network: chain, registry, IPFS and node.
 
-    While it runs, every other command in this directory uses it.
+    While it runs, the other commands use it in this directory and below.
     """
-    from cli.devnet.up import run_up
+    from cli.devnet.up import UpOptions, run_up
 
-    return run_up(UpSettings(fresh, port, rpc_port, folder, examples, ipfs), app.output)
+    return run_up(UpOptions(fresh, port, rpc_port, folder, examples, ipfs), app.output)

@@ -1,4 +1,4 @@
-"""`capdex node` as a command: a group that runs the node, and what it is told."""
+"""`capdex node` as a command: the options a node is run with, and its subcommands."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cli.config.settings import NodeSettings
-from cli.node import run as node_app
+from cli.node import run as node_run
+from indexer.options import NodeOptions
 from indexer.store import Deployment, Store
 
 REGISTRY = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
@@ -18,11 +18,17 @@ HASH = "0x" + "ab" * 32
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[NodeSettings]:
-    """The settings that nodes would have been run with."""
-    settings: list[NodeSettings] = []
-    monkeypatch.setattr(node_app, "run_node", lambda given: settings.append(given) or 0)
-    return settings
+def started(monkeypatch: pytest.MonkeyPatch) -> list[NodeOptions]:
+    """The options that nodes would have been run with."""
+    started: list[NodeOptions] = []
+
+    def run_node(options: NodeOptions, *_: object, progress: object, **__: object) -> int:
+        assert progress is None  # its streams are no terminals
+        started.append(options)
+        return 0
+
+    monkeypatch.setattr(node_run, "run_node", run_node)
+    return started
 
 
 @pytest.fixture
@@ -33,31 +39,30 @@ def index(folder: Path) -> str:
     return url
 
 
-def test_without_a_subcommand_it_runs_the_node(capdex: Any, told: list[NodeSettings]) -> None:
+def test_without_a_subcommand_it_runs_the_node(capdex: Any, started: list[NodeOptions]) -> None:
     result = capdex("node", *GIVEN, "--role", "writer", "--standby", "--votes", REGISTRY)
     assert result.exit_code == 0, result.stderr
-    (settings,) = told
+    (settings,) = started
     assert (settings.role, settings.standby, settings.votes) == ("writer", True, REGISTRY)
     assert settings.db.endswith("/node/31337/index.db")
-    assert not settings.progress  # its streams are no terminals
 
 
-def test_a_reader_needs_its_database_alone(capdex: Any, told: list[NodeSettings]) -> None:
+def test_a_reader_needs_its_database_alone(capdex: Any, started: list[NodeOptions]) -> None:
     result = capdex("node", "--role", "reader", "--db", "postgresql://reader@db/capdex")
     assert result.exit_code == 0, result.stderr
-    (settings,) = told
+    (settings,) = started
     assert (settings.role, settings.rpc_urls, settings.registry) == ("reader", (), "")
 
 
 @pytest.mark.parametrize("missing", ["--rpc-url", "--chain-id", "--registry"])
 def test_a_writer_needs_chain_and_registry(
-    capdex: Any, told: list[NodeSettings], missing: str
+    capdex: Any, started: list[NodeOptions], missing: str
 ) -> None:
     at = GIVEN.index(missing)
     result = capdex("node", *GIVEN[:at], *GIVEN[at + 2 :])
     assert result.exit_code == 2
     assert "no network is chosen" in result.stderr
-    assert told == []
+    assert started == []
 
 
 @pytest.mark.parametrize(
@@ -72,47 +77,47 @@ def test_a_writer_needs_chain_and_registry(
     ],
 )
 def test_a_number_that_no_node_could_run_by_is_refused(
-    capdex: Any, told: list[NodeSettings], option: tuple[str, str]
+    capdex: Any, started: list[NodeOptions], option: tuple[str, str]
 ) -> None:
     result = capdex("node", *GIVEN, *option)
     assert result.exit_code == 2, result.stderr
     assert f"Invalid value for '{option[0]}'" in result.stderr
     assert "is not in the range" in result.stderr
-    assert told == []
+    assert started == []
 
 
 def test_the_first_block_is_looked_for_unless_it_is_given(
-    capdex: Any, told: list[NodeSettings]
+    capdex: Any, started: list[NodeOptions]
 ) -> None:
     assert capdex("node", *GIVEN).exit_code == 0
     assert capdex("node", *GIVEN, "--start-block", "0").exit_code == 0
-    assert [settings.start_block for settings in told] == [None, 0]
+    assert [settings.start_block for settings in started] == [None, 0]
 
 
 def test_role_and_standby_come_from_the_environment_too(
-    capdex: Any, told: list[NodeSettings], monkeypatch: pytest.MonkeyPatch
+    capdex: Any, started: list[NodeOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPDEX_ROLE", "writer")
     monkeypatch.setenv("CAPDEX_STANDBY", "1")
     assert capdex("node", *GIVEN).exit_code == 0
-    assert (told[0].role, told[0].standby) == ("writer", True)
+    assert (started[0].role, started[0].standby) == ("writer", True)
 
 
-def test_a_slip_in_a_subcommand_gets_a_suggestion(capdex: Any, told: list[NodeSettings]) -> None:
+def test_a_slip_in_a_subcommand_gets_a_suggestion(capdex: Any, started: list[NodeOptions]) -> None:
     result = capdex("node", "acept", HASH)
     assert result.exit_code == 2
     assert "did you mean accept?" in result.stderr
-    assert told == []
+    assert started == []
 
 
 @pytest.mark.parametrize("first", [False, True])
 def test_the_database_is_named_before_or_after_the_subcommand(
-    capdex: Any, index: str, told: list[NodeSettings], first: bool
+    capdex: Any, index: str, started: list[NodeOptions], first: bool
 ) -> None:
     words = ("--db", index, "accept", HASH) if first else ("accept", HASH, "--db", index)
     said = capdex.json("node", *words)
     assert said == {"schema": "capdex.node.accept/1", "block_hash": HASH}
-    assert told == []
+    assert started == []
     store = Store.open(index, DEPLOYMENT)
     assert store.accepted() == bytes.fromhex(HASH[2:])
     store.close()

@@ -26,7 +26,10 @@ from indexer.query.index import Index
 from indexer.store import Deployment, Store
 from mcp_service.hosts import LOOPBACK
 
-VERIFIED = frozenset({Verdict.VERIFIED})
+
+def options(role: Role = Role.BOTH) -> SimpleNamespace:
+    """The options of a node that serving it reads."""
+    return SimpleNamespace(role=role, serve=frozenset({Verdict.VERIFIED}))
 
 
 @pytest.fixture
@@ -44,10 +47,10 @@ async def served(
     surface: Surface, run: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
     """A node whose loops are `run`, served; its address and the task of its loops."""
-    node: Any = SimpleNamespace(surface=surface, run=run)
+    node: Any = SimpleNamespace(surface=surface, run=run, options=options())
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with serve(node, listener, verdicts=VERIFIED, allowed=LOOPBACK) as loops:
+        async with serve(node, listener, allowed=LOOPBACK) as loops:
             yield url, loops
 
 
@@ -74,12 +77,13 @@ async def test_a_node_answers_from_the_start_and_its_loops_end_with_it(surface: 
 
 
 async def test_a_writer_alone_answers_its_operator_and_nobody_else(surface: Surface) -> None:
-    node: Any = SimpleNamespace(surface=surface, run=asyncio.Event().wait)
+    run = asyncio.Event().wait
+    node: Any = SimpleNamespace(surface=surface, run=run, options=options(Role.WRITER))
     found = {}
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with (
-            serve(node, listener, verdicts=VERIFIED, allowed=LOOPBACK, role=Role.WRITER),
+            serve(node, listener, allowed=LOOPBACK),
             aiohttp.ClientSession() as http,
         ):
             for path in ("/health", "/status", "/metrics", "/mcp", "/c/note.json", "/ipfs/x"):

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.terminal.text import clip, columns, json_safe, safe, safe_block, short, size, width
+from cli.terminal.text import (
+    clip,
+    columns,
+    duration,
+    json_safe,
+    safe,
+    safe_block,
+    short,
+    size,
+    width,
+)
 
 OBEYED = {
     "an escape sequence": ("\x1b[31mred", "\\x1b[31mred"),
@@ -64,3 +74,14 @@ def test_long_values_and_sizes_are_short_for_people() -> None:
     assert short("0x" + "ab" * 32) == "0xabababab…abab"
     assert short("0xab") == "0xab"
     assert (size(12), size(3174)) == ("12 B", "3.1 KiB")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.4, "0 s"), (59.4, "59 s"), (60, "1 min"), (3599, "59 min"),
+        (7500, "2 h 5 min"), (100_000, "1 d 3 h"),
+    ],
+)  # fmt: skip
+def test_a_duration_has_at_most_two_units(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

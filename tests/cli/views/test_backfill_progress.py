@@ -9,8 +9,9 @@ from contextlib import suppress
 import pytest
 
 from capdex.errors import Code, Unavailable
-from cli.terminal.output import Stream
-from cli.views.backfill_progress import ERASE, Line, Pace, duration, show_backfill
+from cli.terminal.output import Format, Output, Stream
+from cli.terminal.status_line import ERASE, StatusLine
+from cli.views.backfill_progress import Pace, show_backfill
 from indexer.monitoring.health import Health
 from indexer.projection.block_range import BlockRef
 from indexer.sync.loop import Progress
@@ -22,8 +23,10 @@ def terminal() -> io.StringIO:
 
 
 @pytest.fixture
-def line(terminal: io.StringIO) -> Line:
-    return Line(Stream(terminal, tty=True, color=False, unicode=True))
+def line(terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> StatusLine:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Stream(terminal, tty=True, color=False, unicode=True)
+    return StatusLine(Output(stream, stream, Format.HUMAN))
 
 
 def test_the_line_says_where_it_is_how_fast_and_how_long_it_will_take() -> None:
@@ -32,7 +35,7 @@ def test_the_line_says_where_it_is_how_fast_and_how_long_it_will_take() -> None:
     assert "… left" in pace.describe(1_000, 101_000, 0)
     now[0] = 10.0
     said = pace.describe(21_000, 101_000, 1234)
-    assert said.startswith("reading the past: 20%, 40 s left, block 21 000 of 101 000")
+    assert said.startswith("backfill: 20%, 40 s left, block 21 000 of 101 000")
     assert "2 000 blocks/s" in said
     assert "1 234 events" in said
 
@@ -47,37 +50,8 @@ def test_the_pace_is_the_recent_one() -> None:
     assert "… left" in said
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (0.4, "0 s"), (59.4, "59 s"), (60, "1 min"), (3599, "59 min"),
-        (7500, "2 h 5 min"), (100_000, "1 d 3 h"),
-    ],
-)  # fmt: skip
-def test_a_duration_is_told_as_people_tell_it(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
-
-
-def test_a_log_line_goes_above_the_line_that_changes(line: Line, terminal: io.StringIO) -> None:
-    line.show("half way")
-    line.write("event=one\n")
-    assert terminal.getvalue() == f"{ERASE}  · half way{ERASE}event=one\n{ERASE}  · half way"
-    terminal.truncate(terminal.seek(0))
-    line.show("")
-    line.write("event=two\n")
-    assert terminal.getvalue() == f"{ERASE}event=two\n"
-
-
-def test_a_line_is_cut_to_the_width_of_the_terminal(
-    line: Line, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "30")
-    line.show("x" * 100)
-    assert len(terminal.getvalue().removeprefix(ERASE)) < 30
-
-
 async def test_it_is_shown_while_the_writer_reads_the_past_and_then_taken_away(
-    line: Line, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+    line: StatusLine, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.views.backfill_progress.EVERY_S", 0.001)
     health = Health(writes=True)

@@ -1,0 +1,81 @@
+"""Options of the commands of a node: its database, its blocks, the verdicts it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from capdex.problems import Verdict
+from cli.config.directories import user_directories
+from cli.terminal.app import App
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def database_option(function: F) -> F:
+    """Add `--db URL`: typed here, typed at `capdex node` before a subcommand, or CAPDEX_DB."""
+    return click.option(
+        "--db",
+        metavar="URL",
+        envvar="CAPDEX_DB",
+        show_envvar=True,
+        help="The node's database.  [default: a file in the data directory]",
+    )(function)
+
+
+def blocks_option(function: F) -> F:
+    """Add `--blocks DIR`: the directory of verified packages."""
+    return click.option(
+        "--blocks",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="CAPDEX_BLOCKS",
+        show_envvar=True,
+        help="The node's verified packages.  [default: in the data directory]",
+    )(function)
+
+
+def serve_signed_option(function: F) -> F:
+    """Add `--serve-signed`; `served_verdicts` takes its value."""
+    return click.option(
+        "--serve-signed", is_flag=True, help="Serve packages of verdict signed, too."
+    )(function)
+
+
+def served_verdicts(serve_signed: bool) -> frozenset[Verdict]:
+    """Return the verdicts a node serves: verified, and signed if its operator says so."""
+    return frozenset({Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED})
+
+
+def database_url(app: App, db: str | None) -> str:
+    """Return the URL typed, else that of the database file of the chosen network."""
+    context = click.get_current_context(silent=True)
+    before = context.parent.params if context and context.parent else {}
+    if db or before.get("db"):
+        return str(db or before["db"])
+    return default_database(before.get("chain_id") or app.settings.need_network("chain_id").chain)
+
+
+def default_database(chain_id: int) -> str:
+    """Return the URL of the database file that `capdex node` uses unless `--db` is given."""
+    return f"sqlite:///{_node_directory(chain_id) / 'index.db'}"
+
+
+def default_blocks(chain_id: int) -> Path:
+    """Return the block directory that `capdex node` uses unless `--blocks` is given."""
+    return _node_directory(chain_id) / "blocks"
+
+
+def create_directories(db: str, blocks: Path) -> None:
+    """Create the directories of a SQLite file and of the blocks."""
+    with suppress(OSError):  # opening the database or the blocks then fails, with a reason
+        blocks.mkdir(parents=True, exist_ok=True)
+        if db.startswith("sqlite:///"):
+            Path(db.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+
+
+def _node_directory(chain_id: int) -> Path:
+    return user_directories().data / "node" / str(chain_id or "reader")
