@@ -30,7 +30,7 @@ class NetworkDirectory:
 
     @contextmanager
     def locked(self, *, fresh: bool) -> Iterator[None]:
-        """Lock the directory for this process, and empty it if `fresh`; raises UsageError if locked."""
+        """Lock the directory for this process, and empty it if `fresh`; raises UsageError."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / LOCK, timeout=0)
         try:

@@ -1,4 +1,4 @@
-"""`capdex node accept`: what a person decided where the chain contradicts what was final."""
+"""`capdex node accept`: the operator's decision where the chain contradicts a final block."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from cli.terminal.click_commands import command
 @click.argument("block_hash", metavar="BLOCK_HASH")
 @database_option
 def accept_command(app: App, block_hash: str, db: str | None) -> None:
-    """Follow the chain through a block that contradicts what was final.
+    """Follow the chain through a block that contradicts a final one.
 
-    A node that is STALLED names the block in /ready. Compare it with another endpoint first: what
-    this node holds above the fork is undone. The node that runs goes on within seconds.
+    A node that is STALLED names the block in /ready. Compare it with another endpoint first: all
+    that this node holds above the fork is undone. A running node continues within seconds.
     """
     from indexer.store import Operator
 
     with Operator(database_url(app, db)) as operator:
         operator.accept(block_hash)
-    app.output.say("  the node goes on from there as soon as it looks again")
+    app.output.say("  a running node continues from there within seconds")
     app.output.result(
         "node.accept",
         {"block_hash": block_hash.lower()},

@@ -1,4 +1,4 @@
-"""`capdex node deny`: what this node refuses to serve."""
+"""`capdex node deny`: the CIDs and names that this node refuses to serve."""
 
 from __future__ import annotations
 
@@ -30,33 +30,32 @@ Json = dict[str, Any]
     ],
 )
 @click.argument("subjects", metavar="[CID|NAME]...", nargs=-1)
-@click.option("--reason", default="", metavar="TEXT", help="Why, told to whoever asks the node.")
-@click.option("--remove", is_flag=True, help="Serve it again.")
-@click.option("--list", "show", is_flag=True, help="Show what is refused.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason, which clients are given.")
+@click.option("--remove", is_flag=True, help="Serve them again.")
+@click.option("--list", "show", is_flag=True, help="List the denied CIDs and names.")
 @database_option
 def deny_command(
     app: App, subjects: tuple[str, ...], reason: str, remove: bool, show: bool, db: str | None
 ) -> None:
     """Refuse to serve a CID or a name with all its releases.
 
-    Search, resolve, the gateway, mirrors and snapshots leave it out from now on; the node need not
-    be started again. It goes on being indexed, and no digest changes: other nodes decide for
-    themselves.
+    Search, resolve, the gateway, mirrors and snapshots leave it out from now on, without a restart
+    of the node. It is still indexed, and no digest changes. Other nodes are not affected.
     """
     from indexer.store import Operator
 
     if show == bool(subjects) or (show and (remove or reason)) or (remove and reason):
         raise UsageError(
-            "that is not one thing to do",
-            fix="name what to refuse, with --reason or --remove; or --list alone",
+            "these options do not go together",
+            fix="name CIDs or names, with --reason or --remove; or use --list alone",
         )
     with Operator(database_url(app, db)) as operator:
         if remove:
             _remove(app, operator, subjects)
         elif show:
-            _tell(app, operator.denials())
+            _show(app, operator.denials())
         else:
-            _tell(app, [operator.deny(subject, reason) for subject in subjects])
+            _show(app, [operator.deny(subject, reason) for subject in subjects])
 
 
 def _remove(app: App, operator: Operator, subjects: tuple[str, ...]) -> None:
@@ -75,7 +74,7 @@ def _remove(app: App, operator: Operator, subjects: tuple[str, ...]) -> None:
     )
 
 
-def _tell(app: App, denials: list[Denial]) -> None:
+def _show(app: App, denials: list[Denial]) -> None:
     rows = [(safe(x.subject), _day(x.at), safe(x.reason)) for x in denials]
     app.output.results(
         "node.deny",

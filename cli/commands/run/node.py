@@ -66,7 +66,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, envvar="CAPDEX_PORT",
-    show_envvar=True, help="0 takes any free port.",
+    show_envvar=True, help="Port; 0: any free one.",
 )  # fmt: skip
 @click.option(
     "--role", type=click.Choice(["writer", "reader", "both"]), default="both",

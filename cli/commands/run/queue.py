@@ -1,4 +1,4 @@
-"""`capdex node queue`: what this node still waits for."""
+"""`capdex node queue`: releases whose package is not fetched or judged yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capdex.errors import UsageError
 from cli.node.options import database_option, database_url
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.text import columns, safe
+from cli.terminal.text import columns, duration, safe
 
 if TYPE_CHECKING:
     from indexer.query.pending import Page, Waiting
@@ -31,10 +31,12 @@ LANES = ("new", "retry", "again")
     ],
 )
 @click.argument("name", required=False)
-@click.option("--state", type=click.Choice(["pending", "parked"]), help="Those alone.")
-@click.option("--rearm", is_flag=True, help="Try those that are parked again, from the first try.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, metavar="N", help="A page.")
-@click.option("--cursor", metavar="CURSOR", help="next_cursor of the page before.")
+@click.option("--state", type=click.Choice(["pending", "parked"]), help="Only those in this state.")
+@click.option("--rearm", is_flag=True, help="Put parked releases back into the queue.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, metavar="N", help="Releases a page."
+)
+@click.option("--cursor", metavar="CURSOR", help="next_cursor of the previous page.")
 @database_option
 def queue_command(
     app: App,
@@ -45,11 +47,11 @@ def queue_command(
     cursor: str | None,
     db: str | None,
 ) -> None:
-    """Show what is not fetched or judged yet, and try it again.
+    """Show releases that are not fetched or judged yet, or try them again.
 
-    Of one name or of all, the longest waiting first, with why its last try failed and when the next
-    one is. After 20 tries, or when judging it took more than it may, a release is parked: nothing
-    is tried until --rearm. A running node notices that within a second.
+    Of NAME or of all names, the longest waiting first, with the error of the last try and the time
+    of the next one. A release is parked after 20 tries, or when judging it exceeded its limits: it
+    is not tried again until --rearm. A running node notices --rearm within a second.
     """
     from capdex.uri import PREFIX, check_name
 
@@ -57,7 +59,7 @@ def queue_command(
     url = database_url(app, db)
     if rearm:
         if state or cursor:
-            raise UsageError("--rearm takes no other option", fix="name at most what to try again")
+            raise UsageError("--rearm takes no other option", fix="give a name, or nothing else")
         _rearm(app, url, name)
         return
     _show(app, _read(url, state, name, limit, cursor))
@@ -94,18 +96,17 @@ def _rearm(app: App, url: str, name: str | None) -> None:
 
 def _show(app: App, page: Page) -> None:
     now = time.time()
+    values = [_value(one, now) for one in page.waiting]
     totals = {str(state): count for state, count in page.totals.items()}
     app.output.results(
         "node.queue",
-        [_value(one, now) for one in page.waiting],
-        human=lambda: (
-            columns([_row(one, now) for one in page.waiting], indent=0) or ["nothing waits"]
-        ),
+        values,
+        human=lambda: columns(map(_row, values), indent=0) or ["the queue is empty"],
         plain=[one.cap_uri for one in page.waiting],
         totals=totals,
         next_cursor=page.next_cursor,
     )
-    if page.waiting:
+    if values:
         app.output.say(app.output.err.dim(", ".join(f"{n} {state}" for state, n in totals.items())))
     if page.next_cursor:
         app.output.say(app.output.err.dim(f"more: --cursor {safe(page.next_cursor)}"))
@@ -121,30 +122,19 @@ def _value(one: Waiting, now: float) -> Json:
         "reason": one.reason,
         "error": one.error or None,
         "attempts": one.attempts,
-        "age_seconds": _since(one.queued_at, now),
-        "next_try_seconds": None if one.due_at is None else _since(now, one.due_at),
+        "age_seconds": max(0, round(now - one.queued_at)),
+        "next_try_seconds": None if one.due_at is None else max(0, round(one.due_at - now)),
     }
 
 
-def _row(one: Waiting, now: float) -> tuple[str, ...]:
-    due = "" if one.due_at is None else f"next in {_span(_since(now, one.due_at))}"
+def _row(value: Json) -> tuple[str, ...]:
+    due = value["next_try_seconds"]
     return (
-        safe(one.cap_uri),
-        str(one.state),
-        LANES[one.lane] if one.lane is not None else safe(one.reason or ""),
-        f"{one.attempts} {'try' if one.attempts == 1 else 'tries'}",
-        f"waits {_span(_since(one.queued_at, now))}",
-        due,
-        safe(one.error),
+        safe(value["cap_uri"]),
+        value["state"],
+        value["lane"] or safe(value["reason"] or ""),
+        f"{value['attempts']} {'try' if value['attempts'] == 1 else 'tries'}",
+        f"waits {duration(value['age_seconds'])}",
+        "" if due is None else f"next in {duration(due)}",
+        safe(value["error"] or ""),
     )
-
-
-def _since(first: float, last: float) -> int:
-    return max(0, round(last - first))
-
-
-def _span(seconds: int) -> str:
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

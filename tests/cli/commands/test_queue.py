@@ -59,7 +59,7 @@ def test_one_state_or_one_name_can_be_asked_for(capdex: Any, database: str) -> N
     assert shown("--state", "parked") == ["did:nuwa:cap:lost@1.0.0"]
     assert shown("did:nuwa:cap:late") == ["did:nuwa:cap:late@1.0.0"]
     assert shown("judged") == []
-    assert "nothing waits" in capdex("--format", "human", "node", "queue", "judged").stdout
+    assert "the queue is empty" in capdex("--format", "human", "node", "queue", "judged").stdout
 
 
 def test_a_long_queue_is_read_page_by_page(capdex: Any, database: str) -> None:
