@@ -226,3 +226,14 @@ class Unavailable(CapdexError):
     """Try again later: an endpoint, a daemon, a lock, bytes not had yet."""
 
     code: Code = Code.TIMEOUT
+
+
+MAX_TEXT_CHARS = 1_000  # of a message that another program sent
+
+
+def untrusted_text(value: Any) -> str:
+    """Return a text or number of untrusted JSON as text; empty for anything else.
+
+    A list or an object may be nested too deep for Python to format.
+    """
+    return str(value)[:MAX_TEXT_CHARS] if isinstance(value, str | int | float) else ""

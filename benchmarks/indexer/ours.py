@@ -17,6 +17,7 @@ import time
 import uvloop
 
 from capdex.encoding.abi import checksum_address
+from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from cli.terminal.signals import tune_interpreter
 from indexer.chain.reader import ChainReader
@@ -39,7 +40,10 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
         if progress.log.count == events:
             done.set()
 
-    async with Verifier() as verifier, Rpc([url], read_reply=verifier.read_reply) as rpc:
+    async with (
+        Verifier() as verifier,
+        Rpc([url], transport=AiohttpTransport(), read_reply=verifier.read_reply) as rpc,
+    ):
         reader = ChainReader(
             rpc,
             registry=registry,

@@ -1,13 +1,14 @@
-"""A capdex node from the outside: its MCP actions, and its page of a name.
+"""Client of a capdex node: its MCP tools, and its pages of a name and of its status.
 
-What a node says is a claim: whoever installs a package checks it against the chain.
+A node's answers are claims: verify a package against the chain before it is installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import orjson
 
 from capdex.errors import (
     KINDS,
@@ -18,59 +19,67 @@ from capdex.errors import (
     Unavailable,
     UsageError,
     VerificationFailure,
+    untrusted_text,
 )
-from capdex.net.rpc.hints import MAX_WORDS, words
+from capdex.net.http import READ_S, HttpClient, HttpError, HttpResponse
 
-if TYPE_CHECKING:
-    from mcp import Client
-
-READ_S: Final = 20.0  # twice what a node allows itself for one call
-MAX_PAGE_BYTES: Final = 8 << 20  # a name with thousands of releases
+MAX_ANSWER_BYTES: Final = 8 << 20  # a name with thousands of releases, or a proof of 256
+PROTOCOL_VERSION: Final = "2026-07-28"  # the first revision of MCP without a handshake
 
 Json = dict[str, Any]
 
 
 class NodeClient:
-    """One open MCP connection to a node. Open it with `NodeClient.connect`."""
+    """MCP tools of one node, called by Streamable HTTP: each call is one POST without a session."""
 
-    def __init__(self, client: Client, url: str) -> None:
-        self._client = client
-        self._url = url
+    def __init__(self, mcp_url: str) -> None:
+        self._url = mcp_url
+        self._http = HttpClient()
 
-    @classmethod
-    @asynccontextmanager
-    async def connect(cls, mcp_url: str) -> AsyncIterator[NodeClient]:
-        """Open the connection; raises Unavailable NODE_UNAVAILABLE when nobody answers there."""
-        from mcp import Client  # half a second to import: only where a node is asked
+    async def __aenter__(self) -> Self:
+        return self
 
-        try:
-            async with Client(mcp_url, read_timeout_seconds=READ_S) as client:
-                yield cls(client, mcp_url)
-        except Exception as error:  # noqa: BLE001 - the SDK's task groups wrap whatever happened
-            raise _told(error, mcp_url) from None
+    async def __aexit__(self, *exc: object) -> None:
+        self._http.close()
 
     async def call(self, tool: str, arguments: Json) -> Json:
-        """Call one action; its structured content, or the error it stands for (P16)."""
-        try:
-            result = await self._client.call_tool(tool, arguments)
-        except Exception as error:  # noqa: BLE001 - see connect
-            raise _told(error, self._url) from None
-        content = result.structured_content
-        if not isinstance(content, dict):
+        """Call one tool; return its structured content, or raise the error it stands for (P16)."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        params = {"name": tool, "arguments": arguments, "_meta": meta}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",  # a server may insist on both
+            "MCP-Protocol-Version": PROTOCOL_VERSION,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": tool,
+        }
+        body = orjson.dumps(request)
+        response = await _request(self._http, "POST", self._url, body=body, headers=headers)
+        answer = _read_object(self._url, response)
+        error = answer.get("error")
+        if isinstance(error, dict):
+            raise _down(self._url, f"MCP error: {untrusted_text(error.get('message'))[:300]}")
+        result = answer.get("result")
+        content = result.get("structuredContent") if isinstance(result, dict) else None
+        if not isinstance(result, dict) or not isinstance(content, dict):
             raise _down(self._url, "its answer has no structured content")
-        if result.is_error:
+        if result.get("isError"):
             raise as_error(content)
         return content
 
 
 async def serves(mcp_url: str, cap_uri: str, sha256: str) -> bool:
-    """Whether a node answers `cap_uri` with these very bytes (sha256, hex).
+    """Return True if a node answers `cap_uri` with the bytes of this digest (sha256, hex).
 
-    Raises Unavailable while it does not know yet, and VerificationFailure when it judged the
-    package and rejected it. Opens a connection of its own: a node may start while we wait.
+    Raises Unavailable while the node has no verdict yet, and VerificationFailure if it rejected
+    the package.
     """
     try:
-        async with NodeClient.connect(mcp_url) as node:
+        async with NodeClient(mcp_url) as node:
             answer = await node.call("resolve_capability", {"cap_uri": cap_uri})
     except InvalidInput as error:
         if error.code is not Code.NOT_FOUND:
@@ -80,7 +89,7 @@ async def serves(mcp_url: str, cap_uri: str, sha256: str) -> bool:
 
 
 async def releases(node_url: str, name: str) -> Json:
-    """Everything a node knows of a name: `GET /c/<name>.json`; raises InvalidInput NOT_FOUND."""
+    """Read a node's page of a name, `GET /c/<name>.json`; raises InvalidInput NOT_FOUND."""
     status, answer = await _get(node_url, f"/c/{name}.json")
     if status == 200 and isinstance(answer.get("releases"), list):
         return answer
@@ -88,7 +97,7 @@ async def releases(node_url: str, name: str) -> Json:
 
 
 async def status(node_url: str) -> Json:
-    """Where a node stands: `GET /status`, with its `chain` an object."""
+    """Read a node's status, `GET /status`; its `chain` is an object."""
     code, answer = await _get(node_url, "/status")
     if code != 200 or not isinstance(answer.get("chain"), dict):
         raise _no_page(node_url, code, answer)
@@ -96,38 +105,45 @@ async def status(node_url: str) -> Json:
 
 
 async def indexed_block(node_url: str) -> int | None:
-    """The newest block whose events a node knows; None before the first."""
+    """Return the newest block that a node has indexed; None before the first."""
     block = (await status(node_url))["chain"].get("block_number")
     return block if isinstance(block, int) else None
 
 
 async def _get(node_url: str, path: str) -> tuple[int, Json]:
-    """The status and the JSON object of a page; raises Unavailable NODE_UNAVAILABLE."""
-    import aiohttp
-    import orjson
+    """Return the status and the JSON object of a page; raises Unavailable NODE_UNAVAILABLE."""
+    async with HttpClient() as http:
+        response = await _request(http, "GET", f"{node_url}{path}")
+    return response.status, _read_object(node_url, response)
 
-    timeout = aiohttp.ClientTimeout(total=READ_S, sock_connect=5)
+
+async def _request(
+    http: HttpClient,
+    method: str,
+    url: str,
+    *,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+) -> HttpResponse:
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{node_url}{path}", allow_redirects=False) as response,
-        ):
-            body = await response.content.read(MAX_PAGE_BYTES + 1)
-            while len(body) <= MAX_PAGE_BYTES and (more := await response.content.read(1 << 16)):
-                body += more
-            status = response.status
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise _down(node_url, _words(error)) from None
-    if len(body) > MAX_PAGE_BYTES:
-        raise _down(node_url, "its answer is over the limit")
+        return await http.request(
+            method, url, body=body, headers=headers, max_bytes=MAX_ANSWER_BYTES
+        )
+    except TimeoutError:
+        raise _down(url, f"no answer within {READ_S:.0f} s") from None
+    except HttpError as error:
+        raise _down(url, str(error)) from None
+
+
+def _read_object(url: str, response: HttpResponse) -> Json:
     try:
-        # Not json's: eth_account lets Python recurse so deep that a hostile text kills it.
-        answer = orjson.loads(body)
+        # Not json's: eth_account raises Python's recursion limit so far that deep text crashes it.
+        answer = orjson.loads(response.body)
     except orjson.JSONDecodeError:
-        raise _down(node_url, f"it answered {status}, and not with JSON") from None
+        raise _down(url, f"it answered {response.status}, and not with JSON") from None
     if not isinstance(answer, dict):
-        raise _down(node_url, f"it answered {status}, and not as a capdex node")
-    return status, answer
+        raise _down(url, f"it answered {response.status}, and not as a capdex node")
+    return answer
 
 
 def _no_page(node_url: str, status: int, answer: Json) -> CapdexError:
@@ -137,17 +153,18 @@ def _no_page(node_url: str, status: int, answer: Json) -> CapdexError:
 
 
 def as_error(content: Json) -> CapdexError:
-    """The error behind `{code, message, retryable, details}`, in its family."""
+    """Return the typed error for `{code, message, retryable, details}`."""
     try:
-        code = Code(words(content.get("code")))
+        code = Code(untrusted_text(content.get("code")))
     except ValueError:
         return Unavailable(
-            f"the node failed: {words(content.get('message'))[:300]}", Code.NODE_UNAVAILABLE
+            f"the node failed: {untrusted_text(content.get('message'))[:300]}",
+            Code.NODE_UNAVAILABLE,
         )
     given = content.get("details")
     details: Json = dict(given) if isinstance(given, dict) else {}
-    why, fix = (words(details.pop(key, ""))[:MAX_WORDS] for key in ("why", "fix"))
-    message = words(content.get("message"))[:MAX_WORDS] or str(code)
+    why, fix = (untrusted_text(details.pop(key, "")) for key in ("why", "fix"))
+    message = untrusted_text(content.get("message")) or str(code)
     return _family(code)(message, code, why, fix, details)
 
 
@@ -158,27 +175,6 @@ def _family(code: Code) -> type[CapdexError]:
     if kind.retryable or code is Code.INTERNAL:
         return Unavailable
     return {4: Refused, 2: UsageError}.get(kind.exit, InvalidInput)
-
-
-def _told(error: Exception, url: str) -> CapdexError:
-    """One error of ours for whatever came out of the SDK."""
-    leaves = list(_leaves(error))
-    for leaf in leaves:
-        if isinstance(leaf, CapdexError):
-            return leaf
-    return _down(url, _words(leaves[0]))
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
 
 
 def _down(url: str, why: str) -> Unavailable:

@@ -7,7 +7,7 @@ from typing import Final
 
 from capdex.errors import Code, Refused, Unavailable
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.registry.block import BlockRef
 
 WAIT_S: Final = 12.0  # one slot of Ethereum: two endpoints are rarely further apart
@@ -45,7 +45,7 @@ async def _block(rpc: Rpc, number: int) -> BlockRef | None:
     try:
         found = await rpc.block(number)
     except RpcError as error:
-        if error.fault in (Fault.BEYOND_HEAD, Fault.UNKNOWN_BLOCK):
+        if error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
             return None
         raise
     return found if found is None or found.number == number else None

@@ -80,7 +80,7 @@ async def resolve_proven(app: App, uri: CapabilityURI, trust: Trust) -> Json:
     answer: Json = {}
     refusal: CapdexError | None = None
     try:
-        async with NodeClient.connect(network.mcp_url) as node:
+        async with NodeClient(network.mcp_url) as node:
             answer = await node.call("resolve_capability", arguments)
         document = answer.get("proof")
     except CapdexError as error:

@@ -17,6 +17,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
 from capdex.errors import CapdexError, Code, UsageError
+from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
 from indexer.http import gateway, mirror
@@ -90,7 +91,7 @@ async def open_prover(
 
     Requests of clients cause its calls: an endpoint that limits them must not slow the indexer.
     """
-    async with Rpc(rpc_urls) as rpc:
+    async with Rpc(rpc_urls, transport=AiohttpTransport()) as rpc:
         contract = bytes.fromhex(registry.removeprefix("0x"))
         yield Prover(rpc, chain_id=chain_id, contract=contract)
 

@@ -163,7 +163,7 @@ async def published_by(mcp_url: str, account: str) -> list[Json]:
 
     found: list[Json] = []
     asked: Json = {"query_string": "", "filters": {"publisher": account}, "limit": NODE_PAGE}
-    async with NodeClient.connect(mcp_url) as node:
+    async with NodeClient(mcp_url) as node:
         for _ in range(MAX_NODE_PAGES):
             answer = await node.call("search_capabilities", asked)
             hits = answer.get("list_of_results")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header
 from capdex.net.tasks import both, end
 from capdex.registry.events import LogHead
@@ -87,11 +87,11 @@ class Backfill:
                     self._registry, first, last, read
                 )
             except RpcError as error:
-                if error.fault in (Fault.BEYOND_HEAD, Fault.UNKNOWN_BLOCK):
+                if error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
                     raise Moved("it does not know blocks below its own head") from None
-                if error.fault is Fault.TIMEOUT:
+                if error.fault is RpcFault.TIMEOUT:
                     self.span.shrink(blocks)  # one that is too slow is asked for less, too
-                if error.fault is not Fault.TOO_LARGE_RANGE or blocks == 1:
+                if error.fault is not RpcFault.TOO_LARGE_RANGE or blocks == 1:
                     raise
                 last = first + self.span.shrink(blocks, error.blocks) - 1
             else:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header
 from capdex.net.tasks import both
 from capdex.registry.logs import LogColumns
@@ -48,7 +48,7 @@ class Tail:
                 self._rpc.logs_at(self._registry, headers), self._slot.at(headers[-1], head)
             )
         except RpcError as error:
-            if error.fault in (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD):
+            if error.fault in (RpcFault.UNKNOWN_BLOCK, RpcFault.BEYOND_HEAD):
                 raise Moved("it no longer knows a block it has just shown") from None
             raise
         if slot is None:

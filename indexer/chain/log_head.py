@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from capdex.encoding.keccak import keccak
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header
 from capdex.registry.events import LogHead
 from indexer.projection.block_range import Moved
@@ -18,8 +18,8 @@ RECENT = 100  # blocks: those that keep little state keep that of 128
 MAX_DOUBTS = 6  # refusals in a row: seldom all by chance
 
 _LOG = keccak(b"log()")[:4]
-_GONE = (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD)
-_TRIED = (Fault.TRANSIENT, Fault.TIMEOUT)  # often by then, and of all endpoints
+_GONE = (RpcFault.UNKNOWN_BLOCK, RpcFault.BEYOND_HEAD)
+_TRIED = (RpcFault.TRANSIENT, RpcFault.TIMEOUT)  # often by then, and of all endpoints
 
 
 class LogSlot:
@@ -64,11 +64,11 @@ class LogSlot:
                 return None
             self._old -= 1
 
-    async def _read(self, block_hash: bytes) -> tuple[LogHead | None, Fault | None]:
+    async def _read(self, block_hash: bytes) -> tuple[LogHead | None, RpcFault | None]:
         try:
             data = await self._rpc.view(self._registry, _LOG, block_hash)
         except RpcError as error:
-            if error.fault is Fault.RATE:
+            if error.fault is RpcFault.RATE:
                 raise
             return None, error.fault
         if len(data) != 64:

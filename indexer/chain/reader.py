@@ -14,8 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
-from capdex.net.rpc.new_heads import ring_on_heads
+from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.new_heads import wake_on_heads
 from capdex.net.rpc.types import Header, read_header
 from capdex.net.tasks import both, end
 from capdex.registry.events import LogHead
@@ -99,7 +99,7 @@ class ChainReader:
         unsettled = 0
         async with AsyncExitStack() as stack:
             for url in self.rpc.websockets:
-                task = asyncio.create_task(ring_on_heads(url, self.rpc.session, self._bell))
+                task = asyncio.create_task(wake_on_heads(url, self._bell))
                 stack.push_async_callback(end, [task])
             if not self.rpc.alone:
                 stack.push_async_callback(end, [asyncio.create_task(self._watch())])
@@ -193,9 +193,9 @@ class ChainReader:
         try:
             block = await self.rpc.block("finalized")
         except RpcError as error:
-            if error.fault in (Fault.RATE, Fault.TRANSIENT, Fault.TIMEOUT):
+            if error.fault in (RpcFault.RATE, RpcFault.TRANSIENT, RpcFault.TIMEOUT):
                 raise
-            self._has_finalized_tag = error.fault is Fault.UNKNOWN_BLOCK
+            self._has_finalized_tag = error.fault is RpcFault.UNKNOWN_BLOCK
             return 0
         return block.number if block else 0
 

@@ -10,7 +10,7 @@ import structlog
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header, hex_, quantity, unhex
 from indexer.chain.reader import DEV_CHAIN_ID
 
@@ -44,7 +44,7 @@ async def locate(
         try:
             return await _locate(rpc, chain_id, registry, start_block)
         except RpcError as error:
-            if error.fault is not Fault.RATE:
+            if error.fault is not RpcFault.RATE:
                 raise
             log.warning("waiting", code=str(error.code), why=f"{error.message}: {error.why}")
             await asyncio.sleep(error.retry_after_s or PAUSE_S)
@@ -111,7 +111,7 @@ async def _deployed_at(rpc: Rpc, registry: bytes) -> int:
             else:
                 low = middle + 1
     except RpcError as error:
-        if error.fault is Fault.RATE or not (error.answered or error.fault is Fault.FATAL):
+        if error.fault is RpcFault.RATE or not (error.answered or error.fault is RpcFault.FATAL):
             raise
         return 0
     return low

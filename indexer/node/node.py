@@ -15,6 +15,7 @@ import structlog
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.ipfs.open import BlockDirectory, open_ipfs
+from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from indexer.chain.start_block import locate
 from indexer.db.engine import SessionLost
@@ -191,7 +192,9 @@ async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
     """Check the chain and open whatever a writer works with."""
     registry = _address(options.registry)
     verifier = Verifier()
-    rpc = await stack.enter_async_context(Rpc(options.rpc_urls, read_reply=verifier.read_reply))
+    rpc = await stack.enter_async_context(
+        Rpc(options.rpc_urls, transport=AiohttpTransport(), read_reply=verifier.read_reply)
+    )
     place = await locate(
         rpc, chain_id=options.chain_id, registry=registry, start_block=options.start_block
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from capdex.encoding.abi import checksum_address
+from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.transport import ReadReply, read_in_thread
 from capdex.registry.events import LogPosition, RawLog
@@ -39,7 +40,7 @@ class Following:
         self.path, self._registry = path, registry
         deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
         self.store = Store.open(f"sqlite:///{path}", deployment)
-        self.rpc = Rpc(urls, read_reply=read_reply)
+        self.rpc = Rpc(urls, transport=AiohttpTransport(), read_reply=read_reply)
         self.reports: list[Progress] = []
         self.reader = ChainReader(
             self.rpc,

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
-import aiohttp
-
 from capdex.errors import Code, UsageError
-from capdex.net.rpc.batches import MAX_BATCH
 from capdex.net.rpc.circuit_breaker import Breaker
 from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
-from capdex.net.rpc.errors import Fault, RpcError, rpc_error
+from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.failover import Failover, clock
-from capdex.net.rpc.transport import Call, ReadReply, read_in_thread
+from capdex.net.rpc.rate_limit import MAX_BATCH
+from capdex.net.rpc.transport import Call, PlainTransport, ReadReply, Transport, read_in_thread
 from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs, unhex
 from capdex.net.tasks import together
 from capdex.registry.logs import LogColumns, RawLog
@@ -52,17 +50,16 @@ def _as_is(result: Any) -> Any:
 class Rpc:
     """Calls to one chain through one or more endpoints, the healthiest one preferred.
 
-    A websocket URL is also asked over HTTP at the same place, as Anvil and the vendors serve both;
-    `websockets` are the URLs at which new heads may be heard (see `capdex.net.rpc.new_heads`).
-    Large
-    replies are read by `read_reply`: by default in a thread.
+    A WebSocket URL is also called over HTTP at the same address, as Anvil and the vendors serve
+    both; `websockets` are the URLs for subscriptions (see `capdex.net.rpc.new_heads`).
+    Large replies are parsed by `read_reply`: by default in a thread.
     """
 
     def __init__(
         self,
         urls: Sequence[str],
         *,
-        session: aiohttp.ClientSession | None = None,
+        transport: Transport | None = None,
         read_reply: ReadReply = read_in_thread,
     ) -> None:
         if not urls:
@@ -74,7 +71,7 @@ class Rpc:
             for url, label in zip(http, labels(http), strict=True)
         ]
         self.websockets = tuple(dict.fromkeys(websocket for _, websocket in spoken))
-        self._failover = Failover(endpoints, session, read_reply)
+        self._failover = Failover(endpoints, transport or PlainTransport(), read_reply)
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,13 +80,8 @@ class Rpc:
         await self.close()
 
     async def close(self) -> None:
-        """Close the session, if it is ours."""
+        """Close the connections."""
         await self._failover.close()
-
-    @property
-    def session(self) -> aiohttp.ClientSession:
-        """The HTTP session, opened on first use inside the running loop."""
-        return self._failover.session
 
     # ------------------------------------------------------------------------------ endpoints
 
@@ -105,7 +97,7 @@ class Rpc:
 
     @property
     def counts(self) -> Counter[tuple[str, str, str]]:
-        """Calls by (method, endpoint's label, outcome): `ok`, or a Fault in lower case."""
+        """Calls by (method, endpoint's label, outcome): `ok`, or a RpcFault in lower case."""
         return self._failover.counts
 
     def endpoints_state(self) -> list[EndpointState]:
@@ -127,7 +119,7 @@ class Rpc:
         """
         now, pool = clock(), self._failover.pool
         endpoint = pool.current if label is None else pool.named(label)
-        error = rpc_error(endpoint.label, Fault.TRANSIENT, why)
+        error = rpc_error(endpoint.label, RpcFault.TRANSIENT, why)
         if len(pool.endpoints) > 1:
             endpoint.avoided_until, endpoint.trouble = now + AVOIDED_S, error
         else:

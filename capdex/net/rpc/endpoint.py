@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from capdex.errors import Code, UsageError
-from capdex.net.rpc.batches import Batches
 from capdex.net.rpc.circuit_breaker import Breaker, Circuit, full_jitter
-from capdex.net.rpc.errors import Fault, RpcError, rpc_error
-from capdex.net.rpc.rate_limit import Throttle
+from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
+from capdex.net.rpc.rate_limit import Batches, Throttle
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Endpoint:
     def failed(self, error: RpcError, now: float, sent: float) -> None:
         """It did not; `sent` is when it was asked."""
         breaker = self.breaker
-        if error.fault is Fault.RATE:
+        if error.fault is RpcFault.RATE:
             breaker.succeeded()
             rest_s = error.retry_after_s
             if rest_s is None:
@@ -72,7 +71,7 @@ class Endpoint:
             self.refusals += 1
             self.throttle.refused(now, sent, rest_s)
             self.trouble = error
-        elif error.answered and error.fault not in (Fault.TRANSIENT, Fault.TIMEOUT):
+        elif error.answered and error.fault not in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
             self.answered(1)  # a refusal of this call says nothing against the endpoint
         else:
             self.rest(error, now, error.retry_after_s)
@@ -88,7 +87,7 @@ class Endpoint:
         """The error of a call that was not made because the endpoint still rests."""
         wait_s = self.wait_s(now)
         last = self.trouble
-        fault = last.fault if last else Fault.RATE
+        fault = last.fault if last else RpcFault.RATE
         why = last.why if last else "it has been asked as often as it allows"
         error = rpc_error(self.label, fault, f"{why}; left alone for {wait_s:.0f} s", wait_s)
         error.code = last.code if last else Code.RATE_LIMITED

@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from capdex.errors import Code, Unavailable
-from capdex.net.rpc.hints import MAX_WORDS, suggested_blocks, words
+from capdex.errors import MAX_TEXT_CHARS, Code, Unavailable, untrusted_text
 
 MAX_RETRY_AFTER_S = 300.0  # an endpoint may ask for patience, not switch a node off
 
 
-class Fault(StrEnum):
+class RpcFault(StrEnum):
     """Why a call failed, by what to do next."""
 
     TOO_LARGE_RANGE = "TOO_LARGE_RANGE"  # ask for less
@@ -34,7 +32,7 @@ class Fault(StrEnum):
 
 
 # A call that fails so is made again, of all endpoints; any other refusal is the caller's to judge.
-ELSEWHERE: Final = frozenset({Fault.RATE, Fault.TRANSIENT, Fault.TIMEOUT, Fault.FATAL})
+ELSEWHERE: Final = frozenset({RpcFault.RATE, RpcFault.TRANSIENT, RpcFault.TIMEOUT, RpcFault.FATAL})
 
 
 @dataclass(eq=False)
@@ -45,18 +43,18 @@ class RpcError(Unavailable):
     """
 
     code: Code = Code.RPC_UNAVAILABLE
-    fault: Fault = Fault.TRANSIENT
+    fault: RpcFault = RpcFault.TRANSIENT
     retry_after_s: float | None = None
     blocks: int | None = None
     answered: bool = False
 
 
-_WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
+_WORDS: tuple[tuple[RpcFault, re.Pattern[str]], ...] = tuple(
     (fault, re.compile(pattern, re.IGNORECASE))
     for fault, pattern in (
-        (Fault.REVERTED, r"execution reverted|\breverted\b"),
+        (RpcFault.REVERTED, r"execution reverted|\breverted\b"),
         (
-            Fault.TOO_LARGE_RANGE,
+            RpcFault.TOO_LARGE_RANGE,
             r"more than \d+ (results|logs)|too many (results|logs|blocks)"
             r"|(response|result|reply|log)s?( response)?( size)?( is)? (too (large|big)|exceed)"
             r"|response size should not|logs matched by query exceed|smaller than size"
@@ -70,27 +68,27 @@ _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
             r"|up to a [\d,]+k? block|range limit",
         ),
         (  # of so many calls at once; their codes are those of a rate or of nothing
-            Fault.FATAL,
+            RpcFault.FATAL,
             r"batch(ed)? (requests?|size|limit|too|of more than)|max\w*[ -]batch"
             r"|requests in (a )?batch",
         ),
         (
-            Fault.BEYOND_HEAD,
+            RpcFault.BEYOND_HEAD,
             r"BlockOutOfRange|beyond (the )?(current )?head|(greater|higher|newer) than (the )?"
             r"(latest|head|current)|after last accepted block|future block",
         ),
         (
-            Fault.NO_STATE,
+            RpcFault.NO_STATE,
             r"missing trie node|state .*(not available|unavailable|pruned|missing)"
             r"|historical state|pruned|archive",
         ),
         (
-            Fault.UNKNOWN_BLOCK,
+            RpcFault.UNKNOWN_BLOCK,
             r"unknown block|(block|header)\b.*\bnot (be )?found|resource not found"
             r"|cannot (be )?f(i|ou)nd|not canonical",
         ),
         (
-            Fault.RATE,
+            RpcFault.RATE,
             r"rate.?limit|too many requests|request (count|rate)|compute units|throughput|quota"
             r"|capacity|daily|per second|/sec(ond)?\b|request limit|requests? limit reached",
         ),
@@ -98,35 +96,35 @@ _WORDS: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
 )
 
 _CODES = {
-    3: Fault.REVERTED,
-    429: Fault.RATE,
-    -32001: Fault.UNKNOWN_BLOCK,
-    -32004: Fault.FATAL,
-    -32005: Fault.RATE,
-    -32007: Fault.RATE,
-    -32008: Fault.TOO_LARGE_RANGE,
-    -32012: Fault.RATE,
-    -32029: Fault.RATE,
-    -32600: Fault.FATAL,
-    -32601: Fault.FATAL,
-    -32602: Fault.FATAL,
-    -32700: Fault.FATAL,
+    3: RpcFault.REVERTED,
+    429: RpcFault.RATE,
+    -32001: RpcFault.UNKNOWN_BLOCK,
+    -32004: RpcFault.FATAL,
+    -32005: RpcFault.RATE,
+    -32007: RpcFault.RATE,
+    -32008: RpcFault.TOO_LARGE_RANGE,
+    -32012: RpcFault.RATE,
+    -32029: RpcFault.RATE,
+    -32600: RpcFault.FATAL,
+    -32601: RpcFault.FATAL,
+    -32602: RpcFault.FATAL,
+    -32700: RpcFault.FATAL,
 }
 
 _STATUSES = {
-    408: Fault.TIMEOUT,
-    413: Fault.TOO_LARGE_RANGE,
-    425: Fault.TRANSIENT,
-    429: Fault.RATE,
-    504: Fault.TIMEOUT,
-    522: Fault.TIMEOUT,
-    524: Fault.TIMEOUT,
+    408: RpcFault.TIMEOUT,
+    413: RpcFault.TOO_LARGE_RANGE,
+    425: RpcFault.TRANSIENT,
+    429: RpcFault.RATE,
+    504: RpcFault.TIMEOUT,
+    522: RpcFault.TIMEOUT,
+    524: RpcFault.TIMEOUT,
 }
 
 
 def rpc_error(
     label: str,
-    fault: Fault,
+    fault: RpcFault,
     why: str,
     retry_after_s: float | None = None,
     *,
@@ -136,7 +134,7 @@ def rpc_error(
     """The error of an endpoint that is shown as `label`."""
     return RpcError(
         f"the RPC endpoint {label} did not answer as it should",
-        Code.RATE_LIMITED if fault is Fault.RATE else Code.RPC_UNAVAILABLE,
+        Code.RATE_LIMITED if fault is RpcFault.RATE else Code.RPC_UNAVAILABLE,
         why=why,
         fix="see that it runs and is reachable, or add another endpoint with --rpc-url",
         details={"endpoint": label, "fault": str(fault)},
@@ -149,30 +147,30 @@ def rpc_error(
 
 def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcError:
     """The error that a JSON-RPC error object stands for; any value is taken."""
-    text = words(error.get("message") if isinstance(error, dict) else error)
+    text = untrusted_text(error.get("message") if isinstance(error, dict) else error)
     why = "".join(c if c.isprintable() else " " for c in text[:300]) or "an error without words"
     fault, blocks = of_error(error), None
-    if fault is Fault.TOO_LARGE_RANGE:
+    if fault is RpcFault.TOO_LARGE_RANGE:
         blocks = suggested_blocks(text, error.get("data"))
     return rpc_error(label, fault, why, retry_after_s, blocks=blocks, answered=True)
 
 
-def of_error(error: Any) -> Fault:
+def of_error(error: Any) -> RpcFault:
     """The fault a JSON-RPC error object stands for; any value is taken."""
     if not isinstance(error, dict):
-        return Fault.TRANSIENT
-    text, code = words(error.get("message"))[:MAX_WORDS], error.get("code")
+        return RpcFault.TRANSIENT
+    text, code = untrusted_text(error.get("message")), error.get("code")
     for fault, pattern in _WORDS:
         if pattern.search(text):
             return fault
-    return _CODES.get(code, Fault.TRANSIENT) if isinstance(code, int) else Fault.TRANSIENT
+    return _CODES.get(code, RpcFault.TRANSIENT) if isinstance(code, int) else RpcFault.TRANSIENT
 
 
-def of_status(status: int) -> Fault:
+def of_status(status: int) -> RpcFault:
     """The fault an HTTP status stands for when the body says nothing."""
     if status in _STATUSES:
         return _STATUSES[status]
-    return Fault.FATAL if 300 <= status < 500 else Fault.TRANSIENT
+    return RpcFault.FATAL if 300 <= status < 500 else RpcFault.TRANSIENT
 
 
 def retry_after(value: str | None, now: datetime | None = None) -> float | None:
@@ -182,6 +180,8 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
     text = value.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:9]), MAX_RETRY_AFTER_S)
+    from email.utils import parsedate_to_datetime  # 20 ms to import, and rarely needed
+
     try:
         when = parsedate_to_datetime(text)
     except (ValueError, OverflowError):  # the latter for a year of twenty digits
@@ -190,3 +190,57 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
         when = when.replace(tzinfo=UTC)
     wait_s = (when - (now or datetime.now(UTC))).total_seconds()
     return min(max(wait_s, 0.0), MAX_RETRY_AFTER_S)
+
+
+# ------------------------------------------------------------------------- suggested ranges
+
+# How many blocks an endpoint allows, in the words of its refusal: Alchemy, Infura, QuickNode, Ankr,
+# BlockPI, Blast, Cloudflare, Coinbase, Tenderly, thirdweb, zkSync, publicnode, dRPC, Avalanche,
+# Moonbeam, Harmony, reth and geth's kin.
+MAX_HINT = 10_000_000  # blocks; a larger number is no useful limit
+
+_HEX = r"0x([0-9a-f]{1,16})"
+_SPAN = re.compile(rf"\[\s*{_HEX}\s*,\s*{_HEX}\s*\]", re.IGNORECASE)
+_DECIMAL_SPAN = re.compile(r"\brange:?\s+(\d{1,15})\s*-\s*(\d{1,15})\b", re.IGNORECASE)
+_NUMBER = r"(\d[\d,._]{0,14})\s*(k\b)?"
+_LIMITS = tuple(
+    re.compile(pattern.replace("N", _NUMBER), re.IGNORECASE)
+    for pattern in (
+        r"allowed for your plan \(\d+ > N\)",
+        r"up to (?:a )?N[\s-]*blocks?",
+        r"(?:limited|restricted) to (?:a )?(?:0\s*-\s*)?N[\s-]*(?:blocks?|range)",
+        r"(?:at most|only|over|exceeds?|than|within) N[\s-]*blocks?",
+        r"max(?:imum)?(?: allowed)?(?: block)? range(?: is| of)?[\s:=]*N",
+        r"range[^.\d]*(?:limit|limited|exceeded|large|wide|over)[^.\d]*max(?:imum)?[^.\d]*N",
+        r"range\s*(?:\d[\d,]*\s*)?(?:exceeds?|greater than|larger than|over)"
+        r"[^.\d]*(?:limit of|max of)?\s*N",
+        r"blocks? from \d+ to \d+, maximum is set to N",
+        r"number of (?:requested )?blocks is N",
+        r"blocks distance: N",
+        r"smaller than size N",
+        r"maximum N\)",
+        r"N[\s-]*blocks? (?:range )?(?:limit|max)",
+    )
+)
+
+
+def suggested_blocks(message: str, data: Any = None) -> int | None:
+    """Return the number of blocks that a refusal suggests, or None.
+
+    `data` is that of the JSON-RPC error; Infura's holds `from` and `to`.
+    """
+    text = message[:MAX_TEXT_CHARS]
+    if isinstance(data, dict):
+        text += f" [{untrusted_text(data.get('from'))[:20]}, {untrusted_text(data.get('to'))[:20]}]"
+    for pattern, base in ((_SPAN, 16), (_DECIMAL_SPAN, 10)):
+        if found := pattern.search(text):
+            return _within(int(found[2], base) - int(found[1], base) + 1)
+    for pattern in _LIMITS:
+        if found := pattern.search(text):
+            digits = re.sub(r"[,._]", "", found[1])
+            return _within(int(digits) * (1_000 if found[2] else 1))
+    return None
+
+
+def _within(blocks: int) -> int | None:
+    return blocks if 1 <= blocks <= MAX_HINT else None

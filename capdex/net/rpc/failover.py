@@ -9,22 +9,56 @@ from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
-import aiohttp
-
 from capdex.errors import Code
 from capdex.net.rpc.endpoint import Endpoint
-from capdex.net.rpc.errors import ELSEWHERE, Fault, RpcError, rpc_error
-from capdex.net.rpc.pool import Pool
-from capdex.net.rpc.transport import Address, Call, ReadReply, ask_many, ask_one, open_session
+from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault, rpc_error
+from capdex.net.rpc.transport import Call, ReadReply, Transport, send_many, send_one
 from capdex.net.rpc.types import quantity
 
-MAX_REPLY_BYTES = 64 * 1024 * 1024  # a range of ~50 000 logs; larger ones only slow us down
 MAX_ATTEMPTS = 6  # about 8 s with one endpoint; whoever can wait longer asks again
 MAX_TIMEOUTS = 2  # of one call: asking for less helps sooner than asking again
 MAX_WAIT_S = 30.0  # a call waits no longer for endpoints that rest: it fails
 FOREIGN_REST_S = 40.0  # until one of another chain is looked at again; no call waits for that
 
+STAY_S = 0.5  # a shorter pause is waited for: two endpoints rarely show the same head
+
 T = TypeVar("T")
+
+
+class Pool:
+    """The endpoints of one chain, in the order given; `current` is the one asked last."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self.endpoints = tuple(endpoints)
+        self.current = self.endpoints[0]
+
+    def peek(self, now: float, without: Collection[Endpoint] = ()) -> Endpoint:
+        """The endpoint to ask; it may have to be waited for.
+
+        One that contradicted itself or others is asked only when no other can be, one that failed
+        last only when the others did too, and among equals the current one goes on.
+        """
+        able = [endpoint for endpoint in self.endpoints if endpoint not in without]
+        ready = [endpoint for endpoint in able if endpoint.wait_s(now) <= STAY_S]
+        if not ready:
+            return min(able, key=lambda endpoint: endpoint.wait_s(now))
+        return min(
+            ready,
+            key=lambda endpoint: (
+                max(0.0, endpoint.avoided_until - now),
+                endpoint.breaker.failures + endpoint.refusals,
+                endpoint is not self.current,
+            ),
+        )
+
+    def pick(self, now: float, without: Collection[Endpoint] = ()) -> Endpoint:
+        """As `peek`, and it is the current one from now on."""
+        self.current = self.peek(now, without)
+        return self.current
+
+    def named(self, label: str) -> Endpoint:
+        """The endpoint that is shown as `label`."""
+        return next(endpoint for endpoint in self.endpoints if endpoint.label == label)
 
 
 class Failover:
@@ -37,28 +71,18 @@ class Failover:
     def __init__(
         self,
         endpoints: Sequence[Endpoint],
-        session: aiohttp.ClientSession | None,
+        transport: Transport,
         read_reply: ReadReply,
     ) -> None:
         self.pool = Pool(endpoints)
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.chain_id: int | None = None
-        self._session, self._owns_session = session, session is None
-        self._read_reply = read_reply
+        self._transport, self._read_reply = transport, read_reply
         self._ids = itertools.count(1)
 
-    @property
-    def session(self) -> aiohttp.ClientSession:
-        """The HTTP session, opened on first use inside the running loop."""
-        if self._session is None:
-            self._session = open_session()
-        return self._session
-
     async def close(self) -> None:
-        """Close the session, if it is ours."""
-        if self._session is not None and self._owns_session:
-            await self._session.close()
-            self._session = None
+        """Close the connections."""
+        await self._transport.close()
 
     async def ask(
         self,
@@ -90,8 +114,8 @@ class Failover:
                 return await self._ask(endpoint, calls, read)
             except RpcError as error:
                 attempts += 1
-                timeouts += error.fault is Fault.TIMEOUT
-                if error.fault is Fault.FATAL:
+                timeouts += error.fault is RpcFault.TIMEOUT
+                if error.fault is RpcFault.FATAL:
                     hopeless.add(endpoint)
                 spent = attempts >= MAX_ATTEMPTS or timeouts >= MAX_TIMEOUTS
                 if (
@@ -108,7 +132,7 @@ class Failover:
         endpoint.verified = found == self.chain_id
         if not endpoint.verified:
             why = f"it speaks for chain {found}, not {self.chain_id}"
-            error = rpc_error(endpoint.label, Fault.FATAL, why)
+            error = rpc_error(endpoint.label, RpcFault.FATAL, why)
             error.code, error.fix = Code.WRONG_CHAIN, "pass the endpoint of the configured chain"
             endpoint.rest(error, clock(), FOREIGN_REST_S)
             raise error
@@ -126,9 +150,9 @@ class Failover:
                     endpoint, piece, self._send(endpoint, piece, read)
                 )
             except RpcError as error:
-                if error.fault in (Fault.TRANSIENT, Fault.TIMEOUT):
+                if error.fault in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
                     endpoint.batches.failed(len(piece), clock())
-                if len(piece) == 1 or error.fault not in (Fault.FATAL, Fault.TOO_LARGE_RANGE):
+                if len(piece) == 1 or error.fault not in (RpcFault.FATAL, RpcFault.TOO_LARGE_RANGE):
                     raise
                 endpoint.batches.refused(len(piece))
             else:
@@ -139,11 +163,11 @@ class Failover:
     async def _send(
         self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
     ) -> tuple[list[T], int]:
-        to = Address(endpoint.url, endpoint.label, MAX_REPLY_BYTES)
+        to = endpoint.url, endpoint.label
         ids = [next(self._ids) for _ in calls]
         if len(calls) > 1:
-            return await ask_many(self.session, to, ids, calls, read)
-        result, size = await ask_one(self.session, to, ids[0], calls[0], read, self._read_reply)
+            return await send_many(self._transport, to, ids, calls, read)
+        result, size = await send_one(self._transport, to, ids[0], calls[0], read, self._read_reply)
         return [result], size
 
     async def _watched(

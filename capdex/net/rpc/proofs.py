@@ -15,7 +15,7 @@ from eth_abi.abi import encode
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import hex_, quantity, read_header, unhex
 from capdex.proof.block_header import encode_header
 from capdex.proof.document import MAX_RELEASES, Proof, ProofKind, Slot
@@ -143,7 +143,7 @@ async def prove_log(rpc: Rpc, *, chain_id: int, contract: bytes, block: int) -> 
         storage = StorageReader(rpc, contract, at.hash)
         await storage.words([LOG_SLOT])
     except RpcError as error:
-        if error.fault is not Fault.NO_STATE:
+        if error.fault is not RpcFault.NO_STATE:
             raise
         raise InvalidInput(
             f"the state of block {block} is too old to be proven",
@@ -262,20 +262,20 @@ def _read_nodes(value: Any) -> tuple[bytes, ...]:
 
 def _public_error(error: RpcError) -> InvalidInput | Unavailable:
     """Return an error for the node's users that does not name the node's endpoint."""
-    if error.fault in (Fault.UNKNOWN_BLOCK, Fault.BEYOND_HEAD):
+    if error.fault in (RpcFault.UNKNOWN_BLOCK, RpcFault.BEYOND_HEAD):
         return _no_block("the chain does not have that block")
-    if error.fault is Fault.NO_STATE:
+    if error.fault is RpcFault.NO_STATE:
         return InvalidInput(
             "the state of that block is too old to be proven here",
             why="the node's chain endpoint no longer keeps it",
             fix="ask for a newer block, or a node with an archive",
         )
-    if error.fault is Fault.RATE:
+    if error.fault is RpcFault.RATE:
         return Unavailable("the node's chain endpoint limits its requests", Code.RATE_LIMITED)
     return Unavailable(
         "the node's chain endpoint gave no proof",
         Code.STALLED,
-        why="it is down, or does not know eth_getProof" if error.fault is Fault.FATAL else "",
+        why="it is down, or does not know eth_getProof" if error.fault is RpcFault.FATAL else "",
         fix="ask again, or another node",
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Final
 
 MIN_RATE = 2.0  # calls a second; whoever allows less says so by pauses, which grow
 MAX_RATE = 1_000.0  # a limit that has grown this far is none
@@ -15,6 +16,8 @@ GROWTH_PER_S = 1.0  # calls a second, more each second
 BURST_S = 1.0  # the bucket holds what this time brings, and one call at least
 MAX_DEBT_S = 5.0  # what a batch takes beyond that is paid back for so long at most
 MEASURED_CALLS = 256  # the newest calls, from which the first limit is taken
+MAX_BATCH: Final = 100  # vendors refuse more, and a batch of headers stays near 2 MB
+LONGER_S: Final = 60.0  # before more is tried than was answered of late
 
 
 @dataclass(slots=True)
@@ -71,3 +74,42 @@ class Throttle:
         if not self._taken:
             return MIN_RATE
         return sum(calls for _, calls in self._taken) / max(1.0, now - self._taken[0][0])
+
+
+@dataclass(slots=True)
+class Batches:
+    """The length of an endpoint's batches.
+
+    One that is refused is halved for good. One that only fails (a status of 500, a connection that
+    is cut) says nothing, unless it fails again although a single call was answered meanwhile: then
+    it is halved for a while, and doubled again as long as that goes well.
+    """
+
+    _most: int = MAX_BATCH
+    _usual: int = MAX_BATCH  # of late
+    _longer_at: float = 0.0
+    _failed: bool = False  # the last one
+    _alone: bool = False  # a single call was answered since
+
+    def longest(self, now: float) -> int:
+        """How many calls to send at once."""
+        return min(self._most, self._usual if now < self._longer_at else 2 * self._usual)
+
+    def answered(self, calls: int) -> None:
+        """A batch was answered, or a single call."""
+        self._alone = calls == 1
+        if calls > 1:
+            self._failed = False
+        self._usual = max(self._usual, calls)
+
+    def refused(self, calls: int) -> None:
+        """The endpoint takes no batch as long as that."""
+        self._most = max(1, calls // 2)
+
+    def failed(self, calls: int, now: float) -> None:
+        """A batch was not answered, or a single call."""
+        if calls == 1:
+            return
+        if calls > self._usual or (self._failed and self._alone):
+            self._usual, self._longer_at = max(1, calls // 2), now + LONGER_S
+        self._failed, self._alone = True, False

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from capdex.net.rpc import errors as faults
-from capdex.net.rpc.errors import Fault, RpcError, refusal, rpc_error
+from capdex.net.rpc.errors import RpcError, RpcFault, refusal, rpc_error
 
 # A value takes 50 bytes of memory and more, however short it is: 64 MiB of `[],` take gigabytes.
 LONG_BYTES = 8 * 1024 * 1024  # four times what a range is to bring
@@ -38,9 +38,9 @@ def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> 
     """
     reply = _load(label, answer)
     if not isinstance(reply, dict):
-        raise rpc_error(label, Fault.TRANSIENT, "the reply is not a JSON-RPC object")
+        raise rpc_error(label, RpcFault.TRANSIENT, "the reply is not a JSON-RPC object")
     if not reply.get("error") and reply.get("id") != id_:
-        raise rpc_error(label, Fault.TRANSIENT, "the reply carries another call's id")
+        raise rpc_error(label, RpcFault.TRANSIENT, "the reply carries another call's id")
     return _value(label, reply, read, answer.retry_after_s)
 
 
@@ -55,20 +55,20 @@ def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[An
         for one in replies:  # a refusal of them all may come as the answer to one of them, or none
             if isinstance(one, dict) and one.get("error"):
                 raise refusal(label, one["error"], answer.retry_after_s)
-        raise rpc_error(label, Fault.TRANSIENT, "the reply does not answer the calls asked")
+        raise rpc_error(label, RpcFault.TRANSIENT, "the reply does not answer the calls asked")
     return [_value(label, by_id[id_], read, answer.retry_after_s) for id_ in ids]
 
 
 def _load(label: str, answer: Answer) -> Any:
     if _is_dense(answer.data):
-        raise rpc_error(label, Fault.TRANSIENT, "the reply is megabytes of next to nothing")
+        raise rpc_error(label, RpcFault.TRANSIENT, "the reply is megabytes of next to nothing")
     try:
         reply = orjson.loads(answer.data)
     except orjson.JSONDecodeError:
         reply = None
     if answer.status == 200:
         if reply is None:
-            raise rpc_error(label, Fault.TRANSIENT, "the reply is not JSON")
+            raise rpc_error(label, RpcFault.TRANSIENT, "the reply is not JSON")
         return reply
     raise _status(label, answer, reply)
 
@@ -86,7 +86,7 @@ def _status(label: str, answer: Answer, reply: Any) -> RpcError:
     if isinstance(reply, dict) and isinstance(reply.get("error"), dict):
         # Some vendors answer a refused call with status 400; its words say more.
         said = refusal(label, reply["error"], answer.retry_after_s)
-        if answer.status == 400 or said.fault is not Fault.TRANSIENT:
+        if answer.status == 400 or said.fault is not RpcFault.TRANSIENT:
             return said
         return rpc_error(label, fault, said.why, answer.retry_after_s, answered=True)
     return rpc_error(label, fault, f"HTTP status {answer.status}", answer.retry_after_s)
@@ -98,8 +98,8 @@ def _value(
     if reply.get("error"):
         raise refusal(label, reply["error"], retry_after_s)
     if "result" not in reply:
-        raise rpc_error(label, Fault.TRANSIENT, "the reply has neither result nor error")
+        raise rpc_error(label, RpcFault.TRANSIENT, "the reply has neither result nor error")
     try:
         return read(reply["result"])
     except (ValueError, OverflowError) as error:
-        raise rpc_error(label, Fault.TRANSIENT, str(error)) from None
+        raise rpc_error(label, RpcFault.TRANSIENT, str(error)) from None

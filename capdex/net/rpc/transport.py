@@ -1,29 +1,27 @@
-"""JSON-RPC 2.0 over HTTP: requests out, bounded replies in, to be read by `capdex.net.rpc.replies`.
+"""JSON-RPC 2.0 over HTTP: send requests, receive bounded replies, parse them off the event loop.
 
-Every failure is an RpcError that names the endpoint by its label and says by its fault what would
-help. Large replies are read outside the event loop.
+| transport | for | connections |
+|---|---|---|
+| `PlainTransport` | commands | kept alive; quick to import |
+| `capdex.net.rpc.aiohttp_transport.AiohttpTransport` | nodes | pooled; replies compressed |
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-import aiohttp
 import orjson
+from typing_extensions import override
 
-from capdex.net.http import Response
-from capdex.net.rpc import errors as faults
-from capdex.net.rpc.errors import Fault, rpc_error
+from capdex.net.http import CONNECT_S, READ_S, HttpClient, HttpError, ResponseTooLarge
+from capdex.net.rpc.errors import RpcError, RpcFault, retry_after, rpc_error
 from capdex.net.rpc.replies import Answer, read_many, read_one
 
-CONNECT_S = 5.0
-READ_S = 20.0
 OFF_LOOP_BYTES = 128 * 1024  # about 2 ms of work; a thread costs a twentieth of that
-
-_HEADERS = {"content-type": "application/json", "accept": "application/json"}
+MAX_REPLY_BYTES = 64 * 1024 * 1024  # a range of ~50 000 logs; larger ones only slow us down
+HEADERS: Final = {"content-type": "application/json", "accept": "application/json"}
 
 T = TypeVar("T")
 Call = tuple[str, Sequence[Any]]
@@ -43,79 +41,89 @@ async def read_in_thread(label: str, answer: Answer, id_: int, read: Callable[[A
     return await asyncio.to_thread(read_one, label, answer, id_, read)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to send to, how it is shown, and how many bytes a reply may have."""
+class Transport(Protocol):
+    """Sends one HTTP POST."""
 
-    url: str
-    label: str
-    max_bytes: int
+    async def post(self, url: str, label: str, body: bytes) -> Answer:
+        """Return the reply of an endpoint shown as `label`; raises RpcError."""
 
-
-def open_session() -> aiohttp.ClientSession:
-    """A session with the time limits of every call; to be opened inside a running loop."""
-    timeout = aiohttp.ClientTimeout(
-        total=CONNECT_S + READ_S, sock_connect=CONNECT_S, sock_read=READ_S
-    )
-    return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20, response_class=Response)
+    async def close(self) -> None:
+        """Close all connections."""
 
 
-async def ask_one(
-    session: aiohttp.ClientSession,
-    to: Address,
+class PlainTransport(Transport):
+    """Sends requests by `capdex.net.http`."""
+
+    def __init__(self) -> None:
+        self._http = HttpClient()
+
+    @override
+    async def post(self, url: str, label: str, body: bytes) -> Answer:
+        timeout_s = CONNECT_S + READ_S
+        try:
+            reply = await self._http.request(
+                *("POST", url),
+                body=body,
+                headers=HEADERS,
+                max_bytes=MAX_REPLY_BYTES,
+                timeout_s=timeout_s,
+            )
+        except TimeoutError:
+            raise no_answer(label) from None
+        except ResponseTooLarge:
+            raise too_large(label) from None
+        except HttpError as error:
+            raise rpc_error(label, RpcFault.TRANSIENT, str(error)) from None
+        return Answer(reply.status, retry_after(reply.headers.get("retry-after")), reply.body)
+
+    @override
+    async def close(self) -> None:
+        self._http.close()
+
+
+def no_answer(label: str) -> RpcError:
+    """Return the error of an endpoint that did not answer in time."""
+    return rpc_error(label, RpcFault.TIMEOUT, f"no answer within {CONNECT_S + READ_S:.0f} s")
+
+
+def too_large(label: str) -> RpcError:
+    """Return the error of a reply over MAX_REPLY_BYTES."""
+    why = f"the reply is over {MAX_REPLY_BYTES >> 20} MiB"
+    return rpc_error(label, RpcFault.TOO_LARGE_RANGE, why, answered=True)
+
+
+async def send_one(
+    transport: Transport,
+    endpoint: tuple[str, str],
     id_: int,
     call: Call,
     read: Callable[[Any], T],
     read_reply: ReadReply,
 ) -> tuple[T, int]:
-    """The result of one call, made a value by `read`, and the size of the reply in bytes."""
-    answer = await _post(session, to, _request(id_, call))
+    """Send one call to an endpoint (URL, label); return its result by `read`, and reply bytes."""
+    url, label = endpoint
+    answer = await transport.post(url, label, orjson.dumps(_request(id_, call)))
     if len(answer.data) < OFF_LOOP_BYTES:
-        return read_one(to.label, answer, id_, read), len(answer.data)
-    return await read_reply(to.label, answer, id_, read), len(answer.data)
+        return read_one(label, answer, id_, read), len(answer.data)
+    return await read_reply(label, answer, id_, read), len(answer.data)
 
 
-async def ask_many(
-    session: aiohttp.ClientSession,
-    to: Address,
+async def send_many(
+    transport: Transport,
+    endpoint: tuple[str, str],
     ids: Sequence[int],
     calls: Sequence[Call],
     read: Callable[[Any], T],
 ) -> tuple[list[T], int]:
-    """As `ask_one` for a batch, in the order asked; one failure is the failure of all."""
+    """Send a batch as `send_one`; return the results in order, or raise the first failure."""
+    url, label = endpoint
     requests = [_request(id_, call) for id_, call in zip(ids, calls, strict=True)]
-    answer = await _post(session, to, requests)
+    answer = await transport.post(url, label, orjson.dumps(requests))
     if len(answer.data) < OFF_LOOP_BYTES:
-        return read_many(to.label, answer, ids, read), len(answer.data)
-    return await asyncio.to_thread(read_many, to.label, answer, ids, read), len(answer.data)
+        return read_many(label, answer, ids, read), len(answer.data)
+    return await asyncio.to_thread(read_many, label, answer, ids, read), len(answer.data)
 
 
 def _request(id_: int, call: Call) -> dict[str, Any]:
     method, params = call
     return {"jsonrpc": "2.0", "id": id_, "method": method, "params": list(params)}
-
-
-async def _post(session: aiohttp.ClientSession, to: Address, body: Any) -> Answer:
-    try:
-        async with session.post(
-            to.url, data=orjson.dumps(body), headers=_HEADERS, allow_redirects=False
-        ) as response:
-            wait_s = faults.retry_after(response.headers.get("retry-after"))
-            return Answer(response.status, wait_s, await _read(to, response))
-    except TimeoutError:
-        why = f"no answer within {CONNECT_S + READ_S:.0f} s"
-        raise rpc_error(to.label, Fault.TIMEOUT, why) from None
-    except (aiohttp.ClientError, OSError) as error:
-        why = str(error).replace(to.url, to.label) or type(error).__name__
-        raise rpc_error(to.label, Fault.TRANSIENT, why[:300]) from None
-
-
-async def _read(to: Address, response: aiohttp.ClientResponse) -> bytes:
-    pieces, size = [], 0
-    async for piece in response.content.iter_any():
-        size += len(piece)
-        if size > to.max_bytes:
-            why = f"the reply is over {to.max_bytes >> 20} MiB"
-            raise rpc_error(to.label, Fault.TOO_LARGE_RANGE, why, answered=True)
-        pieces.append(piece)
-    return b"".join(pieces)

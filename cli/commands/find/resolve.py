@@ -68,7 +68,7 @@ async def resolve(app: App, uri: CapabilityURI) -> Json:
     from capdex.net.node_client import NodeClient
 
     network = app.settings.need_network("mcp_url")
-    async with NodeClient.connect(network.mcp_url) as node:
+    async with NodeClient(network.mcp_url) as node:
         answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
     answer.pop("proven", None)  # that is for us to say
     return answer

@@ -92,7 +92,7 @@ async def _search(app: App, arguments: Json) -> Json:
     from capdex.net.node_client import NodeClient
 
     network = app.settings.need_network("mcp_url")
-    async with NodeClient.connect(network.mcp_url) as node:
+    async with NodeClient(network.mcp_url) as node:
         return await node.call("search_capabilities", arguments)
 
 

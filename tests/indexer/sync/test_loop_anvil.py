@@ -9,7 +9,7 @@ import pytest
 
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.new_heads import ring_on_heads
+from capdex.net.rpc.new_heads import wake_on_heads
 from indexer.chain.start_block import locate
 
 pytestmark = pytest.mark.real
@@ -85,7 +85,7 @@ async def test_new_heads_by_websocket_wake_whoever_polls(registry, follow):
 async def test_a_bell_rings_at_each_head(registry):
     bell = asyncio.Event()
     async with Rpc([registry.url]) as rpc:
-        ringing = asyncio.create_task(ring_on_heads(rpc.websockets[0], rpc.session, bell))
+        ringing = asyncio.create_task(wake_on_heads(rpc.websockets[0], bell))
         async with asyncio.timeout(20):
             for _ in range(3):
                 await bell.wait()

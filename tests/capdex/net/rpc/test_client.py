@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
+from capdex.net.rpc import aiohttp_transport, failover, replies, transport
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc import errors as faults
-from capdex.net.rpc import failover, replies
 from capdex.net.rpc import types as wire
+from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc, redact
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.transport import PlainTransport
 from capdex.registry.logs import LogColumns, RawLog
 
 HASH = "0x" + "ab" * 32
@@ -144,8 +146,9 @@ async def test_redirects_are_not_followed(endpoint):
     assert not seen
 
 
+@pytest.mark.parametrize("kind", [PlainTransport, AiohttpTransport])
 @pytest.mark.parametrize(("hints", "heard"), [(3, True), (10_000, False)])
-async def test_an_endpoint_is_not_heard_out_that_only_says_that_an_answer_will_come(hints, heard):
+async def test_an_endpoint_that_sends_informational_responses_only_has_failed(kind, hints, heard):
     async def soon(reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length:"))
@@ -158,7 +161,8 @@ async def test_an_endpoint_is_not_heard_out_that_only_says_that_an_answer_will_c
         writer.close()
 
     server = await asyncio.start_server(soon, "127.0.0.1", 0)
-    async with server, Rpc([f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"]) as chain:
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Rpc([url], transport=kind()) as chain:
         if heard:
             assert await chain.chain_id() == 1
         else:
@@ -167,17 +171,21 @@ async def test_an_endpoint_is_not_heard_out_that_only_says_that_an_answer_will_c
             assert caught.value.code == Code.RPC_UNAVAILABLE
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-async def test_a_reply_over_the_limit_is_a_range_too_large(endpoint, monkeypatch, zipped):
-    monkeypatch.setattr(failover, "MAX_REPLY_BYTES", 1000)
+@pytest.mark.parametrize(
+    ("kind", "zipped"),
+    [(PlainTransport, False), (AiohttpTransport, False), (AiohttpTransport, True)],
+)
+async def test_a_reply_over_the_limit_is_a_range_too_large(endpoint, monkeypatch, kind, zipped):
+    monkeypatch.setattr(transport, "MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(aiohttp_transport, "MAX_REPLY_BYTES", 1000)
     body = b'"' + b"0" * 100_000 + b'"'
     headers = {"Content-Encoding": "gzip"} if zipped else {}
     huge = gzip.compress(body) if zipped else body
     url, _ = await endpoint(lambda call, n: web.Response(body=huge, headers=headers))
-    async with Rpc([url]) as chain:
+    async with Rpc([url], transport=kind()) as chain:
         with pytest.raises(RpcError) as caught:
             await chain.call("eth_getLogs", [{}])
-    assert caught.value.fault is Fault.TOO_LARGE_RANGE
+    assert caught.value.fault is RpcFault.TOO_LARGE_RANGE
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"1.5", b'"ab"', b'{"address":"0x"}'])
@@ -310,36 +318,40 @@ async def test_logs_of_another_contract_or_block_are_the_endpoints_fault(endpoin
 @pytest.mark.parametrize(
     ("code", "message", "fault"),
     [
-        (-32005, "query returned more than 10000 results", Fault.TOO_LARGE_RANGE),
-        (-32602, "query exceeds max block range 100000", Fault.TOO_LARGE_RANGE),
+        (-32005, "query returned more than 10000 results", RpcFault.TOO_LARGE_RANGE),
+        (-32602, "query exceeds max block range 100000", RpcFault.TOO_LARGE_RANGE),
         (
             -32602,
             "query exceeds max results 20000, retry with the range 1-2",
-            Fault.TOO_LARGE_RANGE,
+            RpcFault.TOO_LARGE_RANGE,
         ),
-        (-32000, "block range is too wide", Fault.TOO_LARGE_RANGE),
-        (-32614, "eth_getLogs is limited to a 10,000 range", Fault.TOO_LARGE_RANGE),
-        (-32602, "Log response size exceeded. Try a smaller block range", Fault.TOO_LARGE_RANGE),
-        (-32008, "Response is too big", Fault.TOO_LARGE_RANGE),
-        (-32000, "exceed maximum block range: 5000", Fault.TOO_LARGE_RANGE),
+        (-32000, "block range is too wide", RpcFault.TOO_LARGE_RANGE),
+        (-32614, "eth_getLogs is limited to a 10,000 range", RpcFault.TOO_LARGE_RANGE),
+        (-32602, "Log response size exceeded. Try a smaller block range", RpcFault.TOO_LARGE_RANGE),
+        (-32008, "Response is too big", RpcFault.TOO_LARGE_RANGE),
+        (-32000, "exceed maximum block range: 5000", RpcFault.TOO_LARGE_RANGE),
         (
             -32000,
             "Query timeout exceeded. Consider reducing your block range",
-            Fault.TOO_LARGE_RANGE,
+            RpcFault.TOO_LARGE_RANGE,
         ),
-        (-32005, "daily request count exceeded, request rate limited", Fault.RATE),
-        (429, "Your app has exceeded its compute units per second capacity", Fault.RATE),
-        (-32000, "unknown block", Fault.UNKNOWN_BLOCK),
-        (-32000, "header not found", Fault.UNKNOWN_BLOCK),
-        (-32000, "header for hash not found", Fault.UNKNOWN_BLOCK),
-        (-32001, "Resource not found", Fault.UNKNOWN_BLOCK),
-        (-32602, "BlockOutOfRangeError: block height is 5 but requested was 48", Fault.BEYOND_HEAD),
-        (-32000, "missing trie node abc (path )", Fault.NO_STATE),
-        (-32000, "historical state 0xabc is not available", Fault.NO_STATE),
-        (3, "execution reverted", Fault.REVERTED),
-        (-32601, "Method not found", Fault.FATAL),
-        (-32602, "invalid argument 0", Fault.FATAL),
-        (-32603, "internal error", Fault.TRANSIENT),
+        (-32005, "daily request count exceeded, request rate limited", RpcFault.RATE),
+        (429, "Your app has exceeded its compute units per second capacity", RpcFault.RATE),
+        (-32000, "unknown block", RpcFault.UNKNOWN_BLOCK),
+        (-32000, "header not found", RpcFault.UNKNOWN_BLOCK),
+        (-32000, "header for hash not found", RpcFault.UNKNOWN_BLOCK),
+        (-32001, "Resource not found", RpcFault.UNKNOWN_BLOCK),
+        (
+            -32602,
+            "BlockOutOfRangeError: block height is 5, requested was 48",
+            RpcFault.BEYOND_HEAD,
+        ),
+        (-32000, "missing trie node abc (path )", RpcFault.NO_STATE),
+        (-32000, "historical state 0xabc is not available", RpcFault.NO_STATE),
+        (3, "execution reverted", RpcFault.REVERTED),
+        (-32601, "Method not found", RpcFault.FATAL),
+        (-32602, "invalid argument 0", RpcFault.FATAL),
+        (-32603, "internal error", RpcFault.TRANSIENT),
     ],
 )
 def test_the_words_of_vendors_are_understood(code, message, fault):
@@ -353,7 +365,7 @@ def test_the_words_of_vendors_are_understood(code, message, fault):
     )
 )
 def test_any_error_object_has_a_fault(value):
-    assert isinstance(faults.of_error(value), Fault)
+    assert isinstance(faults.of_error(value), RpcFault)
 
 
 @given(st.text())

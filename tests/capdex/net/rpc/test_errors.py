@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.net.rpc.errors import Fault, of_error, refusal
-from capdex.net.rpc.hints import MAX_HINT, suggested_blocks
+from capdex.net.rpc.errors import MAX_HINT, RpcFault, of_error, refusal, suggested_blocks
 
 ALCHEMY = (
     "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and "
@@ -79,7 +78,7 @@ def test_a_range_that_a_vendor_names_is_read_out_of_its_words(words, blocks):
 @pytest.mark.parametrize("words", [words for words, _ in WORDS] + SILENT)
 @pytest.mark.parametrize("code", [-32000, -32005, -32600, -32602])
 def test_every_way_to_say_too_wide_is_understood(words, code):
-    assert of_error({"code": code, "message": words}) is Fault.TOO_LARGE_RANGE
+    assert of_error({"code": code, "message": words}) is RpcFault.TOO_LARGE_RANGE
 
 
 @pytest.mark.parametrize("words", SILENT)
@@ -98,7 +97,7 @@ def test_a_number_that_counts_no_blocks_is_no_hint(words):
     ],
 )
 def test_other_complaints_are_not_taken_for_wide_ranges(words):
-    assert of_error({"code": -32000, "message": words}) is not Fault.TOO_LARGE_RANGE
+    assert of_error({"code": -32000, "message": words}) is not RpcFault.TOO_LARGE_RANGE
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,7 @@ def test_other_complaints_are_not_taken_for_wide_ranges(words):
     ],
 )
 def test_every_way_to_ask_for_patience_is_understood(words):
-    assert of_error({"code": -32000, "message": words}) is Fault.RATE
+    assert of_error({"code": -32000, "message": words}) is RpcFault.RATE
 
 
 def test_a_range_in_the_errors_data_is_read_too():
@@ -125,16 +124,16 @@ def test_a_range_in_the_errors_data_is_read_too():
 
 def test_a_long_message_is_read_to_its_hint_and_shown_short():
     error = refusal("a", {"code": -32602, "message": ALCHEMY})
-    assert (error.fault, error.blocks) == (Fault.TOO_LARGE_RANGE, 1000)
+    assert (error.fault, error.blocks) == (RpcFault.TOO_LARGE_RANGE, 1000)
     assert len(error.why) <= 300
 
 
 @pytest.mark.parametrize(
     ("error", "fault"),
     [
-        ('{"code": -32005, "message": DEEP, "data": DEEP}', Fault.RATE),
-        (f'{{"message": "{MORE}", "data": {{"from": DEEP}}}}', Fault.TOO_LARGE_RANGE),
-        ("DEEP", Fault.TRANSIENT),
+        ('{"code": -32005, "message": DEEP, "data": DEEP}', RpcFault.RATE),
+        (f'{{"message": "{MORE}", "data": {{"from": DEEP}}}}', RpcFault.TOO_LARGE_RANGE),
+        ("DEEP", RpcFault.TRANSIENT),
     ],
 )
 def test_an_error_as_deep_as_json_may_be_is_a_fault_as_others_are(error, fault):

@@ -15,7 +15,7 @@ from capdex.net.rpc import failover
 from capdex.net.rpc import transport as jsonrpc
 from capdex.net.rpc.circuit_breaker import FAILURES_TO_OPEN, Circuit
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import Fault, RpcError
+from capdex.net.rpc.errors import RpcError, RpcFault
 
 HANGS = 0
 
@@ -88,7 +88,7 @@ async def test_nobody_is_asked_while_the_only_endpoint_wants_patience(endpoints)
         for _ in range(10):
             with pytest.raises(RpcError) as caught:
                 await head(chain)
-            assert (caught.value.code, caught.value.fault) == (Code.RATE_LIMITED, Fault.RATE)
+            assert (caught.value.code, caught.value.fault) == (Code.RATE_LIMITED, RpcFault.RATE)
         (state,) = chain.endpoints_state()
     assert len(server.seen) == 1
     assert 110 < caught.value.retry_after_s <= 120
@@ -170,7 +170,7 @@ async def test_an_endpoint_that_does_not_answer_in_time_is_asked_twice_and_no_mo
     async with Rpc([url]) as chain:
         with pytest.raises(RpcError) as caught:
             await head(chain)
-    assert caught.value.fault is Fault.TIMEOUT
+    assert caught.value.fault is RpcFault.TIMEOUT
     assert len(server.seen) == 2
 
 

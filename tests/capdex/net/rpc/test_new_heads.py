@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import aiohttp
 import orjson
 import pytest
 from aiohttp import web
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.net.rpc import new_heads as heads
-from capdex.net.rpc.new_heads import MAX_SILENCE_S, MIN_SILENCE_S, Watchdog, ring_on_heads
+from capdex.net.rpc.new_heads import MAX_SILENCE_S, MIN_SILENCE_S, Watchdog, wake_on_heads
 
 HEAD = {"jsonrpc": "2.0", "method": "eth_subscription", "params": {"result": {}}}
 FAIL_AFTER_S = 20
@@ -44,16 +43,15 @@ async def listening():
         app.router.add_get("/", accept)
         server = TestServer(app)
         await server.start_server()
-        session, bell = aiohttp.ClientSession(), asyncio.Event()
-        task = asyncio.create_task(ring_on_heads(str(server.make_url("/")), session, bell))
-        stack.append((task, session, server))
+        bell = asyncio.Event()
+        task = asyncio.create_task(wake_on_heads(str(server.make_url("/")), bell))
+        stack.append((task, server))
         return opened, bell
 
     yield start
-    for task, session, server in stack:
+    for task, server in stack:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await session.close()
         await server.close()
 
 
@@ -121,20 +119,20 @@ def test_patience_has_bounds_whatever_is_heard(events):
     dog, now = Watchdog(), 0.0
     for gap in events:
         if gap is None:
-            before = dog.patience_s
-            dog.barked()
-            assert dog.patience_s >= before
+            before = dog.timeout_s
+            dog.expired()
+            assert dog.timeout_s >= before
         else:
             now += gap
-            dog.heard(now)
-        assert MIN_SILENCE_S <= dog.patience_s <= MAX_SILENCE_S
+            dog.received(now)
+        assert MIN_SILENCE_S <= dog.timeout_s <= MAX_SILENCE_S
 
 
 @given(st.floats(0.001, 10))
 def test_patience_follows_the_chains_own_interval(interval_s):
     dog = Watchdog()
     for n in range(10):
-        dog.heard(n * interval_s)
-    assert dog.patience_s == pytest.approx(
+        dog.received(n * interval_s)
+    assert dog.timeout_s == pytest.approx(
         max(MIN_SILENCE_S, min(MAX_SILENCE_S, heads.INTERVALS * interval_s))
     )

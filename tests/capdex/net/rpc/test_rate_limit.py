@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.net.rpc.batches import LONGER_S, MAX_BATCH, Batches
 from capdex.net.rpc.circuit_breaker import FAILURES_TO_OPEN, Breaker, Circuit, full_jitter
-from capdex.net.rpc.rate_limit import BURST_S, MAX_RATE, MIN_RATE, Throttle
+from capdex.net.rpc.rate_limit import (
+    BURST_S,
+    LONGER_S,
+    MAX_BATCH,
+    MAX_RATE,
+    MIN_RATE,
+    Batches,
+    Throttle,
+)
 
 GAPS = st.floats(0, 30)
 

@@ -1,0 +1,59 @@
+"""JSON-RPC transport of long-running processes: aiohttp with a connection pool."""
+
+from __future__ import annotations
+
+import aiohttp
+from typing_extensions import override
+
+from capdex.net.aiohttp_response import Response
+from capdex.net.http import CONNECT_S, READ_S
+from capdex.net.rpc.errors import RpcFault, retry_after, rpc_error
+from capdex.net.rpc.replies import Answer
+from capdex.net.rpc.transport import HEADERS, MAX_REPLY_BYTES, Transport, no_answer, too_large
+
+
+def open_session() -> aiohttp.ClientSession:
+    """Open a session with the time limits of every call; needs a running loop."""
+    timeout = aiohttp.ClientTimeout(
+        total=CONNECT_S + READ_S, sock_connect=CONNECT_S, sock_read=READ_S
+    )
+    return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20, response_class=Response)
+
+
+class AiohttpTransport(Transport):
+    """Sends requests by one aiohttp session, opened on first use inside the running loop."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    @override
+    async def post(self, url: str, label: str, body: bytes) -> Answer:
+        if self._session is None:
+            self._session = open_session()
+        try:
+            async with self._session.post(
+                url, data=body, headers=HEADERS, allow_redirects=False
+            ) as response:
+                wait_s = retry_after(response.headers.get("retry-after"))
+                return Answer(response.status, wait_s, await _read(label, response))
+        except TimeoutError:
+            raise no_answer(label) from None
+        except (aiohttp.ClientError, OSError) as error:
+            why = str(error).replace(url, label) or type(error).__name__
+            raise rpc_error(label, RpcFault.TRANSIENT, why[:300]) from None
+
+    @override
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+async def _read(label: str, response: aiohttp.ClientResponse) -> bytes:
+    pieces, size = [], 0
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        if size > MAX_REPLY_BYTES:
+            raise too_large(label)
+        pieces.append(piece)
+    return b"".join(pieces)
