@@ -223,9 +223,9 @@ def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_p
 
 
 def test_only_variables_that_something_reads_are_set() -> None:
-    from cli.config.load import stray
+    from cli.config.load import unused_variables
 
-    assert stray(_environment("node")) == []
+    assert unused_variables(_environment("node")) == []
 
 
 def test_health_is_asked_where_the_node_listens() -> None:

@@ -1,7 +1,7 @@
-"""Public chains that are known by name: what never changes about them, and nobody's endpoint.
+"""Public chains known by name: chain id, currency, explorer, and the contracts' one address.
 
-An endpoint is the user's own choice, so none stands here; the chain id is pinned, so that no file
-can make a name mean another chain. The contracts have one address on all of them (CREATE2).
+No endpoint is built in: the user chooses it. The chain id is fixed, so no file can make a name mean
+another chain. The contracts have the same address on every chain (CREATE2).
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-# What `capdex deploy --address` and `capdex deploy --address --votes` compute from the code.
+# As `capdex deploy --address` and `capdex deploy --address --votes` compute them from the code.
 REGISTRY: Final = "0x622D9635044afa47502c16a33cb6E57927F6E3e9"
 VOTES: Final = "0x8aF3eBBdf2e039E1169A3A7703B50e0c20778C4a"
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A public chain. `confirmations` are some thirty seconds of its blocks."""
+    """A public chain; `confirmations` are about thirty seconds of its blocks."""
 
     chain_id: int
     currency: str  # what fees are paid in
@@ -24,7 +24,7 @@ class Template:
     confirmations: int
 
     def values(self) -> dict[str, str]:
-        """The settings of a network of this kind, as a file would have them."""
+        """Return the settings of this network as a file would have them."""
         return {
             "chain-id": str(self.chain_id),
             "registry": REGISTRY,

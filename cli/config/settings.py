@@ -11,12 +11,12 @@ from pathlib import Path
 
 from capdex.errors import Code, UsageError
 
-DEFAULT_FEE_CAP_WEI = 10**16  # 0.01 ETH: far over any publication, far under a painful loss
+DEFAULT_FEE_CAP_WEI = 10**16  # 0.01 ETH: far above the cost of any publication
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One chain, its registry, and the node and IPFS used with it. Empty means not configured."""
+    """A chain, its registry, and the node and IPFS used with it. Empty means not configured."""
 
     name: str
     chain_id: int | None = None
@@ -28,11 +28,11 @@ class Network:
     gateway_url: str = ""
     ipfs: str = ""
     votes: str = ""  # the CapabilityVotes of this registry
-    trust_rpc_url: str = ""  # another endpoint, whose block hashes proofs are checked against
-    confirmations: int | None = None  # blocks that must hold a transaction; None: as usual there
+    trust_rpc_url: str = ""  # second endpoint: proofs are checked against its block hashes
+    confirmations: int | None = None  # of a transaction; None: the default of the chain
 
     def require(self, *fields: str) -> Network:
-        """This network if each of `fields` is set, else UsageError naming how to set it."""
+        """Return this network; raises UsageError with the way to set a field that is not set."""
         for name in fields:
             if getattr(self, name) in ("", None):
                 key = name.replace("_", "-")
@@ -46,27 +46,27 @@ class Network:
 
     @property
     def chain(self) -> int:
-        """The chain id, which must be set."""
+        """The chain id; raises UsageError if it is not set."""
         self.require("chain_id")
         return self.chain_id or 0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The configuration of one call; `origins` says where each value came from."""
+    """The configuration of one call; `origins` has the source of each value by key."""
 
     network: Network | None = None
     keystore: Path | None = None
     author_key: Path | None = None
     passphrase_file: Path | None = None
-    signer: str = ""  # an http(s) URL or a command that signs instead of a key file
-    signer_address: str = ""  # the account that the signer is asked to sign for
+    signer: str = ""  # URL or command of an external signer, instead of a key file
+    signer_address: str = ""  # account that the signer signs for
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
-    up: Path | None = None  # the live .capdex/up.json whose network this is
+    up: Path | None = None  # .capdex/up.json of the running local network, if it is used
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def need_network(self, *fields: str) -> Network:
-        """The network with `fields` set, else UsageError saying how to choose one."""
+        """Return the network with `fields` set; raises UsageError if none is chosen."""
         if self.network is None:
             raise UsageError(
                 "no network is chosen",

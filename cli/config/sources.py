@@ -1,12 +1,12 @@
-"""The places that set values, each read as one layer: options, environment, files.
+"""The sources of settings, each read as one layer: options, environment, files.
 
-A project's file may not set what is in `NOT_FROM_A_PROJECT`: a cloned repository must not choose
-keys, spend money, or say whom to trust. Unknown keys are errors with a suggestion.
+A project's capdex.toml may not set `NOT_FROM_A_PROJECT`: a cloned repository must not choose keys,
+spend money, or choose a trusted endpoint. Unknown keys are errors with a suggestion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
@@ -17,47 +17,47 @@ from cli.config.settings import Network
 
 PROJECT_FILE: Final = "capdex.toml"
 NETWORK_KEYS: Final = tuple(f.name.replace("_", "-") for f in fields(Network) if f.name != "name")
-OWN: Final = (
+ACCOUNT_KEYS: Final = (
     *("keystore", "author-key", "passphrase-file"),
     *("signer", "signer-address", "fee-cap"),
 )
-# A second endpoint makes a proof worth something only when the first one's author did not name it.
-NOT_FROM_A_PROJECT: Final = (*OWN, "trust-rpc-url")
+# A second endpoint checks the first one only if the author of the first one did not choose it.
+NOT_FROM_A_PROJECT: Final = (*ACCOUNT_KEYS, "trust-rpc-url")
 ENVIRONMENT: Final = {
-    **{f"CAPDEX_{key.upper().replace('-', '_')}": key for key in (*NETWORK_KEYS, *OWN)},
+    **{f"CAPDEX_{key.upper().replace('-', '_')}": key for key in (*NETWORK_KEYS, *ACCOUNT_KEYS)},
     "CAPDEX_NETWORK": "network",
 }
 
 
 @dataclass(slots=True)
 class Layer:
-    """One place that sets values: its name for people, its flat values, its networks."""
+    """Settings of one source: values for every network, and values by network."""
 
-    origin: str
+    origin: str  # shown by `capdex config`
     values: dict[str, str] = field(default_factory=dict)
     networks: dict[str, dict[str, str]] = field(default_factory=dict)
-    folder: Path = Path()
+    folder: Path = Path()  # relative paths are relative to it
 
 
-def read_flags(overrides: Sequence[str]) -> Layer:
-    """The values of `--config key=value`."""
+def read_options(overrides: Sequence[str]) -> Layer:
+    """Return the values of `--config key=value`."""
     layer = Layer("--config", folder=Path.cwd())
     for text in overrides:
         key, equals, value = text.partition("=")
         if equals:
-            _known(key, ("network", *NETWORK_KEYS, *OWN), "--config")
+            _check_key(key, ("network", *NETWORK_KEYS, *ACCOUNT_KEYS), "--config")
             layer.values[key] = value
     return layer
 
 
 def read_environment(environ: Mapping[str, str]) -> Layer:
-    """The values of CAPDEX_* variables."""
+    """Return the values of CAPDEX_* variables."""
     values = {key: environ[name] for name, key in ENVIRONMENT.items() if environ.get(name)}
     return Layer("environment", values, folder=Path.cwd())
 
 
-def read_file(path: Path, *, own: bool) -> Layer:
-    """Read one TOML file; `own` says whether it may name keys and money."""
+def read_file(path: Path, *, project: bool = False) -> Layer:
+    """Read one TOML file; `project` refuses the keys that a project may not set."""
     import tomllib
 
     try:
@@ -68,33 +68,26 @@ def read_file(path: Path, *, own: bool) -> Layer:
         ) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of 5000 digits, …
         raise UsageError(
-            f"{path} is not TOML", Code.CONFIG, why=str(error), fix="mend it at the place named"
+            f"{path} is not TOML", Code.CONFIG, why=str(error), fix="correct it at that position"
         ) from None
+    forbidden = NOT_FROM_A_PROJECT if project else ()
     layer = Layer(str(path), folder=path.absolute().parent)
     for key, value in document.items():
         if key == "networks":
-            layer.networks = _networks(path, value, own=own)
-        elif key == "default-network":
-            layer.values["network"] = _text(path, key, value)
+            for name, table in value.items() if isinstance(value, dict) else ():
+                if not isinstance(table, dict):
+                    raise UsageError(f"{path}: networks.{name} is not a table", Code.CONFIG)
+                for name_key in table:
+                    _check_key(name_key, (*NETWORK_KEYS, *ACCOUNT_KEYS), str(path), forbidden)
+                layer.networks[name] = {k: _text(path, f"{name}.{k}", v) for k, v in table.items()}
         else:
-            _allowed(key, ("default-network", "networks", *OWN), path, own=own)
-            layer.values[key] = _text(path, key, value)
+            _check_key(key, ("default-network", "networks", *ACCOUNT_KEYS), str(path), forbidden)
+            layer.values["network" if key == "default-network" else key] = _text(path, key, value)
     return layer
 
 
-def _networks(path: Path, tables: object, *, own: bool) -> dict[str, dict[str, str]]:
-    networks: dict[str, dict[str, str]] = {}
-    for name, table in tables.items() if isinstance(tables, dict) else ():
-        if not isinstance(table, dict):
-            raise UsageError(f"{path}: networks.{name} is not a table", Code.CONFIG)
-        for key in table:
-            _allowed(key, (*NETWORK_KEYS, *OWN), path, own=own)
-        networks[name] = {key: _text(path, f"{name}.{key}", table[key]) for key in table}
-    return networks
-
-
 def find_project(cwd: Path) -> Path | None:
-    """The nearest capdex.toml upward, no further than the repository's root."""
+    """Return the nearest capdex.toml upward, no further than the root of the repository."""
     for folder in (cwd, *cwd.parents):
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE
@@ -103,31 +96,29 @@ def find_project(cwd: Path) -> Path | None:
     return None
 
 
-def _allowed(key: str, known: Sequence[str], path: Path, *, own: bool) -> None:
-    if key in NOT_FROM_A_PROJECT and not own:
+def unknown(word: str, known: Collection[str], message: str, origin: str) -> UsageError:
+    """Return the error for a word that is not among `known`, with the nearest of them."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, n=2)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+    return UsageError(message, Code.CONFIG, why=f"set by {origin}" if origin else "", fix=hint)
+
+
+def _check_key(
+    key: str, known: Collection[str], origin: str, forbidden: Collection[str] = ()
+) -> None:
+    if key in forbidden:
         raise UsageError(
-            f"{path} may not set {key}",
+            f"{origin} may not set {key}",
             Code.CONFIG,
             why="a project's file comes with the project: it must not choose keys, spend money, "
-            "or say whom to trust",
+            "or choose a trusted endpoint",
             fix=f"set {key} in {user_directories().config_file}, "
             f"or CAPDEX_{key.upper().replace('-', '_')}",
         )
-    _known(key, known, str(path))
-
-
-def _known(key: str, known: Sequence[str], where: str) -> None:
     if key not in known:
-        raise unknown(key, known, f"unknown key {key!r}", where)
-
-
-def unknown(key: str, known: Sequence[str], message: str, where: str) -> UsageError:
-    """The error for a word that is none of `known`, with the nearest of them."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, known, n=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-    return UsageError(message, Code.CONFIG, why=f"set by {where}" if where else "", fix=hint)
+        raise unknown(key, known, f"unknown key {key!r}", origin)
 
 
 def _text(path: Path, key: str, value: object) -> str:

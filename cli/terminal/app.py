@@ -53,10 +53,10 @@ class App:
     @cached_property
     def settings(self) -> Settings:
         """The configuration; a live `capdex up` is named once."""
-        from cli.config.load import load, stray
+        from cli.config.load import load, unused_variables
 
         found = load(network=self.options.network, overrides=self.options.config)
-        for words in stray(os.environ):
+        for words in unused_variables(os.environ):
             self.output.warn(words)
         if found.up is not None and self.options.network is None:
             self.output.say(self.output.err.dim(f"using the local network of {found.up}"))

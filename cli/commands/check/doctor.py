@@ -54,7 +54,7 @@ async def _examine(app: App) -> list[Check]:
     """Every check, side by side where they wait for somebody."""
     import asyncio
 
-    from cli.config.load import stray
+    from cli.config.load import unused_variables
     from cli.config.sources import find_project
     from cli.doctor import chain, machine, services
     from cli.doctor.check import bounded
@@ -74,7 +74,7 @@ async def _examine(app: App) -> list[Check]:
         machine.node_js(os.environ.get("PATH")),
         machine.anvil(),
         machine.disk(user_directories().state),
-        machine.configuration(broken, files, stray(os.environ)),
+        machine.configuration(broken, files, unused_variables(os.environ)),
     ]
     if broken is None:
         here.append(machine.key_files(_secrets(app), os.environ, settings.signer))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.config import completion_cache as known
+from cli.config import completion_cache as cache
 from cli.config.directories import user_directories
 from cli.config.networks import TEMPLATES
 
@@ -57,14 +57,14 @@ def test_networks_are_offered_built_in_and_ones_own(tab: Any, folder: Path) -> N
 
 def test_capabilities_that_were_answered_are_offered(tab: Any) -> None:
     assert tab("capdex get ") == []
-    known.remember(["did:nuwa:cap:weather@1.0.0", "did:nuwa:cap:weather@1.1.0", "tea@0.1.0"])
+    cache.remember(["did:nuwa:cap:weather@1.0.0", "did:nuwa:cap:weather@1.1.0", "tea@0.1.0"])
     assert tab("capdex get ") == ["tea", "weather"]
     assert tab("capdex show we") == ["weather"]
     assert tab("capdex resolve weather@") == ["weather@1.1.0", "weather@1.0.0"]
     assert tab("capdex resolve weather@1.0") == ["weather@1.0.0"]
     context: Any = None
     typed = "did:nuwa:cap:weather@1.1"
-    assert known.complete(context, context, typed) == ["did:nuwa:cap:weather@1.1.0"]
+    assert cache.complete(context, context, typed) == ["did:nuwa:cap:weather@1.1.0"]
 
 
 def test_what_search_answers_is_remembered(capdex: Any, node: Any, tab: Any) -> None:
@@ -89,7 +89,7 @@ def test_what_search_answers_is_remembered(capdex: Any, node: Any, tab: Any) -> 
     ],
 )
 def test_nothing_that_is_no_exact_uri_reaches_a_shell(tab: Any, uri: object) -> None:
-    known.remember([uri])
+    cache.remember([uri])
     assert tab("capdex get ") == []
 
 
@@ -100,8 +100,8 @@ def test_nothing_that_is_no_exact_uri_reaches_a_shell(tab: Any, uri: object) -> 
         b"\xff\n\0",
         b"weather $(x) 1.0.0;reboot\n",
         b"We*ther 1.0.0\n$(x) 1.0.0\n-x 1.0.0\n",
-        b"weather" * known.MAX_BYTES,
-        b"\n" * known.MAX_BYTES,
+        b"weather" * cache.MAX_BYTES,
+        b"\n" * cache.MAX_BYTES,
     ],
 )
 def test_a_cache_that_is_not_ours_offers_nothing_and_is_replaced(tab: Any, text: bytes) -> None:
@@ -109,28 +109,28 @@ def test_a_cache_that_is_not_ours_offers_nothing_and_is_replaced(tab: Any, text:
     path.parent.mkdir(parents=True)
     path.write_bytes(text)
     assert tab("capdex get ") == []
-    known.remember(["tea@0.1.0"])
+    cache.remember(["tea@0.1.0"])
     assert path.read_bytes() == b"tea 0.1.0\n"
 
 
 def test_the_cache_is_bounded_and_keeps_the_newest() -> None:
-    known.remember(f"name-{i}@1.0.0" for i in range(known.MAX_NAMES + 10))
-    known.remember(f"many@1.0.{i}" for i in range(known.MAX_VERSIONS + 10))
+    cache.remember(f"name-{i}@1.0.0" for i in range(cache.MAX_NAMES + 10))
+    cache.remember(f"many@1.0.{i}" for i in range(cache.MAX_VERSIONS + 10))
     first, *others = (user_directories().cache / "names").read_text("ascii").splitlines()
-    assert len(others) == known.MAX_NAMES - 1
-    newest = known.MAX_VERSIONS + 9
-    assert first.split(" ") == ["many", *(f"1.0.{newest - i}" for i in range(known.MAX_VERSIONS))]
+    assert len(others) == cache.MAX_NAMES - 1
+    newest = cache.MAX_VERSIONS + 9
+    assert first.split(" ") == ["many", *(f"1.0.{newest - i}" for i in range(cache.MAX_VERSIONS))]
     assert "name-0 1.0.0" not in others
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(folder: Path) -> None:
     (folder / "home").write_text("in the way")
-    known.remember(["tea@0.1.0"])
+    cache.remember(["tea@0.1.0"])
 
 
 @pytest.mark.parametrize("line", ["capdex get ", "capdex doctor --network b", "capdex explain S"])
 def test_a_tab_waits_for_nothing_slow(line: str) -> None:
-    known.remember(["tea@0.1.0"])
+    cache.remember(["tea@0.1.0"])
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "capdex"],
         env={
