@@ -6,7 +6,7 @@ from typing import Final
 
 from capdex.errors import Code, InvalidInput, Refused
 
-NOBODY: Final = "0x" + "00" * 20
+NO_ADDRESS: Final = "0x" + "00" * 20
 
 
 def name_taken(name: str, taken_by: str, owner: str = "") -> Refused:
@@ -87,7 +87,7 @@ def no_offer(name: str, caller: str, pending: str = "") -> Refused:
 
 def invalid_recipient(name: str, recipient: str) -> InvalidInput:
     """A name offered to nobody or to its owner, or an owner made a maintainer."""
-    who = "nobody" if recipient == NOBODY else f"{recipient}, who owns it"
+    who = "nobody" if recipient == NO_ADDRESS else f"{recipient}, who owns it"
     return InvalidInput(
         f'"{name}" cannot be given to {who}',
         why="an offer goes to another account, and an owner needs not be a maintainer",

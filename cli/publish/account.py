@@ -25,7 +25,7 @@ from cli.terminal.text import safe
 if TYPE_CHECKING:
     from publisher.authoring.sign import Author
     from publisher.keys.external_signer import ExternalSigner
-    from publisher.keys.signer import LocalSigner, Signer
+    from publisher.keys.signer import LocalSigner, Signed, Signer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -151,20 +151,43 @@ def author_path(app: App) -> Path:
     return app.settings.author_key or user_directories().keys / "author.json"
 
 
-async def account_address(app: App) -> str:
-    """The publishing account's address; asks for no passphrase."""
-    match kind(app):
-        case Kind.ENVIRONMENT:
-            return _from_environment(app).address
-        case Kind.SIGNER:
-            return (await _external(app)).address
-    from publisher.keys.keystore import read_address
+class KeystoreSigner:
+    """The account of a key file; its passphrase is read when it first signs."""
 
-    return read_address(_existing_keystore(app))
+    def __init__(self, app: App, path: Path) -> None:
+        from publisher.keys.keystore import read_address
+
+        self.address = read_address(path)
+        self._app = app
+        self._path = path
+        self._signer: LocalSigner | None = None
+
+    def unlock(self) -> LocalSigner:
+        """Open the key file, once; raise Refused WRONG_PASSPHRASE."""
+        from publisher.keys.keystore import load_account
+        from publisher.keys.signer import LocalSigner
+
+        if self._signer is None:
+            secret = passphrase(self._app, self._path)
+            self._signer = LocalSigner(load_account(self._path, secret))
+        return self._signer
+
+    async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
+        """Sign a transaction; see `Signer`."""
+        return await self.unlock().sign_transaction(fields)
+
+    async def sign_message(self, message: bytes) -> bytes:
+        """Sign a message; see `Signer`."""
+        return await self.unlock().sign_message(message)
+
+
+async def account_address(app: App) -> str:
+    """Return the publishing account's address; ask for no passphrase."""
+    return (await open_signer(app)).address
 
 
 async def open_signer(app: App) -> Signer:
-    """The publishing account, ready to sign; a passphrase is asked for once a call."""
+    """Return the publishing account; a passphrase is asked for when it first signs."""
     if app.signer is None:
         match kind(app):
             case Kind.ENVIRONMENT:
@@ -172,8 +195,14 @@ async def open_signer(app: App) -> Signer:
             case Kind.SIGNER:
                 app.signer = await _external(app)
             case Kind.KEYSTORE:
-                app.signer = _from_keystore(app)
+                app.signer = KeystoreSigner(app, _existing_keystore(app))
     return app.signer
+
+
+def unlock(app: App) -> None:
+    """Ask for the passphrase of the publishing account now, if it has one."""
+    if isinstance(app.signer, KeystoreSigner):
+        app.signer.unlock()
 
 
 async def open_author(app: App) -> Author:
@@ -199,37 +228,24 @@ def _existing_keystore(app: App) -> Path:
     return path
 
 
-def _from_keystore(app: App) -> LocalSigner:
-    from publisher.keys.keystore import load_account, read_address
-    from publisher.keys.signer import LocalSigner
-
-    path = _existing_keystore(app)
-    read_address(path)  # an unreadable key file is known before anybody types a passphrase
-    return LocalSigner(load_account(path, passphrase(app, path)))
-
-
 def _from_environment(app: App) -> LocalSigner:
     from publisher.keys.keystore import parse_private_key
     from publisher.keys.secret import Secret
     from publisher.keys.signer import LocalSigner
 
-    if not app.warned_of_key:
-        app.warned_of_key = True
-        app.output.warn(
-            f"{PRIVATE_KEY} can be read by other programs of yours, and kept by logs; "
-            "use a key file: capdex account import"
-        )
+    app.output.warn(
+        f"{PRIVATE_KEY} can be read by other programs of yours, and kept by logs; "
+        "use a key file: capdex account import"
+    )
     return LocalSigner(parse_private_key(Secret(os.environ.get(PRIVATE_KEY, "")), PRIVATE_KEY))
 
 
 async def _external(app: App) -> ExternalSigner:
     from publisher.keys.signer_transport import open_external
 
-    if app.external is None:
-        settings = app.settings
-        app.external = await open_external(
-            settings.signer,
-            settings.signer_address,
-            show=lambda words: app.output.say(f"    {'signer'.ljust(11)} {safe(words)}"),
-        )
-    return app.external
+    settings = app.settings
+    return await open_external(
+        settings.signer,
+        settings.signer_address,
+        show=lambda words: app.output.say(f"    {'signer'.ljust(11)} {safe(words)}"),
+    )

@@ -1,22 +1,23 @@
-"""What every command that sends one transaction does: plan, say, ask, send, wait, result."""
+"""What every command that sends one transaction does: plan, show, ask, send, wait, result."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from typing_extensions import override
 
 from capdex.uri import CapabilityURI, check_name
-from cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
+from cli.publish.account import fee_cap_wei, open_signer, spending_options
 from cli.terminal.app import App
 from cli.terminal.prompt import confirm
 from cli.terminal.text import safe, short
 from cli.views.progress import Progress, open_registry, show_cost
 
 if TYPE_CHECKING:
-    from publisher.registry.change import Change, ChangePlan
+    from publisher.progress import Step
+    from publisher.registry.change import Change, Changed, ChangePlan
     from publisher.registry.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,88 +48,105 @@ def exact(text: str) -> tuple[str, str]:
 def change(
     app: App, make: Callable[[Registry], Change], *, dry_run: bool, on_node: bool = True
 ) -> None:
-    """Bring about what `make(registry)` is; `on_node`: the node shows it, so wait for that."""
+    """Make the change `make(registry)`; `on_node`: wait until the node has indexed its block."""
     app.run(_change(app, make, dry_run=dry_run, on_node=on_node))
 
 
 async def _change(
     app: App, make: Callable[[Registry], Change], *, dry_run: bool, on_node: bool
 ) -> None:
-    from publisher.registry.change import carry_out_change, plan_change
+    from publisher.registry.change import make_change
 
-    app.settings.need_network("rpc_url", "chain_id", "registry")
-    sender = await account_address(app)
     async with open_registry(app) as registry:
         wanted = make(registry)
-        plan = await plan_change(wanted, sender=sender, fee_cap_wei=fee_cap_wei(app))
-        _show(app, plan)
-        value = _value(plan) | {"dry_run": dry_run}
-        if dry_run or plan.already:
-            if not plan.already:
-                app.output.step("plan", "dry run", f"would {wanted.verb}; nothing was sent")
-            priced = plan.transaction
-            value |= {"transaction": None if priced is None else priced.to_json()}
-        else:
-            _ask(app, plan)
-            signer = await open_signer(app)
-            progress = Progress(app, "mined")
-            async with progress.interruptible():
-                outcome = await carry_out_change(
-                    plan,
-                    signer=signer,
-                    indexed=_node(app) if on_node else None,
-                    on_step=progress,
-                )
-            if outcome.already:
-                app.output.step("ok", "unchanged", wanted.already)
-            value |= outcome.to_json() | {"transaction": None}
-    app.output.result("change", value, human=lambda: [safe(wanted.subject)], plain=[wanted.subject])
-
-
-def _show(app: App, plan: ChangePlan) -> None:
-    network, wanted = app.settings.need_network(), plan.change
-    where = f"on {safe(network.name)} ({network.chain}) as {short(plan.sender)}"
-    app.output.say(f"  {safe(wanted.summary)}   {where}")
-    if plan.already:
-        app.output.step("ok", "unchanged", wanted.already)
-    elif plan.resumes is not None:
-        app.output.step("plan", "resumed", f"it was sent before, in tx {plan.resumes.tx_hash}")
-    elif plan.transaction is not None:
-        for words in wanted.effects:
-            app.output.say(f"    {'effect'.ljust(11)} {words}")
-        show_cost(app, plan.transaction)
-
-
-def _ask(app: App, plan: ChangePlan) -> None:
-    """Nobody is asked again about what was sent already."""
-    if plan.transaction is None:
-        return
-    wanted = plan.change
-    question = f"  {safe(wanted.summary[:1].upper() + wanted.summary[1:])}?"
-    confirm(app, question, typed=wanted.typed_back)
-
-
-def _value(plan: ChangePlan) -> dict[str, Any]:
-    wanted = plan.change
+        progress = ChangeProgress(app, "mined", dry_run=dry_run)
+        async with progress.interruptible():
+            done = await make_change(
+                wanted,
+                signer=await open_signer(app),
+                fee_cap_wei=fee_cap_wei(app),
+                dry_run=dry_run,
+                confirm=progress.confirm,
+                indexed=_indexed(app) if on_node else None,
+                on_step=progress,
+            )
     uri = CapabilityURI.loose(wanted.subject)
-    return {
+    value = {
         "action": wanted.verb,
         "name": uri.name,
         "semver": None if uri.selector is None else str(uri.version),
         "target": wanted.target or None,
-        "account": plan.sender,
-        "already": plan.already,
+        "account": progress.plan.sender,
+        **progress.value(done),
     }
+    app.output.result("change", value, human=lambda: [safe(wanted.subject)], plain=[wanted.subject])
 
 
-def _node(app: App) -> Callable[[int], Awaitable[bool]] | None:
-    """Asks the configured node whether it knows a block; None without a node."""
+class ChangeProgress(Progress):
+    """Shows the plan of a change and each step, and asks a person to agree."""
+
+    plan: ChangePlan
+
+    def __init__(self, app: App, done: str, *, dry_run: bool) -> None:
+        super().__init__(app, done)
+        self._app = app
+        self._dry_run = dry_run
+
+    @override
+    def __call__(self, step: ChangePlan | Step) -> None:
+        """Show one step."""
+        from publisher.registry.change import ChangePlan
+
+        if isinstance(step, ChangePlan):
+            self.plan = step
+            self._show_plan(step)
+        else:
+            super().__call__(step)
+
+    async def confirm(self, plan: ChangePlan) -> bool:
+        """Ask a person to agree."""
+        summary = plan.change.summary
+        question = f"  {safe(summary[:1].upper() + summary[1:])}?"
+        confirm(self._app, question, typed=plan.change.typed_back)
+        return True
+
+    def value(self, done: Changed) -> dict[str, Any]:
+        """Return the result as JSON, and show that nothing had to be sent."""
+        transaction = self.plan.transaction
+        if self._dry_run or self.plan.already:
+            sent = None if transaction is None else transaction.to_json()
+            return {"already": done.already, "dry_run": self._dry_run, "transaction": sent}
+        if done.already:
+            self._step("ok", "unchanged", self.plan.change.already)
+        return done.to_json() | {"dry_run": False, "transaction": None}
+
+    def _show_plan(self, plan: ChangePlan) -> None:
+        network, wanted = self._app.settings.need_network(), plan.change
+        where = f"on {safe(network.name)} ({network.chain}) as {short(plan.sender)}"
+        self._output.say(f"  {safe(wanted.summary)}   {where}")
+        if plan.already:
+            self._step("ok", "unchanged", wanted.already)
+            return
+        if plan.resumes is not None:
+            self._step("plan", "resumed", f"it was sent before, in tx {plan.resumes.tx_hash}")
+        else:
+            for words in wanted.effects:
+                self._output.say(f"    {'effect'.ljust(11)} {words}")
+            show_cost(self._app, plan.transactions)
+        if self._dry_run:
+            self._step("plan", "dry run", f"would {wanted.verb}; nothing was sent")
+
+
+def _indexed(app: App) -> Callable[[int], Awaitable[bool]] | None:
+    """Return a check of whether the configured node has indexed a block; None without a node."""
     network = app.settings.network
-    return partial(_indexed, network.node_url) if network and network.node_url else None
+    if network is None or not network.node_url:
+        return None
 
+    async def indexed(block: int) -> bool:
+        from capdex.net.node_client import indexed_block
 
-async def _indexed(node_url: str, block: int) -> bool:
-    from capdex.net.node_client import indexed_block
+        known = await indexed_block(network.node_url)
+        return known is not None and known >= block
 
-    known = await indexed_block(node_url)
-    return known is not None and known >= block
+    return indexed

@@ -12,7 +12,6 @@ from cli.terminal.output import Format, Output
 
 if TYPE_CHECKING:
     from cli.config.settings import Settings
-    from publisher.keys.external_signer import ExternalSigner
     from publisher.keys.secret import Secret
     from publisher.keys.signer import Signer
 
@@ -41,8 +40,6 @@ class App:
     passphrase_fd: int | None = None
     secrets: dict[int, Secret] = field(default_factory=dict, repr=False)  # by file descriptor
     signer: Signer | None = None  # opened once
-    external: ExternalSigner | None = None
-    warned_of_key: bool = False
 
     @cached_property
     def output(self) -> Output:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
-from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from cli.config.directories import user_directories
@@ -182,20 +180,18 @@ def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note:
     app.output.say(f"    {'cost'.ljust(11)} {words} {cap}{note}")
 
 
-def until_served(app: App, sha256: Mapping[str, str]) -> Callable[[str], Awaitable[bool]] | None:
-    """Asks the configured node whether it answers with the bytes; None without a node.
+def until_served(app: App) -> Callable[[str, str], Awaitable[bool]] | None:
+    """Return a check of whether the configured node serves a release; None without a node.
 
-    `sha256` has the digest (hex) of each release by its capability URI.
+    The check takes the capability URI and the SHA-256 (hex) that the node has to answer.
     """
     network = app.settings.network
     if network is None or not network.mcp_url:
         return None
-    # The MCP client takes half a second to import: let that pass while the block is awaited.
-    Thread(target=import_module, args=["mcp"], daemon=True).start()
 
-    async def served(cap_uri: str) -> bool:
+    async def is_served(cap_uri: str, sha256: str) -> bool:
         from capdex.net.node_client import serves
 
-        return await serves(network.mcp_url, cap_uri, sha256[cap_uri])
+        return await serves(network.mcp_url, cap_uri, sha256)
 
-    return served
+    return is_served

@@ -1,4 +1,4 @@
-"""Signing a package file as its author: with a DID key, or with the publishing account itself."""
+"""Sign package files as their author: with a DID key, or with the publishing account itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capdex.manifest.manifest import read
 from capdex.signature import did
 from capdex.signature import signature as signing
 from capdex.yaml.reader import read_yaml
-from publisher.authoring.source import read_manifest, read_source
+from publisher.authoring.package_file import PackageFile
 from publisher.files import write_atomically
 from publisher.keys.keystore import DidKey, check_account
 from publisher.keys.signer import Signer
@@ -20,8 +20,8 @@ Author = DidKey | Signer
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
-    """A signed file; `changed` is false when it was signed so already."""
+class SignedFile:
+    """A signed file; `changed` is false if it had this signature before."""
 
     path: Path
     cap_uri: str
@@ -33,7 +33,7 @@ class Signed:
 async def sign(
     data: bytes, author: Author, *, chain_id: int, publisher: str | None = None
 ) -> bytes:
-    """The package signed by its author, everything else byte for byte as it was (CRLF become LF).
+    """Return the package signed by its author; other bytes stay as they are (CRLF becomes LF).
 
     A DID key names the account that will publish (`publisher`, an address on `chain_id`); an
     account signs for itself as did:pkh. Signing is deterministic, so that signing again changes
@@ -41,9 +41,9 @@ async def sign(
     an account to name, and Refused KEY_EXPOSED for a test account on a real chain.
     """
     reading = read_yaml(data.replace(b"\r\n", b"\n"))
-    named, account = _parties(author, chain_id, publisher)
+    account = _publisher_to_name(author, chain_id, publisher)
     try:
-        prepared = signing.prepare(reading, author=named, publisher=account)
+        prepared = signing.prepare(reading, author=author_url(author, chain_id), publisher=account)
     except InvalidInput:
         read(reading).require()  # names all problems; if there is none, the refusal stands
         raise
@@ -51,7 +51,7 @@ async def sign(
     if isinstance(author, DidKey) and manifest.publisher is None:
         raise UsageError(
             "the package does not name the account that will publish it",
-            why="nobody could tell who vouches for the author's key (P6)",
+            why="without it, no account vouches for the author's key (P6)",
             fix="name it with --publisher 0x…, or configure a keystore",
         )
     message = signing.signing_input(prepared, str(manifest.uri))
@@ -64,14 +64,14 @@ async def sign(
 
 async def sign_file(
     path: Path, author: Author, *, chain_id: int, publisher: str | None = None
-) -> Signed:
-    """Sign a file in place, whole or not at all, its mode kept; raises like `sign`."""
-    data = read_source(path)
+) -> SignedFile:
+    """Sign a file in place, atomically and with its mode kept; raise like `sign`."""
+    data = PackageFile.read(path).data
     signed = await sign(data, author, chain_id=chain_id, publisher=publisher)
     if signed != data:
         write_atomically(path, signed)
-    manifest = read_manifest(signed)
-    return Signed(
+    manifest = read(signed).require()
+    return SignedFile(
         path=path,
         cap_uri=str(manifest.uri),
         author=manifest.author or "",
@@ -80,13 +80,20 @@ async def sign_file(
     )
 
 
-def _parties(author: Author, chain_id: int, publisher: str | None) -> tuple[str, str | None]:
-    """The author's DID URL, and the publishing account as CAIP-10 where it must be named."""
+def author_url(author: Author, chain_id: int) -> str:
+    """Return the DID URL of an author's key, as metadata.author has it."""
+    if isinstance(author, DidKey):
+        return did.did_url(author.did)
+    return did.did_url(did.pkh(chain_id, author.address))
+
+
+def _publisher_to_name(author: Author, chain_id: int, publisher: str | None) -> str | None:
+    """Return the account that publishes (CAIP-10) where the file has to name it."""
     if not isinstance(author, DidKey):
         check_account(author.address, chain_id)
-        return did.did_url(did.pkh(chain_id, author.address)), None
+        return None
     if publisher is None:
-        return did.did_url(author.did), None
+        return None
     address = parse_address(publisher)
     check_account(address, chain_id)
-    return did.did_url(author.did), did.caip10(chain_id, address)
+    return did.caip10(chain_id, address)

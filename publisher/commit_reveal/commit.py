@@ -10,7 +10,7 @@ the key; or the transaction in the journal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capdex.errors import Code, InvalidInput
@@ -39,19 +39,18 @@ class Reservation:
 
 
 async def look(
-    names: Sequence[str], *, registry: Registry, open_signer: Callable[[], Awaitable[Signer]]
+    names: Sequence[str], *, registry: Registry, signer: Signer
 ) -> tuple[Reservation, ...]:
     """The reservations that claiming `names` takes; none where the registry wants none.
 
-    The signer is opened only if there is something
-    to sign. Raises what it raises, and Unavailable.
+    Raises what the signer raises, and Unavailable.
     """
     if not names:
         return ()
     least, most = await registry.commitment_ages()
     if least == 0:
         return ()
-    signer, now = await open_signer(), await block_time(registry.chain)
+    now = await block_time(registry.chain)
     found = []
     for name in names:
         secret = await SecretFile(registry, signer.address, name).secret(signer)

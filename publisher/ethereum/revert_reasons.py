@@ -16,7 +16,7 @@ from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from publisher.errors import (
-    NOBODY,
+    NO_ADDRESS,
     invalid_recipient,
     name_reserved,
     name_taken,
@@ -94,7 +94,7 @@ def _bad_cid(why: str) -> InvalidInput:
 
 
 def _claimed(v: Values) -> Refused:
-    if v["owner"] == NOBODY:
+    if v["owner"] == NO_ADDRESS:
         return renounced(v["name"])
     return name_taken(v["name"], v["name"], v["owner"])
 

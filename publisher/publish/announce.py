@@ -1,10 +1,10 @@
-"""Putting releases on chain: what is not there is sent, what was sent is waited for."""
+"""Announce releases on chain: send what is missing, wait for the blocks, record each result."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.events import Published
@@ -13,78 +13,91 @@ from publisher.commit_reveal.maturity import makes_blocks_on_demand, when_ripe
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent, Transaction
 from publisher.keys.signer import Signer
-from publisher.progress import OnStep, Outcome
+from publisher.progress import OnStep
 from publisher.publish.plan import Batch, Plan, price_batch
-from publisher.publish.preflight import AT_ONCE, Candidate, journal, look_up
+from publisher.publish.preflight import Candidate, journal, look_up, look_up_all
 from publisher.registry.registry import Registry
 
-Result = Outcome | CapdexError
-Results = dict[str, Result]  # by capability URI
+
+class Announced(NamedTuple):
+    """A release is on chain; `already`: another call or process put it there.
+
+    No receipt where the transaction lies beyond what the endpoint will search.
+    """
+
+    already: bool
+    receipt: Receipt | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A transaction that was sent, and the releases it publishes."""
-
-    sent: Sent
-    candidates: list[Candidate]
+Results = dict[str, Announced | CapdexError]  # by capability URI
 
 
-class Announcing:
-    """One run of a plan; `results` grows until every candidate has one."""
+class Announcer:
+    """Carries out one plan; `results` grows until every candidate has one."""
 
     def __init__(
         self, plan: Plan, registry: Registry, signer: Signer, on_step: OnStep, timeout_s: float
     ) -> None:
-        self.registry = registry
-        self.signer = signer
         self.results: Results = {}
         self._plan = plan
+        self._registry = registry
+        self._signer = signer
         self._on_step = on_step
         self._timeout_s = timeout_s
 
-    async def announce(self) -> None:
-        """Send what is not on chain, and wait for the blocks."""
-        found = await self.look_again()
-        waiting: dict[str, _Waiting] = {}
-        for one in found.values():
+    def fail(self, candidates: Iterable[Candidate], error: CapdexError) -> None:
+        """Set the result of those that have none yet."""
+        self.results.update({one.uri: error for one in self._open(candidates)})
+
+    async def refresh(self) -> dict[str, Candidate]:
+        """Read the open candidates again, by URI: minutes may have passed since the plan."""
+        candidates = self._open(self._plan.candidates)
+        found = await look_up_all(
+            [one.package for one in candidates],
+            registry=self._registry,
+            fee_cap_wei=self._plan.fee_cap_wei,
+        )
+        for one, now in zip(candidates, found, strict=True):
+            if isinstance(now, CapdexError):
+                self.fail([one], now)
+        current = [now for now in found if isinstance(now, Candidate)]
+        await asyncio.gather(*(self._finish_published(now) for now in current if now.already))
+        return {now.uri: now for now in current if not now.already}
+
+    async def reserve(self, current: dict[str, Candidate]) -> None:
+        """Make the commitments of new names that can still be claimed; wait until they count."""
+        names = {one.name for one in current.values() if one.to_send}
+        wanted = [one for one in self._plan.reservations if one.name in names]
+        try:
+            await reservation.reserve(
+                wanted,
+                self._plan.commits,
+                registry=self._registry,
+                signer=self._signer,
+                on_step=self._on_step,
+                receipt_timeout_s=self._timeout_s,
+            )
+        except CapdexError as error:
+            reserved = {one.name for one in wanted}
+            self.fail((x for x in self._plan.candidates if x.name in reserved), error)
+
+    async def announce(self, current: dict[str, Candidate]) -> None:
+        """Send what is not on chain, wait for the blocks, and set every result."""
+        waiting: dict[str, tuple[Sent, list[Candidate]]] = {}  # by transaction hash
+        for one in self._open(current.values()):
             if one.resumes is not None:
                 sent = one.resumes
-                waiting.setdefault(sent.tx_hash, _Waiting(sent, [])).candidates.append(one)
+                waiting.setdefault(sent.tx_hash, (sent, []))[1].append(one)
         for batch in self._plan.batches:
-            fresh = [found.get(one.announcement.cap_uri) for one in batch.candidates]
-            to_send = [one for one in fresh if one is not None and one.to_send]
+            now = self._open(current[x.uri] for x in batch.candidates if x.uri in current)
+            to_send = [one for one in now if one.to_send]
             if to_send:
-                new = await self._send(Batch(tuple(to_send), batch.transaction))
-                waiting |= {one.sent.tx_hash: one for one in new}
-        await asyncio.gather(*map(self._settle, waiting.values()))
-        self.end(found.values(), _gone())
+                waiting |= await self._send(Batch(tuple(to_send), batch.transaction))
+        await asyncio.gather(*(self._settle(*each) for each in waiting.values()))
+        self.fail(current.values(), _gone())
 
-    async def look_again(self) -> dict[str, Candidate]:
-        """What the registry says now: a person may have thought for an hour about the plan."""
-        slots = asyncio.Semaphore(AT_ONCE)
-
-        async def look(one: Candidate) -> Candidate | None:
-            async with slots:
-                try:
-                    return await self._now(one)
-                except CapdexError as error:
-                    self.end([one], error)
-                    return None
-
-        found = await asyncio.gather(*map(look, self._left(self._plan.candidates)))
-        return {one.announcement.cap_uri: one for one in found if one is not None}
-
-    async def _now(self, one: Candidate) -> Candidate | None:
-        """The candidate as it stands now; None when it is published, which ends it."""
-        now = await look_up(one.package, registry=self.registry, fee_cap_wei=self._plan.fee_cap_wei)
-        if not now.already:
-            return now
-        self._done(now, await self._receipt_of(now), already=True)
-        return None
-
-    async def _send(self, batch: Batch) -> list[_Waiting]:
-        """Send what the contract takes of a batch: one transaction, or none."""
+    async def _send(self, batch: Batch) -> dict[str, tuple[Sent, list[Candidate]]]:
+        """Send the releases of a batch that the contract takes: one transaction, or none."""
         refused: dict[str, CapdexError] = {}
         try:
             kept, priced = await when_ripe(
@@ -92,101 +105,108 @@ class Announcing:
             )
             self.results.update(refused)
             if priced is None:
-                return []
-            sent = await self.registry.send(self.signer, priced, on_signed=self._remember(kept))
+                return {}
+            sent = await self._registry.send(self._signer, priced, on_signed=self._remember(kept))
         except CapdexError as error:
-            self.end(batch.candidates, error)
-            return []
+            self.fail(batch.candidates, error)
+            return {}
         self._on_step(sent)
-        return [_Waiting(sent, list(kept))]
+        return {sent.tx_hash: (sent, list(kept))}
 
     async def _price(
         self, batch: Batch, refused: dict[str, CapdexError]
     ) -> tuple[tuple[Candidate, ...], Transaction | None]:
-        """The transaction as it costs now, within what was agreed to."""
+        """Price the transaction at the fees of now, within the cap that was agreed to."""
         return await price_batch(
             batch.candidates,
             self._plan.secrets,
-            registry=self.registry,
-            sender=self._plan.publisher,
+            registry=self._registry,
+            sender=self._signer.address,
             fee_cap_wei=batch.transaction.fee_cap_wei,
             refused=refused,
-            bounded=makes_blocks_on_demand(self.registry.chain),
+            bounded=makes_blocks_on_demand(self._registry.chain),
         )
 
     def _remember(self, candidates: Sequence[Candidate]) -> Callable[[Sent], None]:
-        """Writes down for each release by which transaction it goes, before that leaves."""
+        """Return a callback that journals the transaction of each release before it is sent."""
 
         def remember(signed: Sent) -> None:
             for one in candidates:
-                journal(self.registry, one.package).remember(signed, one.fingerprint)
+                entry = journal(self._registry, one.package)
+                entry.remember(signed, one.announcement.sha256.hex())
             if signed.earlier:  # it is sent again while it is waited for
                 self._on_step(signed)
 
         return remember
 
-    async def _settle(self, waiting: _Waiting) -> None:
-        """Wait for the block of a transaction, and say of each release how it ended."""
-        candidates = waiting.candidates
+    async def _settle(self, sent: Sent, candidates: list[Candidate]) -> None:
+        """Wait for the block of a transaction, and set the result of each of its releases."""
         try:
-            receipt = await self.registry.wait(
-                waiting.sent,
+            receipt = await self._registry.wait(
+                sent,
                 timeout_s=self._timeout_s,
-                signer=self.signer,
+                signer=self._signer,
                 on_signed=self._remember(candidates),
                 done=lambda: self._all_published(candidates),
             )
         except (InvalidInput, Refused) as error:
+            why = error if len(candidates) == 1 else _reverted(error)
             for one in candidates:
-                await self._settle_refused(one, error if len(candidates) == 1 else _refused(error))
+                await self._settle_reverted(one, why)
             return
         except CapdexError as error:
-            self.end(candidates, error)
+            self.fail(candidates, error)
             return
         self._on_step(receipt)
         published = {
             event.announcement.cap_uri for event in receipt.events if isinstance(event, Published)
         }
         for one in candidates:
-            if one.announcement.cap_uri in published:
-                self._done(one, receipt, already=False)
+            if one.uri in published:
+                self._finish(one, receipt, already=False)
             else:  # the journal named a transaction of something else
-                await self._settle_refused(one, _gone())
+                await self._settle_reverted(one, _gone())
 
-    async def _settle_refused(self, one: Candidate, error: CapdexError) -> None:
-        """A release whose transaction was reverted: another process of ours may have been first."""
-        journal(self.registry, one.package).forget()
+    async def _settle_reverted(self, one: Candidate, error: CapdexError) -> None:
+        """Set the result of a release that was not published by its transaction.
+
+        Another process of the same account may have published it before.
+        """
+        journal(self._registry, one.package).forget()
         try:
-            if await self._now(one) is not None:
-                self.end([one], error)
+            now = await look_up(one.package, registry=self._registry)
         except CapdexError as why:
-            self.end([one], why)
+            self.fail([one], why)
+            return
+        if now.already:
+            await self._finish_published(now)
+        else:
+            self.fail([one], error)
 
     async def _all_published(self, candidates: Sequence[Candidate]) -> bool:
-        found = [await look_up(one.package, registry=self.registry) for one in candidates]
+        found = [await look_up(one.package, registry=self._registry) for one in candidates]
         return all(one.already for one in found)
 
-    async def _receipt_of(self, one: Candidate) -> Receipt | None:
-        """The receipt of a release that is on chain, if it is not too far back."""
-        event = await self.registry.find_publication(one.name, one.announcement.semver)
-        if event is None:
-            return None
-        return await self.registry.wait("0x" + event.position.tx_hash.hex())
+    async def _finish_published(self, one: Candidate) -> None:
+        """Set the result of a release that is on chain, with its receipt if it can be found."""
+        receipt = None
+        try:
+            event = await self._registry.find_publication(one.name, one.announcement.semver)
+            if event is not None:
+                receipt = await self._registry.wait("0x" + event.position.tx_hash.hex())
+        except CapdexError as error:
+            self.fail([one], error)
+        else:
+            self._finish(one, receipt, already=True)
 
-    def _done(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
-        said = one.announcement
-        journal(self.registry, one.package).forget()
-        reservation.forget([one.name], registry=self.registry, claimer=self._plan.publisher)
-        self.results[said.cap_uri] = Outcome.of(
-            said.cap_uri, said.cid, said.sha256, receipt, already=already
-        )
+    def _finish(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
+        journal(self._registry, one.package).forget()
+        reservation.forget([one.name], registry=self._registry, claimer=self._signer.address)
+        self.results[one.uri] = Announced(already, receipt)
 
-    def end(self, candidates: Iterable[Candidate], error: CapdexError) -> None:
-        """How it ends for those that have not ended yet."""
-        self.results.update({one.announcement.cap_uri: error for one in self._left(candidates)})
-
-    def _left(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        return [one for one in candidates if one.announcement.cap_uri not in self.results]
+    def _open(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Return the candidates without a result."""
+        return [one for one in candidates if one.uri not in self.results]
 
 
 def _gone() -> Unavailable:
@@ -198,7 +218,7 @@ def _gone() -> Unavailable:
     )
 
 
-def _refused(error: CapdexError) -> Unavailable:
+def _reverted(error: CapdexError) -> Unavailable:
     return Unavailable(
         "another release of the same transaction was refused, so none of them was published",
         Code.TIMEOUT,

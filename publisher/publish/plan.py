@@ -10,6 +10,7 @@ from publisher.commit_reveal import commit as reservation
 from publisher.commit_reveal.commit import Reservation
 from publisher.commit_reveal.maturity import price_claim
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
+from publisher.keys.signer import Signer
 from publisher.publish.batch import Secrets, call, divide, gas_bound
 from publisher.publish.preflight import Candidate
 from publisher.registry.registry import Registry
@@ -34,7 +35,6 @@ class Plan:
     `refused` are those that the contract would not take.
     """
 
-    publisher: str
     candidates: tuple[Candidate, ...]
     reservations: tuple[Reservation, ...] = ()
     commits: Mapping[str, Transaction] = field(default_factory=dict)
@@ -48,16 +48,6 @@ class Plan:
         return (*self.commits.values(), *(batch.transaction for batch in self.batches))
 
     @property
-    def expected_fee_wei(self) -> int:
-        """What all of it costs at the fees of now."""
-        return sum(one.expected_fee_wei for one in self.transactions)
-
-    @property
-    def max_fee_wei(self) -> int:
-        """What all of it costs at most."""
-        return sum(one.max_fee_wei for one in self.transactions)
-
-    @property
     def secrets(self) -> Secrets:
         """The secrets of the names that are claimed by commitments."""
         return {one.name: one.secret for one in self.reservations}
@@ -67,22 +57,24 @@ async def make_plan(
     candidates: Sequence[Candidate],
     *,
     registry: Registry,
-    publisher: str,
-    reservations: Sequence[Reservation] = (),
+    signer: Signer,
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
 ) -> Plan:
     """Price everything; the cap is on the total. Raises Refused EMPTY_ACCOUNT and FEE_OVER_CAP.
 
-    A claim whose commitment is not old enough cannot be estimated: its batch is priced by
-    `gas_bound`, and again when it can be.
+    The signer signs only the secrets of new names, where the registry wants commitments. A claim
+    whose commitment is not old enough cannot be estimated: its batch is priced by `gas_bound`, and
+    again when it can be.
     """
     to_send = [one for one in candidates if one.to_send]
+    new_names = list(dict.fromkeys(one.name for one in to_send if one.claims_name))
+    reservations = await reservation.look(new_names, registry=registry, signer=signer)
     secrets = {one.name: one.secret for one in reservations}
     refused: Refusals = {}
     batches = []
     for group in divide(to_send, await _block_gas_limit(registry)) if to_send else ():
         kept, priced = await price_batch(
-            group, secrets, registry=registry, sender=publisher, fee_cap_wei=fee_cap_wei,
+            group, secrets, registry=registry, sender=signer.address, fee_cap_wei=fee_cap_wei,
             refused=refused,
         )  # fmt: skip
         if priced is not None:
@@ -90,21 +82,20 @@ async def make_plan(
     kept_names = {one.name for batch in batches for one in batch.candidates}
     wanted = tuple(one for one in reservations if one.name in kept_names)
     commits = await reservation.price(
-        wanted, registry=registry, sender=publisher, fee_cap_wei=fee_cap_wei
+        wanted, registry=registry, sender=signer.address, fee_cap_wei=fee_cap_wei
     )
     priced_all = (*commits.values(), *(batch.transaction for batch in batches))
     shared = await share_cap(priced_all, chain=registry.chain, fee_cap_wei=fee_cap_wei)
     return Plan(
-        publisher,
-        tuple(one for one in candidates if one.announcement.cap_uri not in refused),
-        wanted,
-        dict(zip(commits, shared, strict=False)),
-        tuple(
+        candidates=tuple(one for one in candidates if one.uri not in refused),
+        reservations=wanted,
+        commits=dict(zip(commits, shared, strict=False)),
+        batches=tuple(
             replace(batch, transaction=transaction)
             for batch, transaction in zip(batches, shared[len(commits) :], strict=True)
         ),
-        refused,
-        fee_cap_wei,
+        refused=refused,
+        fee_cap_wei=fee_cap_wei,
     )
 
 
@@ -135,14 +126,14 @@ async def price_batch(
         return tuple(candidates), await taken(candidates)
     except (InvalidInput, Refused) as error:
         if len(candidates) == 1:
-            refused[candidates[0].announcement.cap_uri] = error
+            refused[candidates[0].uri] = error
             return (), None
         kept = []
         for one in candidates:
             try:
                 await taken([one])
             except (InvalidInput, Refused) as why:
-                refused[one.announcement.cap_uri] = why
+                refused[one.uri] = why
             else:
                 kept.append(one)
         if len(kept) == len(candidates):

@@ -1,4 +1,4 @@
-"""A package on its way: verified, and what the registry says of it before anything is paid."""
+"""Check against the registry that a verified package can be published, before anything is paid."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from capdex import package
-from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError, InvalidInput, Refused
-from capdex.ipld.cid import Cid
-from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Announcement
 from capdex.uri import is_reserved, skeleton
@@ -20,7 +16,7 @@ from publisher.ethereum.transaction import Sent
 from publisher.registry.registry import NameRecord, Registry
 from publisher.tx.pending import Journal
 
-AT_ONCE: Final = 8  # packages looked up at the same time: enough to hide a slow endpoint
+MAX_CONCURRENT_LOOKUPS: Final = 8  # enough to hide a slow endpoint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,67 +37,103 @@ class Candidate:
         return self.package.announcement
 
     @property
+    def uri(self) -> str:
+        """The capability URI of the release."""
+        return self.announcement.cap_uri
+
+    @property
     def name(self) -> str:
         """The capability's name."""
         return self.package.manifest.uri.name
 
     @property
-    def fingerprint(self) -> str:
-        """What tells a transaction of these bytes from one of others."""
-        return self.announcement.sha256.hex()
-
-    @property
     def to_send(self) -> bool:
-        """Whether a transaction is still to be made."""
+        """True if a transaction is still to be made."""
         return not self.already and self.resumes is None
 
 
-def announce(reading: ManifestReading, *, chain_id: int, publisher: str) -> Announcement:
-    """Return what the chain says once the file is published; raise InvalidInput with problems."""
-    uri, cid = reading.require().uri, Cid.of(reading.data)
-    return Announcement(
-        chain_id=chain_id,
-        publisher=publisher,
-        cap_uri=str(uri),
-        semver=str(uri.version),
-        cid=str(cid),
-        sha256=cid.digest,
-    )
-
-
-async def examine(
-    data: bytes, *, registry: Registry, publisher: str, fee_cap_wei: int | None = None
-) -> Candidate:
-    """Check everything that could refuse a release, the cheapest first.
-
-    Raises InvalidInput (problems; VERSION_EXISTS), VerificationFailure as every node would,
-    Refused (NAME_TAKEN, NAME_RESERVED, NOT_OWNER), Unavailable.
-    """
-    address = parse_address(publisher)
-    reading = read(data)
-    announcement = announce(reading, chain_id=registry.chain_id, publisher=address)
-    verified = package.verify(announcement, reading)
-    return await look_up(verified, registry=registry, fee_cap_wei=fee_cap_wei)
-
-
 async def look_up(
-    verified: VerifiedPackage, *, registry: Registry, fee_cap_wei: int | None = None
+    package: VerifiedPackage, *, registry: Registry, fee_cap_wei: int | None = None
 ) -> Candidate:
-    """What the registry says of a verified package now; raises like `examine`.
+    """Read what the registry says of a package now.
 
-    `fee_cap_wei`: what it may cost from now on to replace a transaction that is stuck.
+    `fee_cap_wei`: what it may cost from now on to replace a transaction that is stuck. Raises
+    InvalidInput VERSION_EXISTS, Refused (NAME_TAKEN, NAME_RESERVED, NOT_OWNER), Unavailable.
     """
-    announcement, name = verified.announcement, verified.manifest.uri.name
+    announcement, name = package.announcement, package.manifest.uri.name
     record = await registry.name_record(name)
     published = await registry.release(name, announcement.semver) if record.claimed else None
     if published is not None and published.sha256 == announcement.sha256:
-        return Candidate(verified, claims_name=False, already=True)
+        return Candidate(package, claims_name=False, already=True)
     await _check_may_publish(registry, name, record, announcement.publisher)
-    if published is not None:  # told last: another version would not help who may not publish
+    if published is not None:  # last: another version does not help an account without permission
         raise version_exists(name, announcement.semver, published.sha256.hex())
-    entry = journal(registry, verified)
-    sent = await entry.recall(announcement.sha256.hex(), fee_cap_wei=fee_cap_wei)
-    return Candidate(verified, claims_name=not record.claimed, resumes=sent)
+    sent = await journal(registry, package).recall(
+        announcement.sha256.hex(), fee_cap_wei=fee_cap_wei
+    )
+    return Candidate(package, claims_name=not record.claimed, resumes=sent)
+
+
+async def look_up_all(
+    packages: Sequence[VerifiedPackage], *, registry: Registry, fee_cap_wei: int | None = None
+) -> list[Candidate | CapdexError]:
+    """Look up packages side by side; for each return its candidate, or why it is refused."""
+    slots = asyncio.Semaphore(MAX_CONCURRENT_LOOKUPS)
+
+    async def one(package: VerifiedPackage) -> Candidate | CapdexError:
+        async with slots:
+            try:
+                return await look_up(package, registry=registry, fee_cap_wei=fee_cap_wei)
+            except CapdexError as error:
+                return error
+
+    return await asyncio.gather(*map(one, packages))
+
+
+def refuse_conflicts(found: Sequence[Candidate | CapdexError]) -> list[Candidate | CapdexError]:
+    """Refuse all but the first of one version, and all but the first of names that look alike."""
+    uris: set[str] = set()
+    names: dict[str, str] = {}  # by skeleton
+    kept: list[Candidate | CapdexError] = []
+    for candidate in found:
+        if isinstance(candidate, Candidate):
+            uri, name = candidate.uri, candidate.name
+            first = names.setdefault(skeleton(name), name)
+            if uri in uris:
+                candidate = InvalidInput(
+                    f"{uri} is given twice",
+                    why="a version is published once",
+                    fix="name one file for each version",
+                )
+            elif first != name:
+                candidate = name_taken(name, first)
+            uris.add(uri)
+        kept.append(candidate)
+    return kept
+
+
+async def check_free(registry: Registry, name: str, address: str) -> None:
+    """Raise Refused (NAME_RESERVED, NAME_TAKEN) unless `address` can claim an unowned name."""
+    if is_reserved(name) or await registry.is_reserved(name):
+        raise name_reserved(name)
+    taken_by = await registry.name_of_skeleton(name)
+    if taken_by is not None:
+        raise taken(name, taken_by, await registry.owner_of(taken_by) or "", address)
+
+
+def taken(name: str, taken_by: str, owner: str, address: str) -> Refused:
+    """Return the refusal of another account's name; its owner could let `address` publish."""
+    error = name_taken(name, taken_by, owner)
+    error.fix = (
+        f"pick another name, or ask the owner to run: capdex maintainer add {taken_by} {address}"
+    )
+    return error
+
+
+def journal(registry: Registry, package: VerifiedPackage) -> Journal:
+    """Return the journal entry of the transaction that publishes a package."""
+    uri = package.manifest.uri
+    return Journal(registry, "publish", uri.name, str(uri.version))
 
 
 async def _check_may_publish(
@@ -116,71 +148,3 @@ async def _check_may_publish(
         await check_free(registry, name, address)
     elif not await registry.is_maintainer(name, address):
         raise taken(name, name, record.owner, address)
-
-
-async def check_free(registry: Registry, name: str, address: str) -> None:
-    """Raise Refused (NAME_RESERVED, NAME_TAKEN) unless `address` can claim what nobody owns."""
-    if is_reserved(name) or await registry.is_reserved(name):
-        raise name_reserved(name)
-    taken_by = await registry.name_of_skeleton(name)
-    if taken_by is not None:
-        raise taken(name, taken_by, await registry.owner_of(taken_by) or "", address)
-
-
-def taken(name: str, taken_by: str, owner: str, address: str) -> Refused:
-    """A name of another account, who could let `address` publish there."""
-    error = name_taken(name, taken_by, owner)
-    error.fix = (
-        f"pick another name, or ask the owner to run: capdex maintainer add {taken_by} {address}"
-    )
-    return error
-
-
-async def examine_all(
-    files: Sequence[bytes],
-    *,
-    registry: Registry,
-    publisher: str,
-    fee_cap_wei: int | None = None,
-) -> list[Candidate | CapdexError]:
-    """Examine several files side by side: for each its candidate, or why it cannot be published."""
-    slots = asyncio.Semaphore(AT_ONCE)
-
-    async def one(data: bytes) -> Candidate | CapdexError:
-        async with slots:
-            try:
-                return await examine(
-                    data, registry=registry, publisher=publisher, fee_cap_wei=fee_cap_wei
-                )
-            except CapdexError as error:
-                return error
-
-    return _apart(await asyncio.gather(*map(one, files)))
-
-
-def journal(registry: Registry, verified: VerifiedPackage) -> Journal:
-    """Where the transaction that publishes a package is remembered."""
-    uri = verified.manifest.uri
-    return Journal(registry, "publish", uri.name, str(uri.version))
-
-
-def _apart(found: Sequence[Candidate | CapdexError]) -> list[Candidate | CapdexError]:
-    """Refuse what cannot be published together: a version twice, or names that look the same."""
-    uris: set[str] = set()
-    names: dict[str, str] = {}  # by skeleton
-    kept: list[Candidate | CapdexError] = []
-    for candidate in found:
-        if isinstance(candidate, Candidate):
-            uri, name = candidate.announcement.cap_uri, candidate.name
-            first = names.setdefault(skeleton(name), name)
-            if uri in uris:
-                candidate = InvalidInput(
-                    f"{uri} is given twice",
-                    why="a version is published once",
-                    fix="name one file for each version",
-                )
-            elif first != name:
-                candidate = name_taken(name, first)
-            uris.add(uri)
-        kept.append(candidate)
-    return kept

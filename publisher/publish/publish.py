@@ -1,98 +1,254 @@
-"""Publishing packages: upload them, reserve new names, announce all; safe to repeat at any point.
+"""Publish packages by one call that is safe to repeat after it was stopped at any point.
 
-    bytes ──examine──> Candidate ──make_plan──> Plan ──(a person agrees)──> carry_out ──> Outcome
-          verify, name, version     batches, fees         upload, read back, commit, send, served
+    files ──prepare──> VerifiedPackage ──look up──> Candidate ──make_plan──> Plan ──confirm──> …
+          read, sign, judge            name, version          batches, fees
+    … ──upload──> read back ──reserve──> new names ──announce──> blocks ──wait──> node ──> results
 
-A dry run ends with the plan. Whatever happened before a crash is found again: releases and
-commitments on chain, a transaction that waits for its block in the journal, uploads by their CIDs.
+What happened before a crash is found again: releases and commitments on chain, a transaction that
+waits for its block in the journal, uploads by their CIDs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from capdex.errors import CapdexError, UsageError
-from publisher.commit_reveal import commit as reservation
+from capdex.diff.diff import Allowance
+from capdex.errors import CapdexError, Refused
+from capdex.package import VerifiedPackage
+from capdex.semver import Version
+from publisher.authoring.package_file import PackageFile
+from publisher.authoring.sign import Author
+from publisher.ethereum.contract import Receipt
+from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
-from publisher.progress import SERVED_WAIT_S, IsServed, OnStep, Outcome, ignore, wait_served
-from publisher.publish.announce import Announcing, Result, Results
-from publisher.publish.plan import Plan
-from publisher.publish.preflight import Candidate
-from publisher.publish.upload import Delivery
+from publisher.progress import SERVED_WAIT_S, Step, ignore, wait_served
+from publisher.publish.announce import Announced, Announcer, Results
+from publisher.publish.plan import Plan, make_plan
+from publisher.publish.preflight import Candidate, look_up_all, refuse_conflicts
+from publisher.publish.prepare import FileRead, FileSigned, OpenAuthor, Preparation
+from publisher.publish.upload import Uploader
+from publisher.publish.version_check import VersionComparison, compare_with_previous
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S
 
 
-async def carry_out(
-    plan: Plan,
+@dataclass(frozen=True, slots=True)
+class FileRejected:
+    """A file is not published."""
+
+    file: PackageFile
+    error: CapdexError
+
+
+PublishStep = FileRead | FileSigned | FileRejected | VersionComparison | Plan | Step
+Confirm = Callable[[Plan], Awaitable[bool]]
+IsServed = Callable[[str, str], Awaitable[bool]]  # of a capability URI and its sha256 (hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Result for one file. `error` says why it is not published (in a dry run: cannot be).
+
+    `already`: these bytes were on chain before. `commitment` and `transaction` are what a dry run
+    would send. `receipt` is that of the whole transaction, whose events are all its releases; None
+    in a dry run, or where the transaction lies beyond what the endpoint will search.
+    """
+
+    file: str
+    cap_uri: str = ""
+    cid: str = ""
+    sha256: str = ""  # hex
+    already: bool = False
+    claims_name: bool = False
+    previous: Version | None = None
+    commitment: Transaction | None = None
+    transaction: Transaction | None = None
+    receipt: Receipt | None = None
+    served_after_s: float | None = None
+    error: CapdexError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result of a published file, or of a dry run, as the command line prints it."""
+        receipt = self.receipt
+        return {
+            "file": self.file,
+            "cap_uri": self.cap_uri,
+            "cid": self.cid,
+            "sha256": self.sha256,
+            "already": self.already,
+            "claims_name": self.claims_name,
+            "previous": None if self.previous is None else str(self.previous),
+            "commitment": None if self.commitment is None else self.commitment.to_json(),
+            "transaction": None if self.transaction is None else self.transaction.to_json(),
+            "tx_hash": receipt and receipt.tx_hash,
+            "block_number": receipt and receipt.block_number,
+            "gas_used": receipt and receipt.gas_used,
+            "fee_wei": receipt and receipt.fee_wei,
+            "batch": receipt and len(receipt.events),
+            "served_after_s": self.served_after_s,
+        }
+
+
+async def publish(
+    files: Sequence[PackageFile],
     *,
     registry: Registry,
     signer: Signer,
-    delivery: Delivery,
-    served: IsServed | None = None,
-    on_step: OnStep = ignore,
+    uploader: Uploader,
+    author: Author | OpenAuthor | None = None,
+    allow: frozenset[Allowance] = frozenset(),
+    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
+    dry_run: bool = False,
+    confirm: Confirm | None = None,
+    is_served: IsServed | None = None,
+    on_step: Callable[[PublishStep], None] = ignore,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
     served_timeout_s: float = SERVED_WAIT_S,
-) -> list[Result]:
-    """Carry a plan out: for each of its candidates how it ended, in their order.
+) -> list[Publication]:
+    """Publish files by the account of `signer`; return the result of each, in their order.
 
-    Uploads come first and happen on every run: what is on chain can be fetched, and a lost copy is
-    put back. An error of one package is its result and does not stop the others. Raises UsageError
-    when the signer is another account than the plan's.
+    Files without a signature are signed by `author` (default: the signer). `confirm` is called
+    with the plan before anything is uploaded or sent, if there is something to send; without it,
+    `fee_cap_wei` alone limits the cost. `is_served` is polled for each release until a node has it.
+
+    An error of one file is its result and does not stop the others. Raises Refused (NO_CONSENT,
+    EMPTY_ACCOUNT, FEE_OVER_CAP) and Unavailable where no file can go on.
     """
-    if signer.address != plan.publisher:
-        raise UsageError(
-            f"the key is that of {signer.address}",
-            why=f"the plan is for {plan.publisher}",
-            fix="use the key file of the account that the packages name",
+    call = _Call(files, registry, uploader, on_step)
+    preparation = Preparation(
+        account=signer.address,
+        chain_id=registry.chain_id,
+        author=author or signer,
+        write=not dry_run,
+        on_step=on_step,
+    )
+    candidates = await call.compare(await call.examine(preparation, fee_cap_wei), allow)
+    plan = await make_plan(candidates, registry=registry, signer=signer, fee_cap_wei=fee_cap_wei)
+    call.record_plan(plan, dry_run=dry_run)
+    on_step(plan)
+    if dry_run or not plan.candidates:
+        return call.results
+    if plan.transactions and confirm is not None and not await confirm(plan):
+        raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
+    announcer = Announcer(plan, registry, signer, on_step, receipt_timeout_s)
+    await call.upload(plan, announcer)
+    current = await announcer.refresh()
+    if plan.reservations:
+        await announcer.reserve(current)
+        current = await announcer.refresh()
+    await announcer.announce(current)
+    await call.finish(announcer.results, is_served, served_timeout_s)
+    return call.results
+
+
+class _Call:
+    """State of one `publish` call: the result of each file so far."""
+
+    def __init__(
+        self,
+        files: Sequence[PackageFile],
+        registry: Registry,
+        uploader: Uploader,
+        on_step: Callable[[PublishStep], None],
+    ) -> None:
+        self._files = files
+        self._registry = registry
+        self._uploader = uploader
+        self._on_step = on_step
+        self._index: dict[str, int] = {}  # of the file of each candidate, by capability URI
+        self.results = [Publication(file.name) for file in files]
+
+    async def examine(self, preparation: Preparation, fee_cap_wei: int) -> list[Candidate]:
+        """Prepare all files, and return the candidates that the registry accepts."""
+        packages: list[tuple[int, VerifiedPackage]] = []
+        for index, file in enumerate(self._files):
+            try:
+                packages.append((index, await preparation.prepare(file)))
+            except CapdexError as error:
+                self._reject(index, error)
+        found = await look_up_all(
+            [package for _, package in packages], registry=self._registry, fee_cap_wei=fee_cap_wei
         )
-    publishing = Announcing(plan, registry, signer, on_step, receipt_timeout_s)
-    await _upload(publishing, plan.candidates, delivery, on_step)
-    await _reserve(publishing, plan, on_step, receipt_timeout_s)
-    await publishing.announce()
-    results = publishing.results
-    await _wait_served(results, served, on_step, served_timeout_s)
-    return [results[one.announcement.cap_uri] for one in plan.candidates]
+        candidates = []
+        for (index, package), one in zip(packages, refuse_conflicts(found), strict=True):
+            said = package.announcement
+            self._update(index, cap_uri=said.cap_uri, cid=said.cid, sha256=said.sha256.hex())
+            if isinstance(one, Candidate):
+                self._update(index, already=one.already, claims_name=one.claims_name)
+                self._index[one.uri] = index
+                candidates.append(one)
+            else:
+                self._reject(index, one)
+        return candidates
 
+    async def compare(
+        self, candidates: Sequence[Candidate], allow: frozenset[Allowance]
+    ) -> list[Candidate]:
+        """Return the candidates whose version moves as far as their changes owe."""
+        kept = []
+        for one in candidates:
+            try:
+                if one.to_send:
+                    compared = await compare_with_previous(
+                        one,
+                        registry=self._registry,
+                        sources=self._uploader.sources,
+                        beside=candidates,
+                        allow=allow,
+                    )
+                    self._update(self._index[one.uri], previous=compared.previous)
+                    self._on_step(compared)
+                kept.append(one)
+            except CapdexError as error:
+                self._reject(self._index[one.uri], error)
+        return kept
 
-async def _upload(
-    publishing: Announcing, candidates: Sequence[Candidate], delivery: Delivery, on_step: OnStep
-) -> None:
-    """Store every package and fetch it back, before anything is paid."""
-    ends = await delivery.put_all([x.package.data for x in candidates], on_uploaded=on_step)
-    for one, end in zip(candidates, ends, strict=True):
-        if isinstance(end, CapdexError):
-            publishing.end([one], end)
+    def record_plan(self, plan: Plan, *, dry_run: bool) -> None:
+        """Record what the plan refuses and, in a dry run, what would be sent for each file."""
+        for uri, error in plan.refused.items():
+            self._reject(self._index[uri], error)
+        for batch in plan.batches if dry_run else ():
+            for one in batch.candidates:
+                commitment = plan.commits.get(one.name)
+                index = self._index[one.uri]
+                self._update(index, commitment=commitment, transaction=batch.transaction)
 
+    async def upload(self, plan: Plan, announcer: Announcer) -> None:
+        """Store every package and fetch it back, before anything is paid.
 
-async def _reserve(publishing: Announcing, plan: Plan, on_step: OnStep, timeout_s: float) -> None:
-    """Make the commitments of new names that can still be claimed, and wait for their age."""
-    if not plan.reservations:
-        return
-    names = {one.name for one in (await publishing.look_again()).values() if one.to_send}
-    wanted = [one for one in plan.reservations if one.name in names]
-    try:
-        await reservation.reserve(
-            wanted,
-            plan.commits,
-            registry=publishing.registry,
-            signer=publishing.signer,
-            on_step=on_step,
-            receipt_timeout_s=timeout_s,
-        )
-    except CapdexError as error:
-        reserved = {one.name for one in wanted}
-        publishing.end((x for x in plan.candidates if x.name in reserved), error)
+        Released packages too: what is on chain can be fetched, and a lost copy is put back.
+        """
+        packages = [one.package.data for one in plan.candidates]
+        ends = await self._uploader.upload_all(packages, on_step=self._on_step)
+        for one, end in zip(plan.candidates, ends, strict=True):
+            if isinstance(end, CapdexError):
+                announcer.fail([one], end)
 
+    async def finish(self, results: Results, is_served: IsServed | None, timeout_s: float) -> None:
+        """Wait until the node serves what is announced, and record every result."""
 
-async def _wait_served(
-    results: Results, served: IsServed | None, on_step: OnStep, timeout_s: float
-) -> None:
-    async def one(uri: str, outcome: Outcome) -> None:
-        after_s = await wait_served(uri, served, on_step, timeout_s=timeout_s)
-        results[uri] = replace(outcome, served_after_s=after_s)
+        async def wait(uri: str, end: Announced) -> None:
+            index = self._index[uri]
+            sha256 = self.results[index].sha256
+            after_s = await wait_served(
+                None if is_served is None else lambda: is_served(uri, sha256),
+                self._on_step,
+                timeout_s=timeout_s,
+            )
+            self._update(index, already=end.already, receipt=end.receipt, served_after_s=after_s)
 
-    done = [(uri, end) for uri, end in results.items() if isinstance(end, Outcome)]
-    await asyncio.gather(*(one(uri, outcome) for uri, outcome in done))
+        ends = [(uri, end) for uri, end in results.items() if isinstance(end, Announced)]
+        await asyncio.gather(*(wait(uri, end) for uri, end in ends))
+        for uri, index in self._index.items():
+            if isinstance(error := results.get(uri), CapdexError):
+                self._reject(index, error)
+
+    def _update(self, index: int, **fields: Any) -> None:
+        self.results[index] = replace(self.results[index], **fields)
+
+    def _reject(self, index: int, error: CapdexError) -> None:
+        self._update(index, error=error)
+        self._on_step(FileRejected(self._files[index], error))

@@ -1,29 +1,28 @@
-"""Uploading packages and fetching them back, as strangers will, before anything is paid."""
+"""Upload packages and fetch them back, as other clients will, before anything is paid."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.net.ipfs.open import Source, Storage
-from publisher.progress import Uploaded
+from capdex.net.ipfs.open import Gateway, Source, Storage, open_storage
+from publisher.progress import OnStep, Uploaded
 
-AT_ONCE: Final = 8  # uploads side by side: a storage at home has little more to give
+MAX_CONCURRENT_UPLOADS: Final = 8  # a storage at home has little more bandwidth
 GATEWAY_WAIT_S: Final = 60.0  # a public gateway finds new bytes through the DHT within a minute
 MAX_POLL_S: Final = 5.0
 
-OnUploaded = Callable[[Uploaded], None]
-
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
-    """Where packages go, and the trustless gateways that they are fetched back from.
+class Uploader:
+    """The storage that packages go to, and the gateways that they are fetched back from.
 
-    `gateway` has to give them. `node`, a gateway of a capdex node, is asked once: a node keeps
+    `gateway` has to return them. `node`, a gateway of a capdex node, is asked once: a node keeps
     what was announced, so it has them before only if it shares the storage.
     """
 
@@ -32,46 +31,59 @@ class Delivery:
     node: Source | None = None
     gateway_wait_s: float = GATEWAY_WAIT_S
 
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, ipfs: str, *, gateway_url: str = "", node_url: str = ""
+    ) -> AsyncIterator[Uploader]:
+        """Open a storage (`dir:PATH` or a Kubo RPC) and gateways; an empty URL means none."""
+        gateway = Gateway(gateway_url) if gateway_url and gateway_url != node_url else None
+        uploader = cls(open_storage(ipfs), gateway, Gateway(node_url) if node_url else None)
+        try:
+            yield uploader
+        finally:
+            await uploader.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for source in self.sources:
+            await source.close()
+
     @property
     def sources(self) -> Sequence[Source]:
-        """Whoever may have a package that was published before."""
+        """All sources that may have a package that was published before."""
         return [x for x in (self.storage, self.node, self.gateway) if x is not None]
 
-    async def put(self, data: bytes) -> Uploaded:
-        """Store a package and fetch it back; raises Unavailable IPFS_UNAVAILABLE."""
+    async def upload(self, data: bytes) -> Uploaded:
+        """Store a package and fetch it back; raise Unavailable IPFS_UNAVAILABLE."""
         cid = Cid.of(data)
         stored = await self.storage.put(data)
         if stored != cid:
             raise _not_kept(f"it answers {stored} where {cid} was put")
         return Uploaded(str(cid), len(data), await self._read_back(cid))
 
-    async def put_all(
-        self, packages: Sequence[bytes], *, on_uploaded: OnUploaded
+    async def upload_all(
+        self, packages: Sequence[bytes], *, on_step: OnStep
     ) -> list[Uploaded | CapdexError]:
-        """Store several side by side; for each what came of it, in their order."""
-        slots = asyncio.Semaphore(AT_ONCE)
+        """Upload several side by side; return a result or an error for each, in their order."""
+        slots = asyncio.Semaphore(MAX_CONCURRENT_UPLOADS)
 
         async def one(data: bytes) -> Uploaded | CapdexError:
             async with slots:
                 try:
-                    uploaded = await self.put(data)
+                    uploaded = await self.upload(data)
                 except CapdexError as error:
                     return error
-            on_uploaded(uploaded)
+            on_step(uploaded)
             return uploaded
 
-        return list(await asyncio.gather(*map(one, packages)))
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        for source in self.sources:
-            await source.close()
+        return await asyncio.gather(*map(one, packages))
 
     async def _read_back(self, cid: Cid) -> str:
-        """The label of whoever gave the bytes back."""
+        """Return the label of the source that returned the bytes."""
         if self.gateway is not None:
-            return await self._ask_patiently(self.gateway, cid)
-        if self.node is not None and await _gives(self.node, cid):
+            return await self._poll(self.gateway, cid)
+        if self.node is not None and await _has(self.node, cid):
             return self.node.label
         try:
             await _get(self.storage, cid)
@@ -79,7 +91,7 @@ class Delivery:
             raise _not_kept(f"{error.message}: {error.why}") from None
         return self.storage.label
 
-    async def _ask_patiently(self, gateway: Source, cid: Cid) -> str:
+    async def _poll(self, gateway: Source, cid: Cid) -> str:
         loop, pause_s = asyncio.get_running_loop(), 0.2
         deadline = loop.time() + self.gateway_wait_s
         while True:
@@ -99,7 +111,7 @@ async def _get(source: Source, cid: Cid) -> None:
         raise Unavailable(f"{source.label} gave other bytes", Code.IPFS_UNAVAILABLE)
 
 
-async def _gives(source: Source, cid: Cid) -> bool:
+async def _has(source: Source, cid: Cid) -> bool:
     try:
         await _get(source, cid)
     except Unavailable:

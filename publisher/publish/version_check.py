@@ -1,4 +1,4 @@
-"""Comparing a release with the one it follows: does its version move as far as it owes (P2)?"""
+"""Compare a release with its predecessor: the version must move as far as changes owe (P2)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from capdex.diff.diff import Allowance, Difference, check_step, compare
 from capdex.diff.semver_step import predecessor
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.manifest import manifest
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, read
 from capdex.net.ipfs.open import Source, fetch
 from capdex.semver import Version
 from publisher.publish.preflight import Candidate
@@ -19,9 +18,13 @@ from publisher.registry.registry import Registry, Release
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What was compared: `previous` None for a first release; else `difference`, or why not."""
+class VersionComparison:
+    """Comparison of a release with its predecessor; `previous` is None for a first release.
 
+    `difference` is None where the predecessor could not be read; `unread` then says why.
+    """
+
+    cap_uri: str
     previous: Version | None = None
     difference: Difference | None = None
     unread: str = ""
@@ -34,41 +37,39 @@ async def compare_with_previous(
     sources: Sequence[Source],
     beside: Iterable[Candidate] = (),
     allow: frozenset[Allowance] = frozenset(),
-) -> Comparison:
-    """Compare with the highest lower release that is not yanked, on chain or to be published too.
+) -> VersionComparison:
+    """Compare with the highest lower release that is not yanked, on chain or in `beside`.
 
     `beside` are the other packages of the same call. Raises InvalidInput (STEP_TOO_SMALL,
-    SCHEMA_CHANGED). Old bytes that cannot be had are no refusal: the author could not mend it.
+    SCHEMA_CHANGED). Bytes of the predecessor that are gone do not refuse a release: the author
+    could not bring them back.
     """
     version = Version.parse(candidate.announcement.semver)
-    here = {
+    in_call = {
         Version.parse(x.announcement.semver): x.package.manifest
         for x in beside
         if x.name == candidate.name
     }
-    there: dict[Version, Release] = {}
+    on_chain: dict[Version, Release] = {}
     if not candidate.claims_name:
         for release in await registry.releases(candidate.name):
             if not release.yanked:
-                there[Version.parse(release.semver)] = release
-    previous = predecessor({*here, *there}, version)
+                on_chain[Version.parse(release.semver)] = release
+    previous = predecessor({*in_call, *on_chain}, version)
     if previous is None:
-        return Comparison()
+        return VersionComparison(candidate.uri)
     try:
-        old = here.get(previous) or await _read(there[previous], sources)
+        old = in_call.get(previous) or await _fetch_manifest(on_chain[previous], sources)
     except (InvalidInput, Unavailable) as error:
-        return Comparison(previous, unread=error.why or error.message)
+        return VersionComparison(candidate.uri, previous, unread=error.why or error.message)
     difference = compare(old, candidate.package.manifest)
     check_step(difference, previous, version, allow=allow)
-    return Comparison(previous, difference)
+    return VersionComparison(candidate.uri, previous, difference)
 
 
-async def _read(release: Release, sources: Sequence[Source]) -> Manifest:
-    """The manifest of a release on chain; raises Unavailable, or InvalidInput if it has none."""
+async def _fetch_manifest(release: Release, sources: Sequence[Source]) -> Manifest:
+    """Return the manifest of a release on chain; raise Unavailable, or InvalidInput without one."""
     data = await fetch(Cid.parse(release.cid), sources)
     if hashlib.sha256(data).digest() != release.sha256:
         raise Unavailable("the bytes are not those of the release")
-    found = manifest.read(data).manifest
-    if found is None:
-        raise InvalidInput("the package on chain is not valid")
-    return found
+    return read(data).require()

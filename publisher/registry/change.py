@@ -1,11 +1,9 @@
-"""One transaction that changes what stands on chain: plan, show, carry out; safe to repeat.
+"""Change what stands on chain by one transaction: plan, confirm, send. Safe to repeat.
 
-    Change ──plan_change──> ChangePlan ──(a person agrees)──> carry_out_change ──> Changed
-             who may, is it so already, fee                   send, receipt, served
+    Change ──plan──> ChangePlan ──confirm──> send, wait for the block and the node ──> Changed
 
-What can be changed is in `publisher.registry.lifecycle`, `ownership` and `votes`. Whatever
-happened before
-a crash is found again: the change on chain, or a transaction that waits for its block.
+The possible changes are in `publisher.registry.lifecycle`, `ownership` and `votes`. What happened
+before a crash is found again: the change on chain, or a transaction that waits for its block.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from capdex.uri import check_name
 from publisher.ethereum.contract import Contract, Receipt
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 from publisher.keys.signer import Signer
-from publisher.progress import SERVED_WAIT_S, OnStep, ignore, wait_served
+from publisher.progress import SERVED_WAIT_S, OnStep, Step, ignore, wait_served
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S
 from publisher.tx.pending import Journal
@@ -83,10 +81,19 @@ class ChangePlan:
     resumes: Sent | None = None
     transaction: Transaction | None = None
 
+    @property
+    def transactions(self) -> tuple[Transaction, ...]:
+        """All transactions that would be sent, in their order."""
+        return () if self.transaction is None else (self.transaction,)
+
+
+OnChangeStep = Callable[[ChangePlan | Step], None]
+Confirm = Callable[[ChangePlan], Awaitable[bool]]
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """How it ended. `already`: nothing had to be sent; fees are in wei, hashes 0x hex."""
+    """Result of a change. `already`: nothing had to be sent; fees are in wei, hashes 0x hex."""
 
     already: bool
     tx_hash: str | None = None
@@ -96,8 +103,38 @@ class Changed:
     served_after_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome as the command line prints it."""
+        """Return the result as the command line prints it."""
         return asdict(self)
+
+
+async def make_change(
+    change: Change,
+    *,
+    signer: Signer,
+    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
+    dry_run: bool = False,
+    confirm: Confirm | None = None,
+    indexed: Indexed | None = None,
+    on_step: OnChangeStep = ignore,
+) -> Changed:
+    """Bring a change about by the account of `signer`; a dry run ends with the plan.
+
+    `on_step` gets the plan first. `confirm` is called with it if there is something to send;
+    without it, `fee_cap_wei` alone limits the cost. Raises InvalidInput (NOT_FOUND), Refused
+    (NOT_OWNER, EMPTY_ACCOUNT, FEE_OVER_CAP, NO_CONSENT), Unavailable.
+    """
+    plan = await plan_change(change, sender=signer.address, fee_cap_wei=fee_cap_wei)
+    on_step(plan)
+    if dry_run or plan.already:
+        return Changed(plan.already)
+    await agree(plan, confirm)
+    return await carry_out_change(plan, signer=signer, indexed=indexed, on_step=on_step)
+
+
+async def agree(plan: ChangePlan, confirm: Confirm | None) -> None:
+    """Raise Refused NO_CONSENT if there is something to send and `confirm` returns False."""
+    if plan.transactions and confirm is not None and not await confirm(plan):
+        raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
 
 
 async def plan_change(
@@ -145,11 +182,10 @@ async def carry_out_change(
     if receipt is None:
         return Changed(already=True)
 
-    async def served(_: str) -> bool:
-        return indexed is not None and await indexed(receipt.block_number)
-
     after_s = await wait_served(
-        plan.change.subject, served if indexed else None, on_step, timeout_s=served_timeout_s
+        None if indexed is None else lambda: indexed(receipt.block_number),
+        on_step,
+        timeout_s=served_timeout_s,
     )
     return Changed(
         already=False,

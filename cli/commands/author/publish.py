@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from cli.publish.account import AUTHOR_KEY, account_address, spending_options
-from cli.publish.prepare import Packing
-from cli.publish.publish import Publishing, say_dry_run
-from cli.publish.storage import open_delivery
+from capdex.errors import CapdexError
+from capdex.uri import PREFIX
+from cli.publish.account import AUTHOR_KEY, fee_cap_wei, open_author, open_signer, spending_options
+from cli.publish.publish import PublishProgress
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.errors import worst
-from cli.terminal.file_arguments import expand
+from cli.terminal.errors import OK, worst
+from cli.terminal.file_arguments import expand, read
 from cli.terminal.output import Format
 from cli.terminal.text import safe, short
-from cli.views.progress import open_registry
+from cli.views.progress import open_registry, until_served
+
+if TYPE_CHECKING:
+    from publisher.publish.publish import Publication
 
 ALLOW = ("smaller-step", "widened-permission")  # the values of capdex.diff.diff.Allowance
+SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after_s")  # no dry run
 
 
 @command(
@@ -52,41 +58,72 @@ def publish_command(
     twice. A file that is not signed yet is signed in place. A new name is reserved first where
     the registry asks for that.
     """
-    return app.run(_publish(app, expand(files), dry_run, frozenset(allow), ipfs))
+    return app.run(_publish(app, expand(files), dry_run, allow, ipfs))
 
 
 async def _publish(
-    app: App, names: Sequence[str], dry_run: bool, allow: frozenset[str], ipfs: str | None
+    app: App, names: Sequence[str], dry_run: bool, allow: Sequence[str], ipfs: str | None
 ) -> int:
+    from capdex.diff.diff import Allowance
+    from publisher.authoring.package_file import PackageFile
+    from publisher.publish.publish import publish
+    from publisher.publish.upload import Uploader
+
     network = app.settings.need_network("rpc_url", "chain_id", "registry")
-    address = await account_address(app)
-    where = f"on {safe(network.name)} ({network.chain}) as {short(address)}"
-    packing = Packing(app, address, where, write=not dry_run)
-    packed = await packing.pack(names)
-    if not packed:
-        return worst(packing.codes)
-    async with open_registry(app) as registry, open_delivery(app, ipfs) as delivery:
-        publishing = Publishing(app, registry, delivery, packing)
-        candidates = await publishing.examine(packed, address, allow)
-        plan = await publishing.plan(candidates, address)
-        ends = {} if dry_run else await publishing.carry_out(plan)
-        if dry_run and plan.candidates:
-            say_dry_run(app, plan)
-    values = [
-        publishing.value(one, plan, dry_run) | ends.get(one.announcement.cap_uri, {})
-        for one in plan.candidates
-        if dry_run or one.announcement.cap_uri in ends
-    ]
-    _result(app, values, many=len(names) > 1)
-    return worst([0, *packing.codes])
+    ipfs = ipfs or app.settings.need_network("ipfs").ipfs
+    signer = await open_signer(app)
+    where = f"on {safe(network.name)} ({network.chain}) as {short(signer.address)}"
+    progress = PublishProgress(app, where, many=len(names) > 1, dry_run=dry_run)
+    if len(names) > 1:
+        progress.show_title(f"{len(names)} packages")
+    files = []
+    for name in names:
+        try:
+            files.append(PackageFile(name, read(name), None if name == "-" else Path(name)))
+        except CapdexError as error:
+            progress.reject(name, error)
+    if not files:
+        return worst(progress.codes)
+    async with (
+        open_registry(app) as registry,
+        Uploader.open(ipfs, gateway_url=network.gateway_url, node_url=network.node_url) as uploader,
+        progress.interruptible(),
+    ):
+        results = await publish(
+            files,
+            registry=registry,
+            signer=signer,
+            uploader=uploader,
+            author=partial(open_author, app),
+            allow=frozenset(map(Allowance, allow)),
+            fee_cap_wei=fee_cap_wei(app),
+            dry_run=dry_run,
+            confirm=progress.confirm,
+            is_served=until_served(app),
+            on_step=progress,
+        )
+    published = [one for one in results if one.error is None]
+    if not dry_run:
+        progress.show_results(published)
+    _result(app, published, dry_run=dry_run, many=len(names) > 1)
+    return worst([OK, *progress.codes])
 
 
-def _result(app: App, values: Sequence[dict[str, Any]], *, many: bool) -> None:
+def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: bool) -> None:
+    network = app.settings.need_network()
+    values = []
+    for one in published:
+        name = one.cap_uri.removeprefix(PREFIX).partition("@")[0]
+        page = f"{network.node_url}/c/{name}.json" if network.node_url else None
+        where = {"chain_id": network.chain_id, "registry": network.registry, "page": page}
+        value = one.to_json() | where | {"dry_run": dry_run}
+        values.append({k: x for k, x in value.items() if not (dry_run and k in SENT)})
+
     def human() -> list[str]:
         lines = (line for one in values for line in (one["cap_uri"], one["page"]))
         return [safe(line) for line in lines if line]
 
-    cids = [one["cid"] for one in values]
+    cids = [one.cid for one in published]
     if len(values) == 1 and not (many and app.output.format is Format.JSON):
         app.output.result("publication", values[0], human=human, plain=cids)
     elif values or many:

@@ -1,13 +1,12 @@
-"""`capdex validate`: what a node would say of a file, before anybody pays for it."""
+"""`capdex validate`: check a file as a node would, before anything is paid for it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from capdex.errors import UsageError
-from cli.publish.validate import Judged, judge_file
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK, exit_code, show, worst
@@ -15,6 +14,9 @@ from cli.terminal.file_arguments import expand, read
 from cli.terminal.output import Format
 from cli.terminal.text import safe
 from cli.views.problems import concise, counted, full, github
+
+if TYPE_CHECKING:
+    from publisher.authoring.validate import Validation
 
 FORMATS = tuple(one.value for one in Format)  # those of every command, besides its own
 
@@ -42,52 +44,55 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     """
     if form in FORMATS:
         app.options.format, form = Format(form), None
+    from publisher.authoring.package_file import PackageFile
+    from publisher.authoring.validate import validate
+
     codes: list[int] = []
-    judged: list[Judged] = []
+    validated: list[Validation] = []
     names = expand(files)
     for name in names:
         try:
-            judged.append(judge_file(name, read(name)))
+            validated.append(validate(PackageFile(name, read(name))))
         except UsageError as error:
             show(error, app.output)
             codes.append(exit_code(error))
     form = form or {Format.HUMAN: "full", Format.PLAIN: "concise"}.get(app.output.format, "json")
     if form == "json":
-        values = [_value(one) for one in judged]
+        values = [_value(one) for one in validated]
         if app.output.format is Format.JSON and len(values) == len(names) == 1:
             app.output.result("validation", values[0], human=list)
         else:
-            ok = all(one.valid for one in judged) and not codes
+            ok = all(one.valid for one in validated) and not codes
             app.output.results("validation", values, human=list, ok=ok)
     else:
-        _write(app, judged, form)
-    return worst([*codes, *(OK if one.valid else NO for one in judged)])
+        _write(app, validated, form)
+    return worst([*codes, *(OK if one.valid else NO for one in validated)])
 
 
-def _write(app: App, judged: list[Judged], form: str) -> None:
+def _write(app: App, validated: list[Validation], form: str) -> None:
     stream = app.output.out
-    for one in judged:
+    for one in validated:
         for problem in one.problems:
             if form == "full":
-                for line in full(one.name, one.data, problem, stream):
+                for line in full(one.file.name, one.file.data, problem, stream):
                     stream.write(line)
             elif form == "github":
-                stream.write(github(one.name, problem))
+                stream.write(github(one.file.name, problem))
             else:
-                stream.write(concise(one.name, problem, stream))
-    for one in judged:
+                stream.write(concise(one.file.name, problem, stream))
+    for one in validated:
         uri = f"  {one.manifest.uri}" if one.manifest else ""
-        words = f"{safe(one.name)}: {counted(one.problems)}, {one.verdict}{safe(uri)}"
+        words = f"{safe(one.file.name)}: {counted(one.problems)}, {one.verdict}{safe(uri)}"
         app.output.say(f"{app.output.err.mark('ok' if one.valid else 'fail')} {words}")
 
 
-def _value(one: Judged) -> dict[str, Any]:
+def _value(one: Validation) -> dict[str, Any]:
     from capdex.ipld.cid import Cid
     from capdex.manifest.prompt_injection import lint_summary
 
-    cid = Cid.of(one.data)
+    cid = Cid.of(one.file.data)
     return {
-        "file": one.name,
+        "file": one.file.name,
         "ok": one.valid,
         "verdict": str(one.verdict),
         "cap_uri": str(one.manifest.uri) if one.manifest else None,

@@ -1,4 +1,4 @@
-"""`capdex verify`: is this file what the chain announced, and who stands behind it?"""
+"""`capdex verify`: check that a file is what the chain announced, and show who signed it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from capdex.errors import CapdexError
 from cli.commands.find.get import announced
-from cli.publish.validate import claimed
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK, exit_code, show, worst
@@ -56,10 +55,11 @@ def verify_command(app: App, files: tuple[str, ...], offline: bool) -> int:
 async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
     from capdex.manifest.manifest import read as read_package
     from capdex.package import RejectedPackage, judge
+    from publisher.authoring.validate import self_announcement
 
     reading = read_package(read(name))
     manifest = reading.require()
-    said = claimed(manifest, reading.data) if offline else await announced(app, manifest.uri)
+    said = self_announcement(reading) if offline else await announced(app, manifest.uri)
     judged = judge(said, reading)
     rejected = judged if isinstance(judged, RejectedPackage) else None
     return {
@@ -71,7 +71,7 @@ async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
         "message": rejected.message if rejected else "",
         "signer": judged.signer,
         "publisher": said.publisher,
-        # What a file claims of itself always agrees with it: such checks would say nothing.
+        # Offline, a file is compared with its own claims: these checks would always hold.
         "checks": [x.to_json() for x in judged.checks if not (offline and x.name in FROM_CHAIN)],
     }
 

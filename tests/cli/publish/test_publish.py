@@ -226,8 +226,8 @@ def test_of_several_files_each_is_published_and_the_gravest_code_wins(
     assert len({x["tx_hash"] for x in document["results"]}) == 1
     errors = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
     assert [(x["code"], x["details"]["file"]) for x in errors] == [
+        ("UNREADABLE", "absent.acp.yaml"),  # files are read first
         ("INVALID_INPUT", "broken.acp.yaml"),
-        ("UNREADABLE", "absent.acp.yaml"),
     ]
     for place in ("metadata.id", "metadata.triggers"):  # all problems, each at its place
         assert place in result.stderr

@@ -10,10 +10,10 @@ from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.manifest.manifest import read
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign, sign_file
+from publisher.authoring.validate import announcement_of
 from publisher.keys.keystore import create_did_key
 from publisher.keys.secret import Secret
 from publisher.keys.signer import LocalSigner
-from publisher.publish.preflight import announce
 
 ACCOUNT = LocalSigner(Account.from_key(b"\x07" * 32))
 ANVIL = LocalSigner(
@@ -33,7 +33,7 @@ def source():
 
 def verified(data, chain_id=1):
     reading = read(data)
-    announcement = announce(reading, chain_id=chain_id, publisher=ACCOUNT.address)
+    announcement = announcement_of(reading, chain_id=chain_id, publisher=ACCOUNT.address)
     return package.verify(announcement, reading)
 
 

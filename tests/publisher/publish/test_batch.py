@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from capdex.errors import CapdexError, Code, Refused, Unavailable
+from capdex.errors import Code, Refused, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import Published
+from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
 from publisher.ethereum import log_scan as history
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent
-from publisher.progress import Outcome, Uploaded
+from publisher.progress import Uploaded
 from publisher.publish.batch import MAX_BATCH, divide, gas_bound
-from publisher.publish.plan import make_plan
-from publisher.publish.preflight import Candidate, examine_all
-from publisher.publish.publish import carry_out
-from publisher.publish.upload import Delivery
+from publisher.publish.plan import Plan
+from publisher.publish.publish import publish as publish_files
+from publisher.publish.upload import Uploader
 
 
 class Killed(BaseException):
@@ -37,19 +37,22 @@ async def packages(signer, names, version="1.0.0"):
     return [await package(signer, name=name, version=version) for name in names]
 
 
-async def plan(files, registry, signer, **options):
-    found = await examine_all(files, registry=registry, publisher=signer.address)
-    candidates = [one for one in found if isinstance(one, Candidate)]
-    return await make_plan(candidates, registry=registry, publisher=signer.address, **options)
-
-
-async def act(planned, registry, signer, storage, **options):
-    delivery = Delivery(storage)
-    return await carry_out(planned, registry=registry, signer=signer, delivery=delivery, **options)
-
-
 async def publish(files, registry, signer, storage, **options):
-    return await act(await plan(files, registry, signer), registry, signer, storage, **options)
+    """The results of packages, with an error where there is one."""
+    named = [PackageFile(f"{number}.acp.yaml", data) for number, data in enumerate(files)]
+    options = {"uploader": Uploader(storage), **options}
+    return await publish_files(named, registry=registry, signer=signer, **options)
+
+
+async def plan(files, registry, signer, storage, **options):
+    steps = []
+    await publish(files, registry, signer, storage, dry_run=True, on_step=steps.append, **options)
+    return next(step for step in steps if isinstance(step, Plan))
+
+
+def errors(results):
+    """The code of each error, None for what is published."""
+    return [one.error and one.error.code for one in results]
 
 
 async def published(registry):
@@ -69,23 +72,24 @@ async def test_twenty_further_releases_go_by_one_transaction_of_little_gas(
     steps = []
     outcomes = await publish(files, registry, signer, blocks, on_step=steps.append)
     kinds = Counter(type(step) for step in steps)
-    assert kinds == {Uploaded: 20, Sent: 1, Receipt: 1}
-    assert {outcome.batch for outcome in outcomes} == {20}
-    assert outcomes[0].gas_used / 20 <= 65_000
+    assert (kinds[Uploaded], kinds[Sent], kinds[Receipt]) == (20, 1, 1)
+    (receipt,) = {outcome.receipt for outcome in outcomes}
+    assert len(receipt.events) == 20
+    assert receipt.gas_used / 20 <= 65_000
     assert set((await published(registry)).values()) == {1}
 
 
 async def test_two_releases_cost_less_together_than_alone(registry, signer, blocks):
     alone = await publish(await packages(signer, ["alpha"]), registry, signer, blocks)
     pair = await publish(await packages(signer, ["beta", "gamma"]), registry, signer, blocks)
-    assert pair[0].gas_used < 2 * alone[0].gas_used
+    assert pair[0].receipt.gas_used < 2 * alone[0].receipt.gas_used
 
 
 async def test_versions_of_a_new_name_are_published_together(registry, signer, blocks):
     files = [await package(signer, version=version) for version in ("1.0.0", "1.1.0", "0.9.0")]
     outcomes = await publish(files, registry, signer, blocks)
     assert [x.semver for x in await registry.releases("note")] == ["1.0.0", "1.1.0", "0.9.0"]
-    assert len({outcome.tx_hash for outcome in outcomes}) == 1
+    assert len({outcome.receipt.tx_hash for outcome in outcomes}) == 1
 
 
 async def test_what_is_published_is_unchanged_and_the_rest_goes_on(registry, signer, blocks):
@@ -95,21 +99,20 @@ async def test_what_is_published_is_unchanged_and_the_rest_goes_on(registry, sig
     assert [outcome.already for outcome in outcomes] == [True, True, False, False]
     assert set((await published(registry)).values()) == {1}
     again = await publish(files, registry, signer, blocks)
-    assert [x.tx_hash for x in again] == [x.tx_hash for x in outcomes]
+    assert [x.receipt.tx_hash for x in again] == [x.receipt.tx_hash for x in outcomes]
 
 
-async def test_what_cannot_be_published_together_is_refused_but_for_the_first(registry, signer):
+async def test_what_cannot_be_published_together_is_refused_but_for_the_first(
+    registry, signer, blocks
+):
     files = [
         await package(signer),
         await package(signer, description="Others"),
         await package(signer, name="n0te"),
         await package(signer, name="other"),
     ]
-    found = await examine_all(files, registry=registry, publisher=signer.address)
-    assert isinstance(found[0], Candidate)
-    assert found[1].code is Code.INVALID_INPUT
-    assert found[2].code is Code.NAME_TAKEN
-    assert isinstance(found[3], Candidate)
+    found = await publish(files, registry, signer, blocks, dry_run=True)
+    assert errors(found) == [None, Code.INVALID_INPUT, Code.NAME_TAKEN, None]
 
 
 async def test_a_package_that_is_not_uploaded_does_not_stop_the_others(registry, signer, tmp_path):
@@ -121,21 +124,23 @@ async def test_a_package_that_is_not_uploaded_does_not_stop_the_others(registry,
 
     files = await packages(signer, NAMES[:3])
     ends = await publish(files, registry, signer, Full(tmp_path / "blocks"))
-    assert [isinstance(end, Outcome) for end in ends] == [True, False, True]
-    assert ends[1].code is Code.IPFS_UNAVAILABLE
+    assert errors(ends) == [None, Code.IPFS_UNAVAILABLE, None]
     assert len(await published(registry)) == 2
 
 
 async def test_a_name_that_was_lost_meanwhile_does_not_stop_the_others(
     registry, signer, blocks, local_chain
 ):
-    planned = await plan(await packages(signer, NAMES[:3]), registry, signer)
     other = local_chain.signer()
-    await publish(await packages(other, ["note-b"]), registry, other, blocks)
-    ends = await act(planned, registry, signer, blocks)
-    assert [isinstance(end, Outcome) for end in ends] == [True, False, True]
-    assert ends[1].code is Code.NAME_TAKEN
-    assert {end.batch for end in ends if isinstance(end, Outcome)} == {2}
+
+    async def confirm(plan):
+        await publish(await packages(other, ["note-b"]), registry, other, blocks)
+        return True
+
+    files = await packages(signer, NAMES[:3])
+    ends = await publish(files, registry, signer, blocks, confirm=confirm)
+    assert errors(ends) == [None, Code.NAME_TAKEN, None]
+    assert {len(end.receipt.events) for end in ends if end.receipt} == {2}
 
 
 async def test_a_batch_that_is_reverted_says_for_each_release_what_to_do(
@@ -161,8 +166,8 @@ async def test_a_batch_that_is_reverted_says_for_each_release_what_to_do(
             local_chain.call("evm_setAutomine", True)
 
     ends = await publish(files, registry, signer, blocks, on_step=mine)
-    assert [end.code for end in ends] == [Code.TIMEOUT, Code.NAME_TAKEN, Code.TIMEOUT]
-    assert "run the same command again" in ends[0].fix
+    assert errors(ends) == [Code.TIMEOUT, Code.NAME_TAKEN, Code.TIMEOUT]
+    assert "run the same command again" in ends[0].error.fix
     again = await publish([files[0], files[2]], registry, signer, blocks)
     assert [outcome.already for outcome in again] == [False, False]
     assert set((await published(registry)).values()) == {1}
@@ -200,7 +205,7 @@ async def test_a_killed_batch_is_finished_by_running_it_again(registry, signer, 
     with pytest.raises(Killed):
         await publish(files, registry, signer, blocks, on_step=kill)
     ends = await publish(files, registry, signer, blocks)
-    assert all(isinstance(end, Outcome) for end in ends)
+    assert errors(ends) == [None] * len(files)
     assert set((await published(registry)).values()) == {1}
     assert await registry.chain.nonce(signer.address, "pending") == 1
 
@@ -216,12 +221,13 @@ async def test_a_batch_in_the_mempool_is_waited_for_by_whoever_names_one_of_its_
     local_chain.call("evm_setAutomine", False)
     with pytest.raises(Killed):
         await publish(files, registry, signer, blocks, on_step=kill)
-    planned = await plan([files[1], await package(signer, name="other")], registry, signer)
+    named = [files[1], await package(signer, name="other")]
+    planned = await plan(named, registry, signer, blocks)
     assert [one.resumes is not None for one in planned.candidates] == [True, False]
     local_chain.call("evm_setAutomine", True)
     local_chain.call("evm_mine")
-    ends = await act(planned, registry, signer, blocks)
-    assert [end.batch for end in ends if not end.already] == [1]
+    ends = await publish(named, registry, signer, blocks)
+    assert [len(end.receipt.events) for end in ends if not end.already] == [1]
     assert len(await published(registry)) == 4
     assert await registry.chain.nonce(signer.address, "pending") == 2
 
@@ -256,40 +262,39 @@ async def test_a_batch_whose_block_was_reorged_away_is_published_by_the_next_run
     local_chain.call("anvil_reorg", 1, [])
     assert await published(registry) == {}
     ends = await publish(files, registry, signer, blocks)
-    assert all(isinstance(end, Outcome) for end in ends)
+    assert errors(ends) == [None] * len(files)
     assert set((await published(registry)).values()) == {1}
 
 
-async def test_batches_keep_below_a_share_of_a_block_and_a_number(registry, signer):
-    examined = await examine_all(
-        await packages(signer, NAMES), registry=registry, publisher=signer.address
-    )
-    found = [one for one in examined if isinstance(one, Candidate)]
+async def test_batches_keep_below_a_share_of_a_block_and_a_number(registry, signer, blocks):
+    files = await packages(signer, NAMES)
+    found = (await plan(files, registry, signer, blocks)).candidates
     assert len(found) == 20
     each = gas_bound(found[:1])
     assert [len(x) for x in divide(found, 30_000_000)] == [20]
     assert [len(x) for x in divide(found, 4 * each * 8)] == [8, 8, 4]
     assert [len(x) for x in divide(found, 1)] == [1] * 20  # one at least, whatever the block
-    many = found * 11
+    many = list(found) * 11
     assert max(len(x) for x in divide(many, 10**12)) == MAX_BATCH
     assert [one for x in divide(many, 10**12) for one in x] == many
     assert divide([], 30_000_000) == ()
 
 
-async def test_an_account_that_can_pay_one_but_not_all_is_told(registry, signer, local_chain):
+async def test_an_account_that_can_pay_one_but_not_all_is_refused(
+    registry, signer, blocks, local_chain
+):
     files = await packages(signer, NAMES[:4])
-    one = (await plan(files[:1], registry, signer)).max_fee_wei
+    (transaction,) = (await plan(files[:1], registry, signer, blocks)).transactions
+    one = transaction.max_fee_wei
     local_chain.call("anvil_setBalance", signer.address, hex(one * 3 // 2))
     with pytest.raises(Refused) as refusal:
-        await plan(files, registry, signer)
+        await plan(files, registry, signer, blocks)
     assert refusal.value.code is Code.EMPTY_ACCOUNT
     with pytest.raises(Refused) as capped:
-        await plan(files, registry, signer, fee_cap_wei=one * 3 // 4)
+        await plan(files, registry, signer, blocks, fee_cap_wei=one * 3 // 4)
     assert capped.value.code is Code.FEE_OVER_CAP
 
 
-async def test_every_error_is_one_of_ours(registry, signer):
-    found = await examine_all(
-        [b"", b"\xff", b"metadata: {}"], registry=registry, publisher=signer.address
-    )
-    assert all(isinstance(one, CapdexError) for one in found)
+async def test_every_error_is_one_of_ours(registry, signer, blocks):
+    found = await publish([b"", b"\xff", b"metadata: {}"], registry, signer, blocks)
+    assert errors(found) == [Code.INVALID_INPUT] * 3

@@ -11,22 +11,21 @@ import pytest
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.registry.events import Claimed, Committed, Published
+from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
-from publisher.commit_reveal import commit as reservation
 from publisher.commit_reveal.commitment import SecretFile, commitment_of, secret_text
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
 from publisher.ethereum import log_scan as history
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent
-from publisher.progress import Outcome, Reserved, Reserving
+from publisher.progress import Reserved, Reserving
 from publisher.publish.batch import claim_gas
-from publisher.publish.claim import carry_out_claim, plan_claim
-from publisher.publish.plan import make_plan
-from publisher.publish.preflight import Candidate, examine_all
-from publisher.publish.publish import carry_out
-from publisher.publish.upload import Delivery
+from publisher.publish.claim import claim as claim_name
+from publisher.publish.plan import Plan
+from publisher.publish.publish import publish as publish_files
+from publisher.publish.upload import Uploader
 from publisher.registry.registry import Registry
 
 AGE_S = 60
@@ -75,41 +74,25 @@ async def package(signer, name="note", version="1.0.0"):
     return await sign(text.encode(), signer, chain_id=31337)
 
 
-async def plan(files, registry, signer, **options):
-    async def opened():
-        return signer
-
-    found = await examine_all(files, registry=registry, publisher=signer.address)
-    candidates = []
-    for one in found:
-        if not isinstance(one, Candidate):
-            raise one
-        candidates.append(one)
-    new = [one.name for one in candidates if one.claims_name and one.to_send]
-    reservations = await reservation.look(
-        list(dict.fromkeys(new)), registry=registry, open_signer=opened
-    )
-    known = {"registry": registry, "publisher": signer.address, "reservations": reservations}
-    return await make_plan(candidates, **known, **options)
-
-
 async def publish(files, registry, signer, blocks, **options):
-    planned = await plan(files, registry, signer)
-    ends = await carry_out(
-        planned, registry=registry, signer=signer, delivery=Delivery(blocks), **options
-    )
-    for end in ends:
-        if not isinstance(end, Outcome):
-            raise end
-    return ends
+    """The results of packages; raises why one is not published."""
+    named = [PackageFile(f"{number}.acp.yaml", data) for number, data in enumerate(files)]
+    options = {"uploader": Uploader(blocks), **options}
+    results = await publish_files(named, registry=registry, signer=signer, **options)
+    for one in results:
+        if one.error is not None:
+            raise one.error
+    return results
+
+
+async def plan(files, registry, signer, blocks, **options):
+    steps = []
+    await publish(files, registry, signer, blocks, dry_run=True, on_step=steps.append, **options)
+    return next(step for step in steps if isinstance(step, Plan))
 
 
 async def claim(name, registry, signer, **options):
-    async def opened():
-        return signer
-
-    planned = await plan_claim(name, registry=registry, sender=signer.address, open_signer=opened)
-    return await carry_out_claim(planned, registry=registry, signer=signer, **options)
+    return await claim_name(name, registry=registry, signer=signer, **options)
 
 
 async def events(registry):
@@ -128,6 +111,7 @@ async def test_a_new_name_is_reserved_awaited_by_block_time_and_claimed_with_its
 ):
     (outcome,) = await publish([await package(signer)], registry, signer, blocks, on_step=patience)
     kinds = [type(step).__name__ for step in patience.steps]
+    kinds = kinds[kinds.index("Plan") + 1 :]
     assert kinds[:3] == ["Uploaded", "Sent", "Reserved"]
     assert kinds[-2:] == ["Sent", "Receipt"]
     assert set(kinds[3:-2]) == {"Reserving"}
@@ -156,8 +140,8 @@ async def test_several_new_names_are_reserved_side_by_side_and_published_togethe
     files = [await package(signer, name=name) for name in ("alpha", "beta", "gamma")]
     files.append(await package(signer, name="beta", version="1.1.0"))
     outcomes = await publish(files, registry, signer, blocks, on_step=patience)
-    assert len({outcome.tx_hash for outcome in outcomes}) == 1
-    assert [outcome.batch for outcome in outcomes] == [4] * 4
+    assert len({outcome.receipt.tx_hash for outcome in outcomes}) == 1
+    assert [len(outcome.receipt.events) for outcome in outcomes] == [4] * 4
     assert await events(registry) == [Committed] * 3 + [Published] * 4
     assert await nonce(registry, signer) == 4
 
@@ -190,7 +174,7 @@ async def test_a_commitment_is_found_by_the_key_alone_when_all_state_is_lost(
     with pytest.raises(Killed):
         await publish([data], registry, signer, blocks, on_step=kill)
     shutil.rmtree(registry.chain.state_dir)
-    planned = await plan([data], registry, signer)
+    planned = await plan([data], registry, signer, blocks)
     assert planned.commits == {}
     await publish([data], registry, signer, blocks, on_step=patience)
     assert await events(registry) == [Committed, Published]
@@ -207,7 +191,7 @@ async def test_a_commitment_that_expired_is_made_anew(
     with pytest.raises(Killed):
         await publish([data], registry, signer, blocks, on_step=kill)
     pass_time(DAY_S + 1)
-    assert set((await plan([data], registry, signer)).commits) == {"note"}
+    assert set((await plan([data], registry, signer, blocks)).commits) == {"note"}
     await publish([data], registry, signer, blocks, on_step=patience)
     assert await events(registry) == [Committed, Committed, Published]
 
@@ -223,7 +207,7 @@ async def test_a_commitment_that_is_old_enough_is_claimed_at_once_and_priced_by_
     with pytest.raises(Killed):
         await publish([data], registry, signer, blocks, on_step=kill)
     pass_time(AGE_S)
-    planned = await plan([data], registry, signer)
+    planned = await plan([data], registry, signer, blocks)
     assert len(planned.transactions) == 1
     assert planned.transactions[0].gas != claim_gas("note", "1.0.0")
     await publish([data], registry, signer, blocks, on_step=patience)
@@ -236,34 +220,36 @@ async def test_no_claim_takes_more_gas_than_its_bound(
     registry, signer, blocks, patience, name, version
 ):
     data = await package(signer, name=name, version=version)
-    planned = await plan([data], registry, signer)
+    planned = await plan([data], registry, signer, blocks)
     (outcome,) = await publish([data], registry, signer, blocks, on_step=patience)
     (batch,) = planned.batches
     assert batch.transaction.gas == claim_gas(name, version)
-    assert outcome.gas_used <= batch.transaction.gas
+    assert outcome.receipt.gas_used <= batch.transaction.gas
 
 
-async def test_the_cap_is_on_the_total_of_commitments_and_claims(registry, signer):
+async def test_the_cap_is_on_the_total_of_commitments_and_claims(registry, signer, blocks):
     data = await package(signer)
-    planned = await plan([data], registry, signer)
+    planned = await plan([data], registry, signer, blocks)
     assert len(planned.transactions) == 2
     assert sum(one.fee_cap_wei for one in planned.transactions) <= 10**16
-    enough = planned.expected_fee_wei * 12 // 10 + 1
-    capped = await plan([data], registry, signer, fee_cap_wei=enough)
-    assert capped.max_fee_wei <= enough
+    expected = sum(one.expected_fee_wei for one in planned.transactions)
+    enough = expected * 12 // 10 + 1
+    capped = await plan([data], registry, signer, blocks, fee_cap_wei=enough)
+    assert sum(one.max_fee_wei for one in capped.transactions) <= enough
     with pytest.raises(Refused) as refusal:
-        await plan([data], registry, signer, fee_cap_wei=planned.expected_fee_wei)
+        await plan([data], registry, signer, blocks, fee_cap_wei=expected)
     assert refusal.value.code is Code.FEE_OVER_CAP
 
 
 async def test_an_account_that_can_pay_each_but_not_all_is_told_before_anything_is_sent(
-    registry, signer, local_chain
+    registry, signer, blocks, local_chain
 ):
     data = await package(signer)
-    most = (await plan([data], registry, signer)).max_fee_wei
+    planned = await plan([data], registry, signer, blocks)
+    most = sum(one.max_fee_wei for one in planned.transactions)
     local_chain.call("anvil_setBalance", signer.address, hex(most * 9 // 10))
     with pytest.raises(Refused) as refusal:
-        await plan([data], registry, signer)
+        await plan([data], registry, signer, blocks)
     assert refusal.value.code is Code.EMPTY_ACCOUNT
 
 
@@ -274,7 +260,7 @@ async def test_an_owned_name_needs_no_commitment_and_its_maintainers_publish_too
     other = local_chain.signer()
     later = await package(other, version="1.1.0")
     with pytest.raises(Refused) as refusal:
-        await plan([later], registry, other)
+        await plan([later], registry, other, blocks)
     assert refusal.value.code is Code.NAME_TAKEN
     assert signer.address in refusal.value.message
     assert f"capdex maintainer add note {other.address}" in refusal.value.fix
@@ -286,9 +272,9 @@ async def test_an_owned_name_needs_no_commitment_and_its_maintainers_publish_too
 
 
 @pytest.mark.parametrize("name", ["admin", "adm1n", "cap-dex"])
-async def test_a_reserved_name_is_refused_before_anything_is_paid(registry, signer, name):
+async def test_a_reserved_name_is_refused_before_anything_is_paid(registry, signer, blocks, name):
     with pytest.raises(Refused) as refusal:
-        await plan([await package(signer, name=name)], registry, signer)
+        await plan([await package(signer, name=name)], registry, signer, blocks)
     assert refusal.value.code is Code.NAME_RESERVED
 
 
@@ -312,7 +298,7 @@ async def test_whoever_copies_a_claim_from_the_mempool_is_not_first(
     (outcome,) = await publish([data], registry, signer, blocks, on_step=copy)
     (theirs,) = stolen
     receipt = local_chain.call("eth_getTransactionReceipt", theirs)
-    ours = local_chain.call("eth_getTransactionReceipt", outcome.tx_hash)
+    ours = local_chain.call("eth_getTransactionReceipt", outcome.receipt.tx_hash)
     assert receipt["blockNumber"] == ours["blockNumber"]
     assert int(receipt["transactionIndex"], 16) < int(ours["transactionIndex"], 16)
     assert (receipt["status"], ours["status"]) == ("0x0", "0x1")

@@ -5,24 +5,28 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import sys
 
 import pytest
 from eth_account import Account
 
-from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError, VerificationFailure
+from capdex.errors import Code, InvalidInput, Refused, Unavailable, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import PUBLISHED, LogHead
+from capdex.yaml.reader import read_yaml
+from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
 from publisher.ethereum.contract import Receipt, raw_log
 from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import LocalSigner
-from publisher.progress import Outcome, Served, Uploaded
-from publisher.publish.plan import make_plan
-from publisher.publish.preflight import examine
-from publisher.publish.publish import carry_out
-from publisher.publish.upload import Delivery
+from publisher.progress import Served, Uploaded
+from publisher.publish.plan import Plan
+from publisher.publish.prepare import FileRead, FileSigned
+from publisher.publish.publish import publish as publish_files
+from publisher.publish.upload import Uploader
+from publisher.publish.version_check import VersionComparison
 
 
 class Killed(BaseException):
@@ -34,29 +38,21 @@ async def package(signer, name="note", version="1.0.0", description="Notes"):
     return await sign(text.encode(), signer, chain_id=31337)
 
 
-async def plan(data, *, registry, publisher):
-    """The plan for one package; raises why there is none."""
-    found = await examine(data, registry=registry, publisher=publisher)
-    planned = await make_plan([found], registry=registry, publisher=publisher)
-    for error in planned.refused.values():
-        raise error
-    return planned
-
-
-async def act(planned, registry, signer, blocks, **options):
-    """The outcome of a plan for one package; raises why there is none."""
-    delivery = Delivery(blocks)
-    (end,) = await carry_out(
-        planned, registry=registry, signer=signer, delivery=delivery, **options
-    )
-    if isinstance(end, Outcome):
-        return end
-    raise end
-
-
 async def publish(data, registry, signer, blocks, **options):
-    planned = await plan(data, registry=registry, publisher=signer.address)
-    return await act(planned, registry, signer, blocks, **options)
+    """The result for one package; raises why it is not published."""
+    options = {"uploader": Uploader(blocks), **options}
+    files = [PackageFile("note.acp.yaml", data)]
+    (result,) = await publish_files(files, registry=registry, signer=signer, **options)
+    if result.error is not None:
+        raise result.error
+    return result
+
+
+async def plan(data, registry, signer, blocks):
+    """The plan of a dry run; raises why there is none."""
+    steps = []
+    await publish(data, registry, signer, blocks, dry_run=True, on_step=steps.append)
+    return next(step for step in steps if isinstance(step, Plan))
 
 
 async def events(registry):
@@ -73,38 +69,63 @@ def kill_at(kind):
 
 
 async def test_a_package_is_published_step_by_step(registry, signer, blocks):
-    data, steps = await package(signer), []
-    planned = await plan(data, registry=registry, publisher=signer.address)
-    (candidate,) = planned.candidates
+    data, steps, asked = await package(signer), [], []
+
+    async def confirm(plan):
+        asked.append(plan)
+        assert await events(registry) == []
+        return True
+
+    async def is_served(uri, sha256):
+        return (uri, sha256) == ("did:nuwa:cap:note@1.0.0", hashlib.sha256(data).hexdigest())
+
+    result = await publish(
+        data, registry, signer, blocks, confirm=confirm, is_served=is_served, on_step=steps.append
+    )
+    kinds = [FileRead, FileSigned, VersionComparison, Plan, Uploaded, Sent, Receipt, Served]
+    assert [type(step) for step in steps] == kinds
+    (planned,) = asked
     (transaction,) = planned.transactions
-    assert candidate.claims_name
-
-    async def served(uri):
-        return uri == "did:nuwa:cap:note@1.0.0"
-
-    outcome = await act(planned, registry, signer, blocks, served=served, on_step=steps.append)
-    assert [type(step) for step in steps] == [Uploaded, Sent, Receipt, Served]
-    assert outcome.cap_uri == "did:nuwa:cap:note@1.0.0"
-    assert outcome.sha256 == hashlib.sha256(data).hexdigest()
-    assert outcome.cid == str(Cid.of(data))
-    assert not outcome.already
-    assert outcome.served_after_s is not None
-    assert outcome.gas_used is not None
-    assert outcome.gas_used <= transaction.gas
+    assert result.claims_name
+    assert result.cap_uri == "did:nuwa:cap:note@1.0.0"
+    assert result.sha256 == hashlib.sha256(data).hexdigest()
+    assert result.cid == str(Cid.of(data))
+    assert not result.already
+    assert result.served_after_s is not None
+    assert result.receipt.gas_used <= transaction.gas
     assert await blocks.get(Cid.of(data)) == data
     release = await registry.release("note", "1.0.0")
-    assert release.sha256.hex() == outcome.sha256
+    assert release.sha256.hex() == result.sha256
 
 
-async def test_publishing_again_finds_what_is_there(registry, signer, blocks):
+async def test_nothing_is_uploaded_or_sent_without_consent(registry, signer, blocks):
+    async def confirm(plan):
+        return False
+
+    data = await package(signer)
+    with pytest.raises(Refused) as refusal:
+        await publish(data, registry, signer, blocks, confirm=confirm)
+    assert refusal.value.code is Code.NO_CONSENT
+    assert await events(registry) == []
+    with pytest.raises(Unavailable):
+        await blocks.get(Cid.of(data))
+
+
+async def test_publishing_again_asks_nobody_and_finds_what_is_there(registry, signer, blocks):
+    async def confirm(plan):
+        raise AssertionError
+
     data = await package(signer)
     first = await publish(data, registry, signer, blocks)
-    planned = await plan(data, registry=registry, publisher=signer.address)
+    planned = await plan(data, registry, signer, blocks)
     assert planned.candidates[0].already
     assert planned.transactions == ()
-    again = await act(planned, registry, signer, blocks)
+    again = await publish(data, registry, signer, blocks, confirm=confirm)
     assert again.already
-    assert (again.tx_hash, again.block_number) == (first.tx_hash, first.block_number)
+    assert (again.receipt.tx_hash, again.receipt.block_number) == (
+        first.receipt.tx_hash,
+        first.receipt.block_number,
+    )
     assert len(await events(registry)) == 1
 
 
@@ -118,24 +139,26 @@ async def test_publishing_again_puts_lost_bytes_back(registry, signer, blocks, t
     assert await blocks.get(Cid.of(data)) == data
 
 
-async def test_a_plan_is_a_dry_run_that_another_signer_can_send(registry, signer, blocks):
-    planned = await plan(await package(signer), registry=registry, publisher=signer.address)
-    transaction = planned.transactions[0].to_json()
+async def test_a_dry_run_gives_the_transaction_that_another_wallet_can_send(
+    registry, signer, blocks
+):
+    data = await package(signer)
+    result = await publish(data, registry, signer, blocks, dry_run=True)
+    transaction = result.transaction.to_json()
     assert transaction["to"] == registry.address
     assert transaction["value"] == 0
     assert transaction["gas"] > 0
     assert transaction["data"].startswith("0x")
+    assert result.receipt is None
     assert await events(registry) == []
     with pytest.raises(Unavailable):
-        await blocks.get(Cid.of(planned.candidates[0].package.data))
+        await blocks.get(Cid.of(data))
 
 
 async def test_other_bytes_under_a_version_are_refused(registry, signer, blocks):
     await publish(await package(signer), registry, signer, blocks)
     with pytest.raises(InvalidInput) as refusal:
-        await plan(
-            await package(signer, description="Other"), registry=registry, publisher=signer.address
-        )
+        await plan(await package(signer, description="Other"), registry, signer, blocks)
     assert refusal.value.code is Code.VERSION_EXISTS
 
 
@@ -143,64 +166,93 @@ async def test_a_name_belongs_to_its_first_publisher(registry, signer, blocks, l
     await publish(await package(signer), registry, signer, blocks)
     second = local_chain.signer()
     with pytest.raises(Refused) as owned:
-        await plan(
-            await package(second, version="2.0.0"), registry=registry, publisher=second.address
-        )
+        await plan(await package(second, version="2.0.0"), registry, second, blocks)
     assert owned.value.code is Code.NAME_TAKEN
     assert signer.address in owned.value.message
     with pytest.raises(Refused) as looks_alike:
-        await plan(await package(second, name="n0te"), registry=registry, publisher=second.address)
+        await plan(await package(second, name="n0te"), registry, second, blocks)
     assert looks_alike.value.code is Code.NAME_TAKEN
     assert signer.address in looks_alike.value.message
 
 
-async def test_what_no_node_would_serve_costs_nothing(registry, signer, local_chain):
-    unsigned = scaffold("note").encode()
-    with pytest.raises(VerificationFailure) as refusal:
-        await plan(unsigned, registry=registry, publisher=signer.address)
-    assert refusal.value.details["reason"] == "UNSIGNED"
+async def test_what_no_node_would_serve_costs_nothing(registry, signer, blocks, local_chain):
     foreign = await package(local_chain.signer())
     with pytest.raises(VerificationFailure) as unbound:
-        await plan(foreign, registry=registry, publisher=signer.address)
+        await plan(foreign, registry, signer, blocks)
     assert unbound.value.details["reason"] == "NOT_BOUND"
+    changed = foreign.replace(b"Notes", b"Words")
+    with pytest.raises(VerificationFailure) as refusal:
+        await plan(changed, registry, signer, blocks)
+    assert refusal.value.details["reason"] == "BAD_SIGNATURE"
     with pytest.raises(InvalidInput) as broken:
-        await plan(b"metadata: 1", registry=registry, publisher=signer.address)
+        await plan(b"metadata: 1", registry, signer, blocks)
     assert broken.value.details["problems"]
 
 
-async def test_an_empty_account_is_told_before_anything_is_uploaded(registry, local_chain):
+async def test_an_unsigned_or_changed_file_of_ours_is_signed_where_it_is(
+    registry, signer, blocks, tmp_path
+):
+    path = tmp_path / "note.acp.yaml"
+    for data in (scaffold("note").encode(), (await package(signer)).replace(b"Notes", b"Words")):
+        path.write_bytes(data)
+        for dry_run in (True, False):
+            assert path.read_bytes() == data
+            (result,) = await publish_files(
+                [PackageFile.read(path)],
+                registry=registry,
+                signer=signer,
+                uploader=Uploader(blocks),
+                dry_run=dry_run,
+            )
+            assert result.error is None
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == result.sha256
+
+
+async def test_a_signed_file_is_parsed_once_on_its_way(registry, signer, blocks):
+    data, parsed = await package(signer), []
+
+    def count(frame, event, _):
+        if event == "call" and frame.f_code is read_yaml.__code__:
+            parsed.append(frame.f_locals["data"])
+
+    sys.setprofile(count)
+    try:
+        await publish(data, registry, signer, blocks)
+    finally:
+        sys.setprofile(None)
+    assert parsed == [data]
+
+
+async def test_an_empty_account_is_refused_before_anything_is_uploaded(
+    registry, local_chain, blocks
+):
     poor = local_chain.signer(wei=0)
+    data = await package(poor)
     with pytest.raises(Refused) as refusal:
-        await plan(await package(poor), registry=registry, publisher=poor.address)
+        await publish(data, registry, poor, blocks)
+    with pytest.raises(Unavailable):
+        await blocks.get(Cid.of(data))
     assert refusal.value.code is Code.EMPTY_ACCOUNT
     assert poor.address in refusal.value.fix
-
-
-async def test_another_accounts_key_does_not_carry_out_a_plan(
-    registry, signer, blocks, local_chain
-):
-    planned = await plan(await package(signer), registry=registry, publisher=signer.address)
-    with pytest.raises(UsageError):
-        await act(planned, registry, local_chain.signer(), blocks)
 
 
 @pytest.mark.parametrize("moment", [Uploaded, Sent, Receipt, Served])
 async def test_a_killed_publication_is_finished_by_running_it_again(
     registry, signer, blocks, moment
 ):
-    async def served(_uri):
+    async def is_served(_uri, _sha256):
         return True
 
     data = await package(signer)
     with pytest.raises(Killed):
-        await publish(data, registry, signer, blocks, served=served, on_step=kill_at(moment))
-    outcome = await publish(data, registry, signer, blocks, served=served)
-    assert outcome.tx_hash is not None
+        await publish(data, registry, signer, blocks, is_served=is_served, on_step=kill_at(moment))
+    outcome = await publish(data, registry, signer, blocks, is_served=is_served)
+    assert outcome.receipt.tx_hash is not None
     assert outcome.served_after_s is not None
     assert len(await events(registry)) == 1
     again = await publish(data, registry, signer, blocks)
     assert again.already
-    assert again.tx_hash == outcome.tx_hash
+    assert again.receipt.tx_hash == outcome.receipt.tx_hash
 
 
 async def test_a_transaction_that_waits_for_its_block_is_waited_for_not_sent_twice(
@@ -210,13 +262,13 @@ async def test_a_transaction_that_waits_for_its_block_is_waited_for_not_sent_twi
     local_chain.call("evm_setAutomine", False)
     with pytest.raises(Killed):
         await publish(data, registry, signer, blocks, on_step=kill_at(Sent))
-    planned = await plan(data, registry=registry, publisher=signer.address)
+    planned = await plan(data, registry, signer, blocks)
     resumed = planned.candidates[0].resumes
     assert resumed is not None
     assert planned.transactions == ()
     local_chain.call("evm_mine")
-    outcome = await act(planned, registry, signer, blocks)
-    assert outcome.tx_hash == resumed.tx_hash
+    outcome = await publish(data, registry, signer, blocks)
+    assert outcome.receipt.tx_hash == resumed.tx_hash
     nonce = local_chain.call("eth_getTransactionCount", signer.address, "latest")
     assert int(nonce, 16) == 1
 
@@ -230,25 +282,30 @@ async def test_a_journal_entry_that_never_left_or_is_garbage_is_ignored(
     (entry,) = (tmp_path / "state" / "sent").iterdir()
     for garbage in ("", "{}", '{"tx_hash": "0x00", "nonce": 1, "fingerprint": "x"}', "[1]"):
         entry.write_text(garbage)
-        assert (await plan(data, registry=registry, publisher=signer.address)).candidates[0].already
+        assert (await plan(data, registry, signer, blocks)).candidates[0].already
 
 
 async def test_the_same_release_published_twice_at_once_is_one_event(
     registry, signer, blocks, local_chain
 ):
     data = await package(signer)
-    plans = [await plan(data, registry=registry, publisher=signer.address) for _ in range(2)]
-    assert not any(planned.candidates[0].already for planned in plans)
-    local_chain.call("evm_setAutomine", False)
+    both_planned = asyncio.Barrier(2)
     sent = asyncio.Semaphore(0)
+
+    async def confirm(plan):
+        await both_planned.wait()
+        local_chain.call("evm_setAutomine", False)
+        return True
 
     def on_step(step):
         if isinstance(step, Sent):
             sent.release()
 
     running = [
-        asyncio.create_task(act(planned, registry, signer, blocks, on_step=on_step))
-        for planned in plans
+        asyncio.create_task(
+            publish(data, registry, signer, blocks, confirm=confirm, on_step=on_step)
+        )
+        for _ in range(2)
     ]
     for _ in running:
         await sent.acquire()
@@ -256,7 +313,7 @@ async def test_the_same_release_published_twice_at_once_is_one_event(
     outcomes = await asyncio.gather(*running)
     # The chain may take the second for the first once more: then both wait for the same one.
     assert not all(outcome.already for outcome in outcomes)
-    assert len({outcome.tx_hash for outcome in outcomes}) == 1
+    assert len({outcome.receipt.tx_hash for outcome in outcomes}) == 1
     assert len(await events(registry)) == 1
 
 
@@ -265,7 +322,7 @@ async def test_five_publications_of_one_account_at_once_are_five_events(registry
     outcomes = await asyncio.gather(
         *[publish(await package(signer, name=name), registry, signer, blocks) for name in names]
     )
-    assert len({outcome.tx_hash for outcome in outcomes}) == 5
+    assert len({outcome.receipt.tx_hash for outcome in outcomes}) == 5
     logs = await events(registry)
     assert [log.topics[0] for log in logs] == [PUBLISHED] * 5
     head = LogHead()
@@ -287,13 +344,13 @@ async def test_a_storage_that_keeps_other_bytes_stops_before_the_chain(registry,
 
 
 async def test_a_node_that_does_not_serve_the_release_is_no_failure(registry, signer, blocks):
-    async def down(_uri):
+    async def down(_uri, _sha256):
         raise Unavailable("the node is down", Code.NODE_UNAVAILABLE)
 
     outcome = await publish(
-        await package(signer), registry, signer, blocks, served=down, served_timeout_s=0.01
+        await package(signer), registry, signer, blocks, is_served=down, served_timeout_s=0.01
     )
-    assert outcome.tx_hash is not None
+    assert outcome.receipt.tx_hash is not None
     assert outcome.served_after_s is None
 
 

@@ -12,7 +12,7 @@ from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.open import Gateway
-from publisher.publish.upload import Delivery
+from publisher.publish.upload import Uploader
 
 DATA = b"a package"
 
@@ -54,23 +54,23 @@ async def serve():
         await runner.cleanup()
 
 
-async def put(delivery):
+async def put(uploader):
     try:
-        return await delivery.put(DATA)
+        return await uploader.upload(DATA)
     finally:
-        await delivery.close()
+        await uploader.close()
 
 
 async def test_a_package_is_fetched_back_through_the_gateway(blocks, serve):
     url = await serve(GatewayOf(blocks))
-    uploaded = await put(Delivery(blocks, gateway=Gateway(url)))
+    uploaded = await put(Uploader(blocks, gateway=Gateway(url)))
     assert uploaded.source == f"gateway:{url}"
     assert (uploaded.cid, uploaded.size_bytes) == (str(Cid.of(DATA)), len(DATA))
 
 
 async def test_a_gateway_may_take_its_time_to_find_it(blocks, serve):
     gateway = GatewayOf(blocks, late=2)
-    await put(Delivery(blocks, gateway=Gateway(await serve(gateway))))
+    await put(Uploader(blocks, gateway=Gateway(await serve(gateway))))
     assert gateway.asked[str(Cid.of(DATA))] == 3
 
 
@@ -80,21 +80,21 @@ async def test_a_gateway_that_does_not_give_it_stops_before_the_chain(
 ):
     elsewhere = BlockDirectory(tmp_path / "elsewhere")
     gateway = GatewayOf(elsewhere) if fault == "absent" else GatewayOf(blocks, lies=True)
-    delivery = Delivery(blocks, gateway=Gateway(await serve(gateway)), gateway_wait_s=0.3)
+    uploader = Uploader(blocks, gateway=Gateway(await serve(gateway)), gateway_wait_s=0.3)
     with pytest.raises(Unavailable) as refusal:
-        await put(delivery)
+        await put(uploader)
     assert refusal.value.code is Code.IPFS_UNAVAILABLE
     assert "gateway-url" in refusal.value.fix
 
 
 async def test_a_node_that_shares_the_storage_gives_it_back(blocks, serve):
     url = await serve(GatewayOf(blocks))
-    assert (await put(Delivery(blocks, node=Gateway(url)))).source == f"gateway:{url}"
+    assert (await put(Uploader(blocks, node=Gateway(url)))).source == f"gateway:{url}"
 
 
 async def test_a_node_that_keeps_only_what_was_announced_is_asked_once(blocks, serve, tmp_path):
     gateway = GatewayOf(BlockDirectory(tmp_path / "elsewhere"))
-    uploaded = await put(Delivery(blocks, node=Gateway(await serve(gateway))))
+    uploaded = await put(Uploader(blocks, node=Gateway(await serve(gateway))))
     assert uploaded.source == blocks.label
     assert gateway.asked.total() == 1
 
@@ -105,7 +105,7 @@ async def test_a_storage_that_loses_it_stops_before_the_chain(tmp_path):
             raise Unavailable("no such block", Code.IPFS_UNAVAILABLE)
 
     with pytest.raises(Unavailable) as refusal:
-        await put(Delivery(Leaky(tmp_path / "blocks")))
+        await put(Uploader(Leaky(tmp_path / "blocks")))
     assert "nothing was sent" in refusal.value.fix
 
 
@@ -118,7 +118,7 @@ async def test_uploads_go_side_by_side_and_tell_each_as_it_ends(tmp_path):
             return await super().put(data)
 
     told = []
-    delivery = Delivery(Slow(tmp_path / "blocks"))
-    ends = await delivery.put_all([b"one", b"two"], on_uploaded=told.append)
+    uploader = Uploader(Slow(tmp_path / "blocks"))
+    ends = await uploader.upload_all([b"one", b"two"], on_step=told.append)
     assert [end.cid for end in ends] == [str(Cid.of(b"one")), str(Cid.of(b"two"))]
     assert {one.cid for one in told} == {end.cid for end in ends}

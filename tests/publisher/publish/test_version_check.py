@@ -7,10 +7,13 @@ import pytest
 from capdex.diff.diff import Allowance
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import Cid
+from capdex.manifest.manifest import read
 from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.package import verify
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
-from publisher.publish.preflight import examine
+from publisher.authoring.validate import announcement_of
+from publisher.publish.preflight import look_up
 from publisher.publish.version_check import compare_with_previous
 
 WIDER = frozenset({Allowance.WIDENED_PERMISSION})
@@ -27,29 +30,36 @@ def publish(registry, signer, blocks):
     """`await publish(data, keep=)` announces a package, with or without its bytes."""
 
     async def announce(data, *, keep=True):
-        found = await examine(data, registry=registry, publisher=signer.address)
-        said, cid = found.announcement, Cid.of(data)
+        uri, cid = read(data).require().uri, Cid.of(data)
         if keep:
             await blocks.put(data)
-        sent = await registry.publish(signer, found.name, said.semver, str(cid), cid.digest)
+        sent = await registry.publish(signer, uri.name, str(uri.version), str(cid), cid.digest)
         await registry.wait(sent)
 
     return announce
 
 
 @pytest.fixture
-def compare(registry, signer, blocks):
+def candidate(registry, signer):
+    """`await candidate(data)` looks a package up in the registry."""
+
+    async def look(data):
+        announcement = announcement_of(read(data), chain_id=31337, publisher=signer.address)
+        return await look_up(verify(announcement, data), registry=registry)
+
+    return look
+
+
+@pytest.fixture
+def compare(registry, candidate, blocks):
     """`await compare(data, …)` compares a package with what is there."""
 
     async def look(data, *, beside=(), allow=frozenset()):
-        async def found(one):
-            return await examine(one, registry=registry, publisher=signer.address)
-
         return await compare_with_previous(
-            await found(data),
+            await candidate(data),
             registry=registry,
             sources=[blocks],
-            beside=[await found(one) for one in beside],
+            beside=[await candidate(one) for one in beside],
             allow=allow,
         )
 
@@ -115,17 +125,15 @@ async def test_old_bytes_that_cannot_be_had_are_told_and_no_refusal(
     assert compared.unread
 
 
-async def test_bytes_that_a_source_makes_up_are_not_compared(publish, registry, signer, tmp_path):
+async def test_bytes_that_a_source_makes_up_are_not_compared(
+    publish, candidate, registry, signer, tmp_path
+):
     class Liar(BlockDirectory):
         async def get(self, cid):
             return await package(signer, "1.0.0", permission="state.query")
 
     await publish(await package(signer, "1.0.0"))
-    wider = await examine(
-        await package(signer, "1.0.1", permission="state.query"),
-        registry=registry,
-        publisher=signer.address,
-    )
+    wider = await candidate(await package(signer, "1.0.1", permission="state.query"))
     compared = await compare_with_previous(
         wider, registry=registry, sources=[Liar(tmp_path / "lies")]
     )

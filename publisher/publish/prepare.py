@@ -1,0 +1,87 @@
+"""Prepare package files for publication: validate, sign what is unsigned, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from capdex.manifest.manifest import ManifestReading, read
+from capdex.package import RejectedPackage, VerifiedPackage, judge
+from capdex.problems import Reason
+from publisher.authoring.package_file import PackageFile
+from publisher.authoring.sign import Author, author_url, sign
+from publisher.authoring.validate import announcement_of
+from publisher.files import write_atomically
+
+OpenAuthor = Callable[[], Awaitable[Author]]
+
+MENDED_BY_SIGNING: Final = (Reason.UNSIGNED, Reason.BAD_SIGNATURE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """A file was read; it is not published if its manifest has errors."""
+
+    file: PackageFile
+    reading: ManifestReading
+
+
+@dataclass(frozen=True, slots=True)
+class FileSigned:
+    """A file has a valid signature of `author`, made now or before."""
+
+    file: PackageFile
+    author: str
+
+
+class Preparation:
+    """Prepares the files of one call; the author's key is opened for the first that needs it."""
+
+    def __init__(
+        self,
+        *,
+        account: str,
+        chain_id: int,
+        author: Author | OpenAuthor,
+        write: bool,
+        on_step: Callable[[FileRead | FileSigned], None],
+    ) -> None:
+        self._account = account
+        self._chain_id = chain_id
+        self._author = author
+        self._write = write
+        self._on_step = on_step
+
+    async def prepare(self, file: PackageFile) -> VerifiedPackage:
+        """Return the verified package; raise InvalidInput or VerificationFailure.
+
+        A file that is signed is parsed once. A signature that does not match is replaced only if
+        the file names the same author: another author has to correct it.
+        """
+        reading = read(file.data)
+        self._on_step(FileRead(file, reading))
+        judged = self._judge(reading)
+        if isinstance(judged, RejectedPackage) and judged.reason in MENDED_BY_SIGNING:
+            judged = await self._sign(file, judged)
+        if isinstance(judged, RejectedPackage):
+            raise judged.failure()
+        self._on_step(FileSigned(file, judged.signer.partition("#")[0]))
+        return judged
+
+    def _judge(self, reading: ManifestReading) -> VerifiedPackage | RejectedPackage:
+        announcement = announcement_of(reading, chain_id=self._chain_id, publisher=self._account)
+        return judge(announcement, reading)
+
+    async def _sign(
+        self, file: PackageFile, judged: RejectedPackage
+    ) -> VerifiedPackage | RejectedPackage:
+        if callable(self._author):
+            self._author = await self._author()
+        author, named = self._author, judged.manifest and judged.manifest.author
+        if judged.reason is Reason.BAD_SIGNATURE and named != author_url(author, self._chain_id):
+            return judged
+        data = await sign(file.data, author, chain_id=self._chain_id, publisher=self._account)
+        if self._write and file.path is not None:
+            write_atomically(file.path, data)
+        return self._judge(read(data))
