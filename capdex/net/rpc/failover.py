@@ -73,8 +73,10 @@ class Failover:
         endpoints: Sequence[Endpoint],
         transport: Transport,
         read_reply: ReadReply,
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         self.pool = Pool(endpoints)
+        self.max_attempts = max_attempts
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.chain_id: int | None = None
         self._transport, self._read_reply = transport, read_reply
@@ -117,7 +119,7 @@ class Failover:
                 timeouts += error.fault is RpcFault.TIMEOUT
                 if error.fault is RpcFault.FATAL:
                     hopeless.add(endpoint)
-                spent = attempts >= MAX_ATTEMPTS or timeouts >= MAX_TIMEOUTS
+                spent = attempts >= self.max_attempts or timeouts >= MAX_TIMEOUTS
                 if (
                     error.fault not in ELSEWHERE
                     or spent

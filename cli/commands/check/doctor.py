@@ -1,8 +1,7 @@
-"""`capdex doctor`: what works here, what does not, and how to mend it."""
+"""`capdex doctor`: run the checks of the installation, and say how to fix what is wrong."""
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from capdex import __version__
 from capdex.errors import UsageError
-from cli.config.directories import user_directories
-from cli.publish.account import (
-    account_address,
-    account_options,
-    author_path,
-    has_account,
-    keystore_path,
-)
+from cli.publish.account import account_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.text import columns, safe
@@ -51,67 +43,24 @@ def doctor_command(app: App) -> int:
 
 
 async def _examine(app: App) -> list[Check]:
-    """Every check, side by side where they wait for somebody."""
+    """Run every check; those of the network wait for nothing but the RPC endpoint."""
     import asyncio
 
-    from cli.config.load import unused_variables
-    from cli.config.sources import find_project
-    from cli.doctor import chain, machine, services
-    from cli.doctor.check import bounded
-    from cli.doctor.probe import Probe
+    from capdex.net.http import HttpClient
+    from cli.config.settings import Settings
+    from cli.doctor import machine, network
+    from cli.doctor.check import Subject, run
 
-    broken = None
+    config_error = None
     try:
         settings = app.settings
     except UsageError as error:
-        from cli.config.settings import Settings
-
-        broken, settings = error, Settings()
-    network = settings.network
-    files = [x for x in (find_project(Path.cwd()), user_directories().config_file) if x]
-    here = [
-        machine.python(),
-        machine.node_js(os.environ.get("PATH")),
-        machine.anvil(),
-        machine.disk(user_directories().state),
-        machine.configuration(broken, files, unused_variables(os.environ)),
-    ]
-    if broken is None:
-        here.append(machine.key_files(_secrets(app), os.environ, settings.signer))
-    async with Probe() as probe:
-        known = broken is None and has_account(app)
-        account = (lambda: account_address(app)) if known else None
-        on_chain, *around = await asyncio.gather(
-            chain.checks(probe, network, account),
-            bounded("signer", services.signer(probe, settings.signer), fix="see that it runs"),
-            bounded(
-                "IPFS",
-                services.ipfs(probe, network.ipfs if network else ""),
-                fix="start it (ipfs daemon), or publish into a directory: --ipfs dir:PATH",
-            ),
-            bounded(
-                "gateway",
-                services.gateway(probe, network.gateway_url if network else ""),
-                fix="name another trustless gateway: gateway-url",
-            ),
-            bounded(
-                "node",
-                services.node(probe, network),
-                fix="start one (capdex node, capdex up), or name another with node-url",
-            ),
-        )
-    return [*here, *on_chain, *around]
-
-
-def _secrets(app: App) -> dict[str, tuple[Path, bool]]:
-    """The files with secrets, and whether each was set rather than being the usual one."""
-    settings = app.settings
-    found = {
-        "keystore": (keystore_path(app), bool(settings.keystore)),
-        "author-key": (author_path(app), bool(settings.author_key)),
-    }
-    phrase = settings.passphrase_file
-    return found | ({"passphrase-file": (phrase, True)} if phrase else {})
+        config_error, settings = error, Settings()
+    async with HttpClient() as http:
+        subject = Subject(app, settings, config_error, http)
+        first, *others = network.CHECKS
+        found = [await run(row, subject) for row in (*machine.CHECKS, first)]
+        return found + await asyncio.gather(*(run(row, subject) for row in others))
 
 
 def _about() -> dict[str, Any]:
@@ -135,7 +84,7 @@ def _table(app: App, found: Sequence[Check]) -> list[str]:
 
 
 def _report(found: Sequence[Check]) -> list[str]:
-    """What to paste into a bug report: no address of a key file, nobody's home directory."""
+    """Lines for a bug report, without the path of the home directory."""
     home = str(Path.home())
     about = _about()
     lines = [

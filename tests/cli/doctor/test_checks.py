@@ -1,7 +1,8 @@
-"""Each check of the doctor: how it fails, and what it then says to do."""
+"""Each check of `capdex doctor`: how it fails, and the fix that it names."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -11,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -19,13 +19,9 @@ from typing import Any
 
 import pytest
 
-from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
-from cli.config.settings import Network
-from cli.doctor import chain as chain_checks
-from cli.doctor import machine, services
-from cli.doctor.check import EACH_S, Check, bounded
-from cli.doctor.probe import Probe, Reply
+from cli.doctor import network
+from cli.doctor.check import EACH_S
 from publisher.deploy import create2
 from publisher.deploy.deploy import Deployment, deploy
 from publisher.ethereum.client import Chain
@@ -84,47 +80,56 @@ def rpc(**results: Any) -> Answer:
     return answer
 
 
-HEAD = {"number": "0x10", "timestamp": hex(int(time.time()))}
+def block(age_s: float = 0) -> dict[str, str]:
+    """A newest block that was made `age_s` seconds ago."""
+    word = "0x" + "11" * 32
+    time_ = hex(int(time.time() - age_s))
+    return {"number": "0x10", "hash": word, "parentHash": word, "timestamp": time_}
 
 
-async def seen(url: str, **changed: Any) -> dict[str, Check]:
-    """The checks of a chain whose endpoint is `url`, by name."""
-    given: dict[str, Any] = {"name": "mine", "chain_id": 1, "rpc_url": url} | changed
-    network = Network(**given)
-    async with Probe() as probe:
-        return {check.name: check for check in await chain_checks.checks(probe, network, None)}
+Found = dict[str, str]
 
 
 @pytest.fixture
-async def probe() -> Any:
-    async with Probe() as open_probe:
-        yield open_probe
+def doctor(capdex: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Found]]:
+    """`doctor(rpc_url=…)` gives the checks of that configuration by name."""
+
+    def run(**settings: object) -> dict[str, Found]:
+        for key, value in ({"chain_id": 1} | settings).items():
+            monkeypatch.setenv(f"CAPDEX_{key.upper()}", str(value))
+        result = capdex("doctor", "--json")
+        checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+        failed = any(check["status"] == "fail" for check in checks.values())
+        assert result.exit_code == failed
+        assert TOKEN not in result.output
+        return checks
+
+    return run
 
 
 # this machine -------------------------------------------------------------------------------
 
 
-def test_python_and_anvil_are_well_here() -> None:
-    assert machine.python().status == "ok"
-    assert machine.disk(Path.cwd() / "not" / "there" / "yet").status == "ok"
+def test_python_and_disk_are_ok_here(doctor: Any) -> None:
+    found = doctor()
+    assert (found["Python"]["status"], found["disk"]["status"]) == ("ok", "ok")
+    assert found["Python"]["fix"] == ""
 
 
-def test_without_node_js_only_up_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    found = machine.node_js(str(tmp_path))
-    assert found.status == "warn"
-    assert "install Node.js 20" in found.fix
-    program = tmp_path / "node"
-    program.touch(0o755)
-    assert machine.node_js(str(tmp_path)).status == "ok"
-
-
-def test_an_anvil_that_cannot_be_run_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_node_js_only_up_does_not_work(
+    doctor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CAPDEX_ANVIL", str(tmp_path / "none"))
-    found = machine.anvil()
-    assert (found.status, found.fix) == ("fail", "correct CAPDEX_ANVIL, or unset it")
+    monkeypatch.setattr("cli.doctor.machine.find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = doctor()["Node.js"]
+    assert (found["status"], "install Node.js 20" in found["fix"]) == ("warn", True)
+    (tmp_path / "node").touch(0o755)
+    assert doctor()["Node.js"]["status"] == "ok"
+
+
+def test_an_anvil_that_cannot_be_run_is_a_failed_check(doctor: Any, tmp_path: Path) -> None:
+    found = doctor(anvil=tmp_path / "none")["Anvil"]
+    assert (found["status"], found["fix"]) == ("fail", "correct CAPDEX_ANVIL, or unset it")
 
 
 def test_a_broken_configuration_is_a_failed_check_with_its_own_fix(
@@ -141,95 +146,89 @@ def test_a_broken_configuration_is_a_failed_check_with_its_own_fix(
     assert found["registry"]["status"] == "none"
 
 
-def test_a_variable_that_nothing_reads_is_a_warning() -> None:
-    found = machine.configuration(None, [], ["nothing reads CAPDEX_RPC"])
-    assert (found.status, found.fix) == ("warn", "unset it, or correct its name")
-    assert machine.configuration(UsageError("bad", Code.CONFIG), [], []).fix
+def test_a_variable_that_nothing_reads_is_a_warning(doctor: Any) -> None:
+    found = doctor(rcp_url="x")["settings"]
+    assert (found["status"], found["fix"]) == ("warn", "unset it, or correct its name")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_a_key_file_that_others_can_touch_fails(tmp_path: Path, mode: int) -> None:
+def test_a_key_file_that_others_can_access_fails(doctor: Any, tmp_path: Path, mode: int) -> None:
     path = tmp_path / "account.json"
     path.touch(mode)
     path.chmod(mode)
-    found = machine.key_files({"keystore": (path, False)}, {}, "")
-    assert (found.status, found.fix) == ("fail", f"chmod 600 {path}")
-    assert f"{mode:04o}" in found.result
+    found = doctor(keystore=path)["keys"]
+    assert (found["status"], found["fix"]) == ("fail", f"chmod 600 {path}")
+    assert f"{mode:04o}" in found["result"]
     path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-    assert machine.key_files({"keystore": (path, False)}, {}, "").status == "ok"
+    assert doctor(keystore=path)["keys"]["status"] == "ok"
 
 
-def test_a_key_file_that_was_named_and_is_missing_fails(tmp_path: Path) -> None:
-    named = {"keystore": (tmp_path / "none", True)}
-    found = machine.key_files(named, {}, "")
-    assert (found.status, found.fix) == ("fail", "correct keystore, or unset it")
-    usual = {"keystore": (tmp_path / "none", False)}
-    assert machine.key_files(usual, {}, "").status == "none"
-    assert "signer" in machine.key_files(usual, {}, "http://signer").result
+def test_a_configured_key_file_that_is_missing_fails(doctor: Any, tmp_path: Path) -> None:
+    assert doctor()["keys"]["status"] == "none"
+    found = doctor(keystore=tmp_path / "none")["keys"]
+    assert (found["status"], found["fix"]) == ("fail", "correct keystore, or unset it")
 
 
-@pytest.mark.parametrize("name", ["CAPDEX_PRIVATE_KEY", "CAPDEX_PASSPHRASE"])
-def test_a_secret_in_the_environment_is_a_warning_and_not_shown(name: str) -> None:
-    found = machine.key_files({}, {name: TOKEN}, "")
-    assert found.status == "warn"
-    assert "--passphrase-file" in found.fix
-    assert TOKEN not in str(found)
+@pytest.mark.parametrize("name", ["private_key", "passphrase"])
+def test_a_secret_in_the_environment_is_a_warning_and_not_shown(doctor: Any, name: str) -> None:
+    found = doctor(**{name: TOKEN})["keys"]
+    assert (found["status"], "--passphrase-file" in found["fix"]) == ("warn", True)
 
 
-def test_a_directory_that_cannot_be_written_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_written_fails(
+    doctor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root
-    found = machine.disk(Path("/"))
-    assert found.status == "fail"
-    assert "CAPDEX_HOME" in found.fix
+    found = doctor()["disk"]
+    assert (found["status"], "CAPDEX_HOME" in found["fix"]) == ("fail", True)
 
 
 @pytest.mark.parametrize(
     ("free", "status"), [(1 << 20, "fail"), (1 << 29, "warn"), (1 << 31, "ok")]
 )
-def test_a_full_disk_fails(monkeypatch: pytest.MonkeyPatch, free: int, status: str) -> None:
+def test_a_full_disk_fails(
+    doctor: Any, monkeypatch: pytest.MonkeyPatch, free: int, status: str
+) -> None:
     class Usage:
         pass
 
     usage = Usage()
     usage.free = free  # type: ignore[attr-defined]
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
-    found = machine.disk(Path.cwd())
-    assert found.status == status
-    assert ("free some space" in found.fix) is (status != "ok")
+    found = doctor()["disk"]
+    assert (found["status"], "free some space" in found["fix"]) == (status, status != "ok")
 
 
 # the chain ----------------------------------------------------------------------------------
 
 
-async def test_without_an_endpoint_nothing_of_the_chain_applies() -> None:
-    found = await seen("")
-    assert found["RPC"].status == "warn"
-    assert found["RPC"].fix == "set CAPDEX_RPC_URL, or rpc-url in [networks.mine]"
-    assert {x.status for x in found.values() if x.name != "RPC"} == {"none"}
+CHAIN = ("chain id", "second RPC", "registry", "votes", "account", "clock")
 
 
-async def test_an_endpoint_that_is_down_fails_alone() -> None:
+def test_without_an_endpoint_no_check_of_the_chain_applies(doctor: Any) -> None:
+    found = doctor(registry="0x" + "11" * 20)
+    assert (found["RPC"]["status"], "CAPDEX_RPC_URL" in found["RPC"]["fix"]) == ("warn", True)
+    assert {found[name]["status"] for name in CHAIN} == {"none"}
+
+
+def test_an_endpoint_that_is_down_fails_alone(doctor: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    found = await seen(f"http://127.0.0.1:{port}/{TOKEN}")
-    assert found["RPC"].status == "fail"
-    assert "--rpc-url" in found["RPC"].fix
-    assert "connect" in found["RPC"].result
-    assert TOKEN not in str(found)
-    assert {x.status for x in found.values() if x.name != "RPC"} == {"none"}
+    found = doctor(rpc_url=f"http://127.0.0.1:{port}/{TOKEN}")
+    assert (found["RPC"]["status"], "--rpc-url" in found["RPC"]["fix"]) == ("fail", True)
+    assert "connection refused" in found["RPC"]["result"]
+    assert {found[name]["status"] for name in CHAIN} == {"none"}
 
 
-async def test_an_endpoint_that_never_answers_is_given_up_in_time() -> None:
+def test_an_endpoint_that_does_not_answer_is_given_up_in_time(doctor: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        found = await seen(f"http://127.0.0.1:{silent.getsockname()[1]}")
-    assert found["RPC"].result == f"no answer within {EACH_S:g} s"
+        found = doctor(rpc_url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+    assert found["RPC"]["result"] == f"no answer within {EACH_S:g} s"
 
 
-@pytest.mark.parametrize("host", ["capdex.invalid", "[", "a" * 70, "[::g]", ""])
-async def test_a_host_that_does_not_exist_is_told_without_the_url(host: str) -> None:
-    found = await seen(f"https://me:{TOKEN}@{host}/{TOKEN}")
-    assert found["RPC"].status == "fail"
-    assert TOKEN not in str(found)
+@pytest.mark.parametrize("host", ["capdex.invalid", "a" * 70, "[::g]"])
+def test_a_host_that_does_not_exist_is_a_failed_check(doctor: Any, host: str) -> None:
+    assert doctor(rpc_url=f"https://me:{TOKEN}@{host}/{TOKEN}")["RPC"]["status"] == "fail"
 
 
 @pytest.mark.parametrize(
@@ -245,89 +244,65 @@ async def test_a_host_that_does_not_exist_is_told_without_the_url(host: str) -> 
         rpc(eth_chainId="0x1", eth_getBlockByNumber=None),
         rpc(eth_chainId="0x1", eth_getBlockByNumber={"number": "0x1"}),
         says(200, b"[" * 200_000),
-        says(200, b'"' + b"x" * (2 << 20) + b'"'),
     ],
 )
-async def test_an_endpoint_that_speaks_something_else_fails(answer: Answer) -> None:
+def test_an_endpoint_that_does_not_speak_json_rpc_fails(doctor: Any, answer: Answer) -> None:
     with simulated(answer) as url:
-        found = await seen(f"{url}/{TOKEN}")
-    assert found["RPC"].status == "fail"
-    assert "--rpc-url" in found["RPC"].fix
-    assert TOKEN not in str(found)
+        found = doctor(rpc_url=f"{url}/{TOKEN}")["RPC"]
+    assert (found["status"], "--rpc-url" in found["fix"]) == ("fail", True)
 
 
-async def test_another_chain_fails() -> None:
-    with simulated(rpc(eth_chainId="0x2", eth_getBlockByNumber=HEAD)) as url:
-        found = await seen(url)
-        assert found["chain id"].status == "fail"
-        assert "speaks for chain 2, mine is 1" in found["chain id"].result
-        assert "correct the endpoint" in found["chain id"].fix
-        unpinned = (await seen(url, chain_id=None))["chain id"]
-        assert (unpinned.status, "chain-id = 2" in unpinned.fix) == ("warn", True)
+def test_another_chain_fails(doctor: Any) -> None:
+    with simulated(rpc(eth_chainId="0x2", eth_getBlockByNumber=block())) as url:
+        found = doctor(rpc_url=url)["chain id"]
+    assert found["status"] == "fail"
+    assert "the endpoint is of chain 2" in found["result"]
+    assert "correct the endpoint" in found["fix"]
 
 
-async def test_a_second_endpoint_must_be_anothers_and_of_the_same_chain() -> None:
-    good, other = rpc(eth_chainId="0x1", eth_getBlockByNumber=HEAD), rpc(eth_chainId="0x2")
-    with simulated(good) as url, simulated(other) as wrong:
-        same = (await seen(url, trust_rpc_url=url))["second RPC"]
-        assert (same.status, "another operator" in same.fix) == ("warn", True)
-        foreign = (await seen(url, trust_rpc_url=wrong))["second RPC"]
-        assert (foreign.status, foreign.fix) == ("fail", "correct trust-rpc-url")
-        apart = await seen(url, trust_rpc_url=url.replace("127.0.0.1", "localhost"))
-        assert apart["second RPC"].status == "ok"
-        assert (await seen(url))["second RPC"].status == "none"
+def test_a_second_endpoint_must_be_of_another_host_and_of_the_same_chain(doctor: Any) -> None:
+    good = rpc(eth_chainId="0x1", eth_getBlockByNumber=block())
+    with simulated(good) as url, simulated(rpc(eth_chainId="0x2")) as wrong:
+        assert doctor(rpc_url=url)["second RPC"]["status"] == "none"
+        same = doctor(rpc_url=url, trust_rpc_url=url)["second RPC"]
+        assert (same["status"], "another operator" in same["fix"]) == ("warn", True)
+        foreign = doctor(trust_rpc_url=wrong)["second RPC"]
+        assert (foreign["status"], foreign["fix"]) == ("fail", "correct trust-rpc-url")
+        apart = doctor(trust_rpc_url=url.replace("127.0.0.1", "localhost"))
+        assert apart["second RPC"]["status"] == "ok"
 
 
-async def test_nothing_at_the_registrys_address_fails() -> None:
-    answers = rpc(eth_chainId="0x1", eth_getBlockByNumber=HEAD, eth_getCode="0x")
+@pytest.mark.parametrize("code", ["0x", "0xfe"])
+def test_an_address_without_a_registry_fails(doctor: Any, code: str) -> None:
+    answers = rpc(eth_chainId="0x1", eth_getBlockByNumber=block(), eth_getCode=code, eth_call="0x")
     with simulated(answers) as url:
-        found = await seen(url, registry="0x" + "11" * 20, votes="0x" + "22" * 20)
-    assert found["registry"].status == "fail"
-    assert "capdex deploy" in found["registry"].fix
-    assert found["votes"].status == "warn"
-    assert "capdex deploy --votes" in found["votes"].fix
+        found = doctor(rpc_url=url, registry="0x" + "11" * 20, votes="0x" + "22" * 20)
+    assert "there is no capdex registry" in found["registry"]["result"]
+    assert "capdex deploy" in found["registry"]["fix"]
+    assert found["votes"]["status"] == "fail"
+    assert "capdex deploy --votes" in found["votes"]["fix"]
 
 
-async def test_a_contract_that_is_no_registry_fails() -> None:
-    answers = rpc(eth_chainId="0x1", eth_getBlockByNumber=HEAD, eth_getCode="0xfe", eth_call="0x")
+def test_a_public_registry_without_commitments_is_a_warning(doctor: Any) -> None:
+    answers = rpc(eth_chainId="0x1", eth_getBlockByNumber=block(), eth_call="0x" + "00" * 32)
     with simulated(answers) as url:
-        found = await seen(url, registry="0x" + "11" * 20, votes="0x" + "22" * 20)
-    assert "is no capdex registry" in found["registry"].result
-    assert found["registry"].fix == "correct the registry of mine"
-    assert (found["votes"].status, "is not about this" in found["votes"].result) == ("fail", True)
-
-
-async def test_a_public_registry_without_commitments_is_a_warning() -> None:
-    answers = rpc(
-        eth_chainId="0x1", eth_getBlockByNumber=HEAD, eth_getCode="0xfe", eth_call="0x" + "00" * 32
-    )
-    with simulated(answers) as url:
-        found = (await seen(url, registry="0x" + "11" * 20))["registry"]
-    assert found.status == "warn"
-    assert "copy a claim" in found.fix
+        found = doctor(rpc_url=url, registry="0x" + "11" * 20)["registry"]
+    assert (found["status"], "a claim can be copied" in found["fix"]) == ("warn", True)
 
 
 @pytest.mark.parametrize(
-    ("date_s", "block_s", "status", "words"),
-    [
-        (0, 0, "ok", ""),
-        (90, 0, "fail", "90 s behind the endpoint's"),
-        (-90, 0, "fail", "90 s ahead of the endpoint's"),
-        (0, 120, "fail", "in the future"),
-        (0, -1200, "warn", "20 minutes old"),
-        (None, 0, "ok", ""),
-    ],
+    ("age_s", "status", "words"),
+    [(0, "ok", ""), (-120, "fail", "in the future"), (1200, "warn", "20 minutes old")],
 )
-def test_a_wrong_clock_fails(date_s: int | None, block_s: int, status: str, words: str) -> None:
-    now = 1_800_000_000
-    headers = {} if date_s is None else {"Date": formatdate(now + date_s, usegmt=True)}
-    reply = Reply(200, headers, b"")
-    found = chain_checks.clock(chain_checks.Head(1, 7, now + block_s, 0.1, reply), now)
-    assert (found.status, words in found.result) == (status, True)
+def test_a_wrong_clock_fails(doctor: Any, age_s: int, status: str, words: str) -> None:
+    with simulated(rpc(eth_chainId="0x1", eth_getBlockByNumber=block(age_s))) as url:
+        found = doctor(rpc_url=url)["clock"]
+    assert (found["status"], words in found["result"]) == (status, True)
     if status == "fail":
-        assert "NTP" in found.fix
-    local = chain_checks.Head(31337, 7, now + block_s, 0.1, Reply(200, {}, b""))
-    assert chain_checks.clock(local, now).status in ("ok", "warn")  # its blocks come when asked
+        assert "NTP" in found["fix"]
+    with simulated(rpc(eth_chainId="0x7a69", eth_getBlockByNumber=block(age_s))) as url:
+        local = doctor(rpc_url=url, chain_id=31337)["clock"]
+    assert local["status"] in ("ok", "warn")  # the blocks of a development chain come on demand
 
 
 # on a real chain ----------------------------------------------------------------------------
@@ -348,19 +323,13 @@ async def deployment(anvil: Any, tmp_path: Path) -> Deployment:
     return made
 
 
-async def test_a_real_chain_is_well(anvil: Any, deployment: Deployment) -> None:
-    found = await seen(
-        anvil.url,
-        chain_id=31337,
-        registry=deployment.registry,
-        votes=create2.votes(deployment.registry).address,
-    )
+def test_a_real_chain_is_ok(doctor: Any, anvil: Any, deployment: Deployment) -> None:
+    ballots = create2.votes(deployment.registry).address
+    found = doctor(rpc_url=anvil.url, chain_id=31337, registry=deployment.registry, votes=ballots)
     wanted = dict.fromkeys(("RPC", "chain id", "registry", "votes", "clock"), "ok")
-    assert {name: found[name].status for name in wanted} == wanted
-    swapped = await seen(
-        anvil.url, chain_id=31337, registry=create2.votes(deployment.registry).address
-    )
-    assert "is no capdex registry" in swapped["registry"].result
+    assert {name: found[name]["status"] for name in wanted} == wanted
+    swapped = doctor(registry=ballots, chain_id=31337)
+    assert "there is no capdex registry" in swapped["registry"]["result"]
 
 
 def test_the_account_must_hold_something_and_be_nobody_elses(
@@ -376,78 +345,65 @@ def test_the_account_must_hold_something_and_be_nobody_elses(
     assert result.exit_code == 1
     assert found["account"]["status"] == "fail"
     assert f"send some to {account.address}" in found["account"]["fix"]
-    assert found["keys"]["result"] == "keystore: for you alone"
+    assert found["keys"]["result"] == "keystore: only you can access them"
 
 
-async def test_an_account_whose_key_is_public_fails_on_a_public_chain() -> None:
-    async def address() -> str:
-        return "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-
-    answers = rpc(eth_chainId="0x1", eth_getBlockByNumber=HEAD, eth_getBalance="0x1")
+def test_an_account_whose_key_is_public_fails_on_a_public_chain(doctor: Any) -> None:
+    key = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+    answers = rpc(eth_chainId="0x1", eth_getBlockByNumber=block(), eth_getBalance="0x1")
     with simulated(answers) as url:
-        async with Probe() as probe:
-            network = Network("mine", 1, url)
-            found = {x.name: x for x in await chain_checks.checks(probe, network, address)}
-    assert found["account"].status == "fail"
-    assert found["account"].fix
+        found = doctor(rpc_url=url, private_key=key)["account"]
+    assert (found["status"], bool(found["fix"])) == ("fail", True)
 
 
 # services -----------------------------------------------------------------------------------
 
 
-async def check(name: str, work: Any) -> Check:
-    return await bounded(name, work, fix="see that it runs")
-
-
-async def test_a_signer_is_asked_for_nothing_a_person_must_agree_to(probe: Probe) -> None:
-    asked: list[str] = []
+def test_a_signer_is_asked_for_nothing_that_needs_a_persons_consent(doctor: Any) -> None:
+    methods: list[str] = []
 
     def answer(_: str, __: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        asked.append(json.loads(body)["method"])
+        methods.append(json.loads(body)["method"])
         return 200, {}, b"{}"
 
+    assert doctor()["signer"]["status"] == "none"
     with simulated(answer) as url:
-        assert (await services.signer(probe, url)).status == "ok"
-    assert asked == ["web3_clientVersion"]
-    assert (await services.signer(probe, "")).status == "none"
+        assert doctor(signer=url)["signer"]["status"] == "ok"
+    assert methods == ["web3_clientVersion"]
 
 
-async def test_a_signer_that_refuses_or_is_down_or_not_found_fails(probe: Probe) -> None:
+def test_a_signer_that_refuses_or_is_down_or_not_found_fails(doctor: Any) -> None:
     with simulated(says(401, {})) as url:
-        refused = await services.signer(probe, f"{url}/{TOKEN}")
-    assert (refused.status, refused.fix) == ("fail", "mend the credentials in signer")
-    gone = await check("signer", services.signer(probe, f"{url}/{TOKEN}"))
-    assert (gone.status, gone.fix) == ("fail", "see that it runs")
-    missing = await services.signer(probe, f"no-such-program --token {TOKEN}")
-    assert (missing.status, missing.fix) == ("fail", "correct signer, or install it")
-    assert TOKEN not in f"{refused}{gone}{missing}"
-    assert (await services.signer(probe, "true --any")).status == "ok"
+        refused = doctor(signer=f"{url}/{TOKEN}")["signer"]
+    assert (refused["status"], refused["fix"]) == ("fail", "correct the credentials in signer")
+    gone = doctor(signer=f"{url}/{TOKEN}")["signer"]
+    assert (gone["status"], gone["fix"]) == ("fail", "see that it runs")
+    missing = doctor(signer=f"no-such-program --token {TOKEN}")["signer"]
+    assert (missing["status"], missing["fix"]) == ("fail", "correct signer, or install it")
+    assert doctor(signer="true --any")["signer"]["status"] == "ok"
 
 
-async def test_a_real_kubo_is_well(probe: Probe, kubo: Any) -> None:
-    found = await services.ipfs(probe, kubo.api)
-    assert found.status == "ok"
-    assert found.result.startswith("Kubo 0.")
+def test_a_real_kubo_is_ok(doctor: Any, kubo: Any) -> None:
+    found = doctor(ipfs=kubo.api)["IPFS"]
+    assert (found["status"], found["result"].startswith("Kubo 0.")) == ("ok", True)
 
 
-async def test_what_is_no_kubo_fails(probe: Probe) -> None:
-    for answer in (says(200, {}), says(404, b"no"), says(200, b"<html>")):
-        with simulated(answer) as url:
-            found = await check("IPFS", services.ipfs(probe, url))
-        assert (found.status, found.fix) == ("fail", "see that it runs")
-    assert (await check("IPFS", services.ipfs(probe, "gateway:http://a.example"))).status == "fail"
-    assert (await services.ipfs(probe, "")).status == "none"
+@pytest.mark.parametrize("answer", [says(200, {}), says(404, b"no"), says(200, b"<html>")])
+def test_a_service_that_is_not_kubo_fails(doctor: Any, answer: Answer) -> None:
+    with simulated(answer) as url:
+        found = doctor(ipfs=url)["IPFS"]
+    assert (found["status"], "ipfs daemon" in found["fix"]) == ("fail", True)
 
 
-async def test_a_directory_of_blocks_must_be_writable(probe: Probe, tmp_path: Path) -> None:
-    assert (await services.ipfs(probe, f"dir:{tmp_path}/new")).status == "ok"
+def test_a_directory_of_blocks_must_be_writable(doctor: Any, tmp_path: Path) -> None:
+    assert doctor(ipfs="gateway:http://a.example")["IPFS"]["status"] == "fail"
+    assert doctor(ipfs=f"dir:{tmp_path}/new")["IPFS"]["status"] == "ok"
     (tmp_path / "file").touch()
-    found = await services.ipfs(probe, f"dir:{tmp_path}/file")
-    assert found.status == "fail"
-    assert "permissions" in found.fix
+    found = doctor(ipfs=f"dir:{tmp_path}/file")["IPFS"]
+    assert (found["status"], "permissions" in found["fix"]) == ("fail", True)
 
 
-async def test_a_real_gateway_gives_the_empty_block(probe: Probe, kubo: Any) -> None:
+async def test_a_real_gateway_serves_the_empty_block(doctor: Any, kubo: Any) -> None:
     import aiohttp
 
     async with aiohttp.ClientSession() as session:  # put it there first: this Kubo has no peers
@@ -456,9 +412,8 @@ async def test_a_real_gateway_gives_the_empty_block(probe: Probe, kubo: Any) -> 
         url = f"{kubo.api}/api/v0/block/put?cid-codec=raw"
         async with session.post(url, data=form) as response:
             assert (await response.json())["Key"] == str(Cid.of(b""))
-    found = await services.gateway(probe, kubo.gateway)
-    assert found.status == "ok"
-    assert "its hash is right" in found.result
+    found = (await asyncio.to_thread(doctor, gateway_url=kubo.gateway))["gateway"]
+    assert (found["status"], "its hash is right" in found["result"]) == ("ok", True)
 
 
 @pytest.mark.parametrize(
@@ -472,13 +427,10 @@ async def test_a_real_gateway_gives_the_empty_block(probe: Probe, kubo: Any) -> 
         (says(500, b""), "fail"),
     ],
 )
-async def test_a_gateway_is_trusted_by_hash_alone(
-    probe: Probe, answer: Answer, status: str
-) -> None:
+def test_a_gateway_is_trusted_by_hash_alone(doctor: Any, answer: Answer, status: str) -> None:
     with simulated(answer) as url:
-        found = await services.gateway(probe, url)
-    assert found.status == status
-    assert ("trustless gateway" in found.fix) is (status == "fail")
+        found = doctor(gateway_url=url)["gateway"]
+    assert (found["status"], "trustless gateway" in found["fix"]) == (status, status == "fail")
 
 
 @pytest.mark.parametrize(
@@ -496,22 +448,24 @@ async def test_a_gateway_is_trusted_by_hash_alone(
         ({"chain": 3}, "fail", "not as a capdex node"),
     ],
 )
-async def test_a_node_must_follow_this_registry(
-    probe: Probe, said: dict[str, Any], status: str, words: str
+def test_a_node_must_follow_this_registry(
+    doctor: Any, said: dict[str, Any], status: str, words: str
 ) -> None:
     chain = {"chain_id": 1, "registry": "0xAA", "block_number": 7}
     with simulated(says(200, {"chain": chain} | said)) as url:
-        network = Network("mine", 1, registry="0xaa", node_url=url)
-        found = await check("node", services.node(probe, network))
-    assert (found.status, words in found.result) == (status, True), found
-    assert bool(found.fix) is (status != "ok")
+        found = doctor(registry="0xaa", node_url=url)["node"]
+    assert (found["status"], words in found["result"]) == (status, True), found
+    assert bool(found["fix"]) is (status != "ok")
 
 
-async def test_a_node_that_is_down_fails(probe: Probe) -> None:
-    network = Network("mine", 1, node_url="http://127.0.0.1:1")
-    found = await check("node", services.node(probe, network))
-    assert (found.status, found.fix) == ("fail", "see that it runs")
-    assert (await services.node(probe, Network("mine"))).status == "none"
+def test_a_node_that_is_down_fails(doctor: Any) -> None:
+    assert doctor()["node"]["status"] == "none"
+    found = doctor(node_url=f"http://me:{TOKEN}@127.0.0.1:1/{TOKEN}")["node"]
+    assert (found["status"], "capdex node" in found["fix"]) == ("fail", True)
+
+
+def test_every_check_of_the_network_has_a_fix() -> None:
+    assert all(row.fix for row in network.CHECKS)
 
 
 # the whole ----------------------------------------------------------------------------------
