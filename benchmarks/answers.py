@@ -52,7 +52,7 @@ from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import follow
 from mcp_service import answers
 from mcp_service.hosts import LOOPBACK
-from mcp_service.http import build_face
+from mcp_service.http import build_reader_routes
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
 from publisher.keys.keystore import DidKey
@@ -126,7 +126,7 @@ def node(url: str) -> ASGIApp:
     """A node's whole application over this index, without its walk along the chain."""
     index = Index(url)
     surface = Surface(index, BlockDirectory(Path(tempfile.gettempdir())), Health())
-    return build_app(surface, build_face(index, serve=SERVED), allowed=LOOPBACK)
+    return build_app(surface, build_reader_routes(index, serve=SERVED), allowed=LOOPBACK)
 
 
 def serve(make_app: Callable[[Any], ASGIApp], given: Any, ready: Connection) -> None:

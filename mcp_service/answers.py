@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.query.index import Found, Hit, Page, Position
-from indexer.query.name_state import NameStanding
+from indexer.query import Hit, IndexedRelease, NameState, Page, Position
 
 Json = dict[str, Any]
 
 
-def release(found: Found) -> Json:
+def release(found: IndexedRelease) -> Json:
     """One release as `resolve_capability` answers it."""
     return {
         "acp_metadata": found.metadata,
@@ -35,7 +34,7 @@ def release(found: Found) -> Json:
     }
 
 
-def resolution(found: Found, position: Position) -> Json:
+def resolution(found: IndexedRelease, position: Position) -> Json:
     """The answer of `resolve_capability`."""
     return release(found) | {"as_of": as_of(position)}
 
@@ -50,7 +49,9 @@ def results(page: Page, position: Position) -> Json:
     }
 
 
-def releases(name: str, found: list[Found], standing: NameStanding, position: Position) -> Json:
+def releases(
+    name: str, found: list[IndexedRelease], standing: NameState, position: Position
+) -> Json:
     """Every release of a name with its verdict, availability and reason: the rejected ones too.
 
     Those that this node's operator denies are there without what their author wrote.
@@ -91,7 +92,7 @@ def as_of(position: Position) -> Json:
     }
 
 
-def noted(answer: Json, warning: str | None) -> Json:
+def with_warning(answer: Json, warning: str | None) -> Json:
     """The answer, with what keeps the node from being up to date beside the block it speaks for."""
     if warning is not None and "as_of" in answer:
         return answer | {"as_of": answer["as_of"] | {"warning": warning}}
@@ -99,7 +100,7 @@ def noted(answer: Json, warning: str | None) -> Json:
 
 
 def _hit(hit: Hit) -> Json:
-    return release(hit.found) | {"score": round(hit.score, 6), "matched": list(hit.matched)}
+    return release(hit.release) | {"score": round(hit.score, 6), "matched": list(hit.matched)}
 
 
 def _object(properties: Json, *optional: str) -> Json:

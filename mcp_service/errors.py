@@ -20,16 +20,16 @@ TRAVEL: Final = frozenset(
 log = structlog.get_logger(part="mcp")
 
 
-def shown(error: CapdexError) -> CapdexError:
+def public_error(error: CapdexError) -> CapdexError:
     """The error as a caller may see it; where it is the operator's, the log keeps the whole."""
     if error.code in TRAVEL:
         return error
     log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
     if error.code is Code.INTERNAL:
-        return internal()
+        return internal_error()
     return Unavailable("the node cannot read its index now", Code.DATABASE_UNAVAILABLE)
 
 
-def internal() -> CapdexError:
+def internal_error() -> CapdexError:
     """A fault of ours."""
     return Unavailable("the node failed to answer; this is its fault", Code.INTERNAL)

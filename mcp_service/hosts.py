@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import Final
-
-from starlette.types import ASGIApp, Receive, Scope, Send
+from typing import TYPE_CHECKING, Final
 
 from capdex.errors import Code, UsageError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 

@@ -18,9 +18,9 @@ from starlette.routing import BaseRoute, Route
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.problems import Verdict
 from capdex.uri import check_name
-from indexer.query.index import Index
+from indexer.query import Index
 from mcp_service import answers
-from mcp_service.errors import internal, shown
+from mcp_service.errors import internal_error, public_error
 from mcp_service.proofs import Prover
 from mcp_service.server import build_server
 
@@ -28,20 +28,20 @@ MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class ReaderRoutes:
     """Routes to mount, and the lifespan that must be entered around serving them."""
 
     routes: Sequence[BaseRoute]
     lifespan: AbstractAsyncContextManager[None]
 
 
-def build_face(
+def build_reader_routes(
     index: Index,
     *,
     serve: frozenset[Verdict],
     prover: Prover | None = None,
     warning: Callable[[], str | None] = lambda: None,
-) -> Face:
+) -> ReaderRoutes:
     """The readers' routes; Host and Origin are checked in front of all routes (`HostCheck`).
 
     Sessions are stateless and replies plain JSON: a reader keeps nothing between calls, so both
@@ -57,7 +57,7 @@ def build_face(
     async def releases(request: Request) -> Response:
         name = check_name(request.path_params["name"])
         return json_response(
-            answers.noted(await asyncio.to_thread(_releases, index, name), warning())
+            answers.with_warning(await asyncio.to_thread(_releases, index, name), warning())
         )
 
     routes = [
@@ -65,14 +65,14 @@ def build_face(
         # No stream to GET and no session to DELETE: nothing is kept between calls.
         Route("/mcp", manager.asgi_app, methods=["POST"]),
     ]
-    return Face(routes, manager.run())
+    return ReaderRoutes(routes, manager.run())
 
 
 def _releases(index: Index, name: str) -> answers.Json:
     position, found = index.position(), index.releases(name)
     if not found:
         raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
-    return answers.releases(name, found, index.standing(name), position)
+    return answers.releases(name, found, index.name_state(name), position)
 
 
 def problem(error: CapdexError, *, status: int | None = None) -> Response:
@@ -86,7 +86,7 @@ def problem(error: CapdexError, *, status: int | None = None) -> Response:
     return response
 
 
-async def refused(_: Request, error: Exception) -> Response:
+async def routing_error_response(_: Request, error: Exception) -> Response:
     """What the routing itself refuses (no such page, wrong method), as a problem document."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     code = Code.NOT_FOUND if status == 404 else Code.INVALID_INPUT
@@ -98,9 +98,9 @@ async def refused(_: Request, error: Exception) -> Response:
     return response
 
 
-async def failed(_: Request, error: Exception) -> Response:
+async def error_response(_: Request, error: Exception) -> Response:
     """Why a page has no answer, as far as that is a stranger's business."""
-    return problem(shown(error) if isinstance(error, CapdexError) else internal())
+    return problem(public_error(error) if isinstance(error, CapdexError) else internal_error())
 
 
 def json_response(

@@ -14,11 +14,11 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.semver import Version
 from capdex.uri import CapabilityURI
-from indexer.query.index import Index, Position
+from indexer.query import Index, Position
 from mcp_service import answers
 from mcp_service.answers import Json
 
-KINDS: Final = ("none", "exact", "list")
+PROOF_KINDS: Final = ("none", "exact", "list")
 REREADS: Final = 5  # while blocks come faster than the index is read
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 
@@ -34,7 +34,7 @@ class Prover(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProofRequest:
     """The proof a caller asks for; `block` None means: at the block the index is at."""
 
     kind: str
@@ -47,8 +47,8 @@ class Wanted:
         Raises InvalidInput.
         """
         kind = arguments.get("proof", "none")
-        if kind not in KINDS:
-            raise InvalidInput(f"proof is one of {', '.join(KINDS)}")
+        if kind not in PROOF_KINDS:
+            raise InvalidInput(f"proof is one of {', '.join(PROOF_KINDS)}")
         block = arguments.get("proof_block")
         if kind == "none":
             if block is not None:
@@ -69,7 +69,7 @@ async def resolve(
     serve: frozenset[Verdict],
     prover: Prover | None,
     uri: CapabilityURI,
-    wanted: Wanted,
+    wanted: ProofRequest,
 ) -> Json:
     """The answer with `proof`; where the chain is the reason for a refusal, that is proven, too.
 
@@ -124,7 +124,7 @@ def _settle(
     return position, answer, refusal
 
 
-def _block(wanted: Wanted, position: Position) -> int | bytes:
+def _block(wanted: ProofRequest, position: Position) -> int | bytes:
     if wanted.block is not None:
         return wanted.block
     if position.block_hash is None:

@@ -1,7 +1,7 @@
-"""The MCP server: two tools over the index, errors as P16 says, nothing else.
+"""The MCP server: two tools over the index, with errors as P16 specifies.
 
-The SDK's low-level server is used because the product shows its own error texts, compact JSON and
-strict arguments (docs/adr/0004).
+It uses the SDK's low-level server, because error texts, compact JSON and the strict check of
+arguments are the product's own (docs/adr/0004).
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import orjson
 import structlog
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from capdex import __version__
 from capdex.errors import CapdexError, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from indexer.query.index import Filters, Index
+from indexer.query import Filters, Index
 from mcp_service import answers, proofs
-from mcp_service.errors import internal, shown
+from mcp_service.errors import internal_error, public_error
 from mcp_service.tools import DEFAULT_PAGE, MAX_PAGE, RESOLVE, SEARCH, TOOLS
 
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
@@ -50,10 +51,10 @@ def build_server(
     prover: proofs.Prover | None = None,
     warning: Callable[[], str | None] = lambda: None,
 ) -> Server[Any]:
-    """The MCP server over `index`, answering only releases whose verdict is in `serve`.
+    """Return the MCP server over `index`; it resolves only releases with a verdict in `serve`.
 
-    Without a `prover` it refuses whoever asks for a proof. `warning` says why the index may not be
-    up to date.
+    Without a `prover` it refuses requests for proofs. `warning` returns the reason why the index
+    may not be up to date.
     """
     actions: dict[str, Callable[[Arguments], Awaitable[answers.Json]]] = {
         RESOLVE.name: lambda arguments: _resolve(index, serve, prover, arguments),
@@ -84,30 +85,39 @@ def build_server(
     )
 
 
+async def serve_stdio(
+    index: Index, *, serve: frozenset[Verdict], prover: proofs.Prover | None = None
+) -> None:
+    """Serve MCP on stdin and stdout until stdin closes; nothing else may print on stdout."""
+    server = build_server(index, serve=serve, prover=prover)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
 async def _answer(
     work: Awaitable[answers.Json], tool: str, warning: Callable[[], str | None]
 ) -> types.CallToolResult:
-    """Run one call within its time limit and turn every error into P16's structured content."""
+    """Run one call within its time limit and turn every error into structured content (P16)."""
     try:
         async with asyncio.timeout(CALL_LIMIT_S):
-            return _result(answers.noted(await work, warning()))
+            return _result(answers.with_warning(await work, warning()))
     except TimeoutError:
-        late = Unavailable("the index did not answer in time", fix="try again")
-        return _result(late.to_json(), failed=True)
+        timeout = Unavailable("the index did not answer in time", fix="try again")
+        return _result(timeout.to_json(), failed=True)
     except CapdexError as error:
-        return _result(shown(error).to_json(), failed=True)
-    except Exception:  # a fault of ours: the caller learns that, the log learns what
+        return _result(public_error(error).to_json(), failed=True)
+    except Exception:  # a bug: details only in the log
         log.exception("call failed", tool=tool)
-        return _result(internal().to_json(), failed=True)
+        return _result(internal_error().to_json(), failed=True)
 
 
 def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolResult:
-    said_twice = _without_proof(content)
-    text = _as_text(said_twice)
-    if _too_large(said_twice, text):  # one huge package, in another script than ASCII
-        text = "The answer is too large to be said twice: read structuredContent."
-    said = types.TextContent(type="text", text=text)
-    return types.CallToolResult(content=[said], structured_content=content, is_error=failed)
+    shown = _without_proof(content)
+    text = _as_text(shown)
+    if _too_large(shown, text):  # one huge package, in another script than ASCII
+        text = "The answer is too large to be repeated as text: read structuredContent."
+    block = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[block], structured_content=content, is_error=failed)
 
 
 async def _resolve(
@@ -115,14 +125,14 @@ async def _resolve(
 ) -> answers.Json:
     _refuse_unknown(arguments, RESOLVE)
     uri = CapabilityURI.parse(_text(arguments, "cap_uri"))
-    wanted = proofs.Wanted.read(arguments)
+    wanted = proofs.ProofRequest.read(arguments)
     if wanted is not None:
         return await proofs.resolve(index, serve, prover, uri, wanted)
     return await asyncio.to_thread(_resolve_now, index, serve, uri)
 
 
 def _resolve_now(index: Index, serve: frozenset[Verdict], uri: CapabilityURI) -> answers.Json:
-    position = index.position()  # read first: the answer is never older than it says
+    position = index.position()  # read first: the answer is never older than this block
     return answers.resolution(index.resolve(uri, serve=serve), position)
 
 
@@ -151,7 +161,7 @@ def _search(index: Index, arguments: Arguments) -> answers.Json:
 
 
 def _without_proof(content: answers.Json) -> answers.Json:
-    """The content without its proof, which is for programs: up to megabytes that no model reads."""
+    """Return the content without its proof: megabytes for programs, which no model should read."""
     shown = {key: value for key, value in content.items() if key != "proof"}
     if isinstance(details := shown.get("details"), dict) and "proof" in details:
         shown["details"] = {key: value for key, value in details.items() if key != "proof"}
@@ -159,8 +169,8 @@ def _without_proof(content: answers.Json) -> answers.Json:
 
 
 def _too_large(answer: answers.Json, text: str) -> bool:
-    # A reply holds the answer twice, as text and as structure, and the SDK escapes all but ASCII:
-    # a character takes 12 bytes at most.
+    # A reply contains the answer twice, as text and as structure, and the SDK escapes all but
+    # ASCII: a character takes 12 bytes at most.
     if 2 * 12 * len(text) <= MAX_REPLY_BYTES:
         return False
     return len(json.dumps(text)) + len(json.dumps(answer)) > MAX_REPLY_BYTES

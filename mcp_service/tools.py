@@ -6,9 +6,9 @@ from typing import Final
 
 import mcp_types as types
 
-from indexer.query.index import FILTER_NAMES, MAX_QUERY_CHARS
+from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS
 from mcp_service import answers
-from mcp_service.proofs import KINDS
+from mcp_service.proofs import PROOF_KINDS
 
 MAX_PAGE: Final = 50
 DEFAULT_PAGE: Final = 10
@@ -47,7 +47,7 @@ RESOLVE: Final = types.Tool(
             },
             "proof": {
                 "type": "string",
-                "enum": list(KINDS),
+                "enum": list(PROOF_KINDS),
                 "default": "none",
                 "description": "add a storage proof (EIP-1186), to check the answer by a block "
                 "hash: exact proves this release, list every release of the name, and so that it "

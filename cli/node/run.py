@@ -79,7 +79,7 @@ async def _prover(node: Node, parts: AsyncExitStack) -> Prover | None:
         return None
     chain_id, registry = options.chain_id, options.registry
     if not options.role.writes:  # a reader takes them from its database
-        state = await asyncio.to_thread(node.surface.index.state)
+        state = await asyncio.to_thread(node.surface.index.status)
         chain_id, registry = state.chain_id, state.registry
     return await parts.enter_async_context(
         open_prover(options.rpc_urls, chain_id=chain_id, registry=registry)

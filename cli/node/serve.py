@@ -24,12 +24,18 @@ from indexer.http import gateway, mirror
 from indexer.http.status import Surface, build_routes
 from indexer.node.node import Node
 from mcp_service.hosts import HostCheck
-from mcp_service.http import MAX_BODY_BYTES, Face, build_face, failed, refused
+from mcp_service.http import (
+    MAX_BODY_BYTES,
+    ReaderRoutes,
+    build_reader_routes,
+    error_response,
+    routing_error_response,
+)
 
 STOP_S: Final = 3  # open requests have this long to end; the node has five seconds in all
 
 
-def build_app(surface: Surface, face: Face | None, *, allowed: Sequence[str]) -> ASGIApp:
+def build_app(surface: Surface, face: ReaderRoutes | None, *, allowed: Sequence[str]) -> ASGIApp:
     """Return the ASGI application: all routes behind the host check.
 
     Without a `face` (MCP) it has the operator's routes alone.
@@ -50,7 +56,11 @@ def build_app(surface: Surface, face: Face | None, *, allowed: Sequence[str]) ->
             Middleware(HostCheck, allowed=allowed),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
         ],
-        exception_handlers={CapdexError: failed, HTTPException: refused, Exception: failed},
+        exception_handlers={
+            CapdexError: error_response,
+            HTTPException: routing_error_response,
+            Exception: error_response,
+        },
         lifespan=lifespan,
     )
 
@@ -107,7 +117,7 @@ async def serve(
     """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
     surface, face = node.surface, None
     if node.options.role.serves:
-        face = build_face(
+        face = build_reader_routes(
             surface.index, serve=node.options.serve, prover=prover, warning=surface.health.warning
         )
     config = uvicorn.Config(

@@ -1,43 +1,81 @@
-"""The columns that tables are made of: their types on either database, and the keys they share."""
+"""Column types, shared foreign keys, and the conditions of partial indexes.
+
+SQLite uses a partial index only where the query repeats its condition word for word, so each
+condition is written here once, for the tables and for the queries. They are texts because
+SQLAlchemy writes " = 1" behind a column that it knows to be Boolean.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    Integer,
+    Text,
+    TextClause,
+    literal_column,
+    text,
+)
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 from typing_extensions import override
 
-# SQLite numbers its rows in INTEGER only; PostgreSQL needs 64 bits to be told.
+# SQLite generates row ids for INTEGER columns only; PostgreSQL needs BIGINT for 64 bits.
 BIG: Final = BigInteger().with_variant(Integer(), "sqlite")
 # Ordered by code point everywhere: PostgreSQL's locale must not decide which version is higher.
 PLAIN: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
+STANDS: Final[ColumnElement[Any]] = literal_column("release.stands")
+NOT_YANKED: Final = text("NOT release.yanked")
+JUDGED: Final = text("release.verdict IS NOT NULL")
+REJECTED: Final = text("release.verdict <> 'verified'")
+PENDING: Final = text("release.availability = 'pending'")
+PARKED: Final = text("release.availability = 'parked'")
+# The lanes of the queue (indexer/store/fetch_queue.py).
+NEW: Final = text("release.availability = 'pending' AND release.due_at = 0")
+RETRIED: Final = text(
+    "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NULL"
+)
+JUDGED_AGAIN: Final = text(
+    "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NOT NULL"
+)
+
 
 class Json(TypeDecorator[Any]):
-    """A JSON value, written as the text of `indexer.projection.package_rows.json_text`."""
+    """A column of JSON text; reading it gives the parsed value, writing takes the text."""
 
     impl = Text
     cache_ok = True
 
     @override
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Read the value back."""
+        """Parse the stored text."""
         return None if value is None else json.loads(value)
 
 
 def release_key(**options: Any) -> Any:
-    """The release that a row is about; it goes when that goes."""
+    """Foreign key to the release that a row describes; deleting the release deletes the row."""
     return Column(BIG, ForeignKey("release.id", ondelete="CASCADE"), **options)
 
 
 def event_key(**options: Any) -> Any:
-    """The event that a row follows from; it goes when that goes."""
+    """Foreign key to the event that caused a row; deleting the event deletes the row."""
     return Column(BIG, ForeignKey("event.sequence", ondelete="CASCADE"), **options)
 
 
 def deployment_key() -> Any:
-    """The deployment that a row is of: its key, or the first part of it."""
+    """Foreign key to the deployment that a row belongs to: (the first part of) its primary key."""
     return Column(ForeignKey("deployment.id"), primary_key=True, autoincrement=False)
+
+
+def partial_index(
+    name: str, *columns: str, where: ColumnElement[Any] | TextClause, unique: bool = False
+) -> Index:
+    """An index of the rows that fulfil a condition."""
+    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)

@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError
 
 from capdex.errors import Code, Unavailable, UsageError
-from indexer.db.errors import faults, locked
+from indexer.db.errors import locked, translated_errors
 
 BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
 CONNECT_TIMEOUT_S: Final = 5
@@ -154,7 +154,7 @@ def open_operator(text: str) -> Engine:
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
     """One transaction: committed at the end, rolled back by any error."""
-    with faults(engine), engine.begin() as connection:
+    with translated_errors(engine), engine.begin() as connection:
         yield connection
 
 

@@ -13,7 +13,7 @@ from capdex.errors import CapdexError, Code, Unavailable, UsageError
 
 
 @contextmanager
-def faults(engine: Engine) -> Iterator[None]:
+def translated_errors(engine: Engine) -> Iterator[None]:
     """Turn whatever the driver raises inside into Unavailable or UsageError; never a secret."""
     where = engine.url.render_as_string(hide_password=True)
     try:

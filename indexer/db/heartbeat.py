@@ -1,30 +1,47 @@
-"""The writer's heartbeat: one row by which every other process knows that, and how, it is.
+"""The writer's heartbeat: one row from which readers and standbys see that the writer is alive.
 
-`beats` goes up with each beat. Whoever watches compares it by its own monotonic clock, so that no
-two machines' clocks are ever compared.
+`beats` goes up with each beat. Observers time its changes by their own monotonic clock, so the
+clocks of two machines are never compared.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Column, Connection, Integer, Text, insert, select, update
+from sqlmodel import Field
 
-from indexer.db.models import HeartbeatRow, table
+from indexer.db.columns import BIG
+from indexer.db.models import IndexTable, table
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 
 BEAT_S: Final = 2.0  # a standby takes over within 10 s: a few of these
+
+
+class HeartbeatRow(IndexTable, table=True):
+    """The writer's state, in a single row."""
+
+    __tablename__ = "heartbeat"
+
+    id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    beats: int = Field(sa_type=BIG)
+    head: int = Field(sa_type=BIG)
+    finalized: int = Field(sa_type=BIG)
+    following: bool
+    code: str = Field(sa_type=Text)
+    message: str = Field(sa_type=Text)
+
 
 HEARTBEAT = table(HeartbeatRow)
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """What a writer says of itself: the chain's head, whether it follows it, and its trouble.
+class Heartbeat:
+    """The chain's head, whether the writer follows it, and the writer's error if it has one.
 
-    `code` is empty while there is no trouble; `message` is all that the writer's own `/ready` says
-    of it. `beats` is the database's to set.
+    `code` is empty without an error; `message` is the whole text of the writer's own `/ready`.
+    The database counts `beats`.
     """
 
     head: int
@@ -35,24 +52,17 @@ class Beat:
     beats: int = 0
 
 
-def write_beat(connection: Connection, beat: Beat) -> None:
-    """Put a beat in place of the one before."""
-    values = {
-        "head": beat.head,
-        "finalized": beat.finalized,
-        "following": beat.following,
-        "code": beat.code,
-        "message": visible(beat.message, MAX_REASON_CHARS),
-    }
-    if not connection.execute(
-        update(HEARTBEAT).values(beats=HEARTBEAT.c.beats + 1, **values)
-    ).rowcount:
-        connection.execute(insert(HEARTBEAT), {"id": 1, "beats": 1, **values})
+def write_heartbeat(connection: Connection, beat: Heartbeat) -> None:
+    """Replace the previous beat and count it."""
+    values = asdict(beat) | {"message": visible(beat.message, MAX_REASON_CHARS)}
+    counted = values | {"beats": HEARTBEAT.c.beats + 1}
+    if not connection.execute(update(HEARTBEAT).values(counted)).rowcount:
+        connection.execute(insert(HEARTBEAT), values | {"id": 1, "beats": 1})
 
 
-def read_beat(connection: Connection) -> Beat | None:
+def read_heartbeat(connection: Connection) -> Heartbeat | None:
     """The newest beat; None before the first."""
     row = connection.execute(select(HEARTBEAT)).first()
     if row is None:
         return None
-    return Beat(row.head, row.finalized, row.following, row.code, row.message, row.beats)
+    return Heartbeat(row.head, row.finalized, row.following, row.code, row.message, row.beats)

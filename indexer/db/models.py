@@ -1,46 +1,51 @@
-"""The tables of the index, on SQLite and PostgreSQL alike (indexer/db/migrations keeps them so).
+"""The tables of the index, the same on SQLite and PostgreSQL (made by indexer/db/migrations).
 
-    deployment, cursor    a row for each contract read: which it is, and how far it is applied
-    block                 their rings: the newest applied blocks, where a fork is looked for
-    event ─┬─ release ─┬─ package    every log; what it announced; what was judged
-           │           ├─ namespace    where the package keeps state
+    deployment, cursor    one row per contract read: which it is, and the last block applied
+    block                 the ring of newest applied blocks of each, to find where a fork begins
+    event ─┬─ release ─┬─ package    every log; the release it announced; the verdict on its package
+           │           ├─ schema_claim    the Schema URI and memory scope that the package uses
            │           └─ listing ── facet    the one release of a name that search answers with
-           ├─ yank, deprecation      what was said later of a release, or of a name
-           ├─ ownership              who may publish what: claims, maintainers, transfers
-           └─ vote                   what accounts think of a name
-    denial, instruction   what the operator of this node has said: no part of any digest
-    heartbeat             how the writer is, for the processes that only read
+           ├─ yank, deprecation      later changes of a release's or a name's status
+           ├─ ownership              changes of who may publish a name
+           └─ vote                   votes on a name
+    denial, instruction   the operator's decisions (denial: indexer/db/denylist.py); in no digest
+    heartbeat             the writer's state, for the other processes (indexer/db/heartbeat.py)
 
-The full-text documents stand beside them in one table a dialect (indexer/db/full_text.py).
+The full-text documents are in one more table, different on each database (indexer/db/full_text.py).
 
-A deployment numbers its events from 1, and so does the next: in the database those of the n-th have
-(n - 1) * `SEQUENCES` added, so that one integer, in the order of the chain, is the key of an event
-and of whatever follows from it, and says whose it is.
+Each contract numbers its events from 1. In the database (n - 1) * `SEQUENCES` is added to the
+numbers of the n-th deployment, so one integer, ordered as the chain is, is the key of an event and
+of every row that follows from it, and tells which deployment it belongs to.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final, cast
 
-from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text, and_, text
+from sqlalchemy import Column, Float, Index, LargeBinary, MetaData, Table, Text, and_, text
 from sqlmodel import Field, SQLModel
 
-from indexer.db.columns import BIG, PLAIN, Json, deployment_key, event_key, release_key
-from indexer.db.predicates import (
+from indexer.db.columns import (
+    BIG,
     JUDGED,
     JUDGED_AGAIN,
     NEW,
     NOT_YANKED,
     PARKED,
     PENDING,
+    PLAIN,
     REJECTED,
     RETRIED,
     STANDS,
+    Json,
+    deployment_key,
+    event_key,
     partial_index,
+    release_key,
 )
 
-# Raised whenever the same logs would give other rows; the rows of an older one are then made again
-# from the logs (indexer/store/events.py). 2: all events; reasons that are not UTF-8. 3: ownership.
+# Raised whenever the same logs would give other rows; part of the index digest (P14).
+# 2: all events; reasons that are not UTF-8. 3: ownership.
 DECODER_VERSION: Final = 3
 
 REGISTRY: Final = 1  # the deployment that packages are resolved from
@@ -49,7 +54,7 @@ SEQUENCES: Final = 1 << 40  # room for each deployment: more than any chain will
 
 
 class IndexTable(SQLModel):
-    """What every table shares: metadata of its own, and names for constraints."""
+    """Base of all tables: their metadata and the naming convention of constraints."""
 
     metadata: ClassVar[MetaData] = MetaData(
         naming_convention={
@@ -62,10 +67,10 @@ class IndexTable(SQLModel):
 
 
 class DeploymentRow(IndexTable, table=True):
-    """Which contract the database is of; `listing_rules` say how its listing was built.
+    """A contract whose events the database holds; `listing_rules` tell how the listing was built.
 
-    `rules_version` is that of the rules by which all its packages are judged, or queued to be.
-    `revision` changes with every transaction of the writer: readers know by it what they may keep.
+    `rules_version` is the version of the rules by which all packages are judged, or queued to be.
+    `revision` changes with every transaction of the writer: it invalidates the readers' caches.
     """
 
     __tablename__ = "deployment"
@@ -82,7 +87,7 @@ class DeploymentRow(IndexTable, table=True):
 
 
 class CursorRow(IndexTable, table=True):
-    """The last applied block, the log slot after it, and what the chain said of its own head."""
+    """The last applied block, the log slot after it, and the chain's head and finalized block."""
 
     __tablename__ = "cursor"
 
@@ -98,7 +103,7 @@ class CursorRow(IndexTable, table=True):
 
 
 class BlockRow(IndexTable, table=True):
-    """One block of a ring."""
+    """One of the newest applied blocks of a deployment."""
 
     __tablename__ = "block"
 
@@ -110,11 +115,10 @@ class BlockRow(IndexTable, table=True):
 
 
 class EventRow(IndexTable, table=True):
-    """One log with its raw topics and data, so that it can be decoded again without the chain.
+    """One log with its raw topics and data, so that it can be hashed again without the chain.
 
-    `sequence` counts the logs of a contract from 1 as its log slot does, on top of what is the
-    deployment's; `log_head` is the slot's hash after this one. `error` says why it is no event, or
-    why it concerns nothing.
+    `sequence` is the log's number in its contract, from 1, plus `base(deployment)`; `log_head` is
+    the contract's log head after it. `error` is the reason why it has no effect, if it has none.
     """
 
     __tablename__ = "event"
@@ -149,8 +153,8 @@ class YankRow(IndexTable, table=True):
 class DeprecationRow(IndexTable, table=True):
     """One deprecation, or the end of one, of a release or of a name, by its capability URI.
 
-    What holds is the latest of its `subject`; nothing is derived from it, so nothing has to be
-    taken back in a reorg but the row. `replaced_by` is a name, or empty.
+    The latest row of a `subject` counts. Nothing is derived from it, so a reorg only deletes the
+    row. `replaced_by` is a name, or empty.
     """
 
     __tablename__ = "deprecation"
@@ -164,11 +168,11 @@ class DeprecationRow(IndexTable, table=True):
 
 
 class OwnershipRow(IndexTable, table=True):
-    """What one event changed about who may publish a name, or promised to (`kind`).
+    """One change of a name's ownership (`kind`), made by the account `by`.
 
-    `by` made it happen; `account` is whom it names besides: the maintainer, whoever is offered the
-    name, its former owner, who sent a publication that `by` has signed. A commitment is to a name
-    that nobody knows yet. The first release of a name claims it, too, and has no row here.
+    `account` is the other account concerned: the maintainer, the new owner that is offered the
+    name, the former owner, or the sender of a publication that `by` signed. `name` is NULL for a
+    commitment, which hides it. The first release of a name claims it, too, and has no row here.
     """
 
     __tablename__ = "ownership"
@@ -182,7 +186,7 @@ class OwnershipRow(IndexTable, table=True):
 
 
 class VoteRow(IndexTable, table=True):
-    """What an account thinks of a name from this event on: 1, -1, or 0 where it takes that back.
+    """The vote of an account on a name from this event on: 1, -1, or 0 (withdrawn).
 
     `weight` is decimal text: the contract counts in 256 bits.
     """
@@ -197,18 +201,8 @@ class VoteRow(IndexTable, table=True):
     weight: str = Field(sa_type=Text)
 
 
-class DenialRow(IndexTable, table=True):
-    """A CID or a name that this node's operator refuses to serve, since when (epoch seconds)."""
-
-    __tablename__ = "denial"
-
-    subject: str = Field(sa_column=Column(PLAIN, primary_key=True))
-    reason: str = Field(sa_type=Text)
-    at: float = Field(sa_type=Float)
-
-
 class InstructionRow(IndexTable, table=True):
-    """What an operator has told the running node, and when (epoch seconds); the newest counts."""
+    """An instruction of the operator to the running node, and its epoch time; the newest counts."""
 
     __tablename__ = "instruction"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -219,33 +213,17 @@ class InstructionRow(IndexTable, table=True):
     at: float = Field(sa_type=Float)
 
 
-class HeartbeatRow(IndexTable, table=True):
-    """How the writer is, in one row; `beats` goes up every two seconds
-    (indexer/db/heartbeat.py).
-    """
-
-    __tablename__ = "heartbeat"
-
-    id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    beats: int = Field(sa_type=BIG)
-    head: int = Field(sa_type=BIG)
-    finalized: int = Field(sa_type=BIG)
-    following: bool
-    code: str = Field(sa_type=Text)
-    message: str = Field(sa_type=Text)
-
-
 _BY_TURN: Final = ("publisher", "due_at", "id")
 
 
 class ReleaseRow(IndexTable, table=True):
-    """What one `Published` event announced, and how far it has been judged.
+    """The release that one `Published` event announced, and how far it has been judged.
 
     Ids are never used twice, sequences are (after a reorg): a verdict belongs to the id. `name` is
-    NULL unless `cap_uri` is one exact URI of the name that was hashed into the event; the first
-    such release of a version `stands`, any other is kept for people to see. `precedence` orders
-    versions as SemVer does. The queue is `availability = 'pending'`; it has three lanes, told apart
-    by `due_at` (0 before the first try) and by a verdict that stands until there is another.
+    NULL unless `cap_uri` is an exact URI of the name that was hashed into the event. The first such
+    release of a version `stands`; further ones are kept for inspection. `precedence` orders
+    versions as SemVer does. The queue is `availability = 'pending'`; its three lanes differ in
+    `due_at` (0 before the first try) and in whether an earlier verdict is still in force.
     """
 
     __tablename__ = "release"
@@ -289,11 +267,10 @@ class ReleaseRow(IndexTable, table=True):
 
 
 class PackageRow(IndexTable, table=True):
-    """What judging a release's bytes (or its event alone) brought to light.
+    """The result of judging a release by its bytes, or by its event alone.
 
-    `document` is what search needs of it: words by field and filter values, as
-    indexer/store/listing.py
-    takes them from the manifest.
+    `document` holds the words by field and the filter values for search, taken from the manifest
+    by indexer/store/listing.py.
     """
 
     __tablename__ = "package"
@@ -307,19 +284,25 @@ class PackageRow(IndexTable, table=True):
     rules_version: int
 
 
-class NamespaceRow(IndexTable, table=True):
-    """Where a judged package keeps state: its Schema URI without version, its memory scope.
+class SchemaClaimRow(IndexTable, table=True):
+    """The Schema URI (without version) and memory scope that a judged package uses.
 
     Only a verified release `claims` them; `sequence` is that of its event.
     """
 
-    __tablename__ = "namespace"
+    __tablename__ = "schema_claim"
     __table_args__ = (
         partial_index(
-            "ix_namespace_schema_uri", "schema_uri", "sequence", where=text("namespace.claims")
+            "ix_schema_claim_schema_uri",
+            "schema_uri",
+            "sequence",
+            where=text("schema_claim.claims"),
         ),
         partial_index(
-            "ix_namespace_memory_scope", "memory_scope", "sequence", where=text("namespace.claims")
+            "ix_schema_claim_memory_scope",
+            "memory_scope",
+            "sequence",
+            where=text("schema_claim.claims"),
         ),
     )
 
@@ -331,7 +314,7 @@ class NamespaceRow(IndexTable, table=True):
 
 
 class ListingRow(IndexTable, table=True):
-    """The latest served release of a name: what search answers with."""
+    """The latest served release of a name: the one that search answers with."""
 
     __tablename__ = "listing"
 
@@ -340,7 +323,7 @@ class ListingRow(IndexTable, table=True):
 
 
 class FacetRow(IndexTable, table=True):
-    """One value of one filter that a listed release answers to."""
+    """One value of a search filter that a listed release matches."""
 
     __tablename__ = "facet"
     __table_args__ = (Index("ix_facet_value", "key", "value"),)
@@ -351,10 +334,10 @@ class FacetRow(IndexTable, table=True):
 
 
 def base(deployment_id: int) -> int:
-    """What is added to the sequence numbers of a deployment's events."""
+    """The offset of a deployment's event numbers in the database."""
     return (deployment_id - 1) * SEQUENCES
 
 
 def table(model: type[SQLModel]) -> Table:
-    """The Core table of a model: the write path inserts by it, thousands of rows a statement."""
+    """The Core table of a model: bulk inserts bypass the ORM, thousands of rows a statement."""
     return cast(Table, vars(model)["__table__"])

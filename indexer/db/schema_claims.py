@@ -1,9 +1,9 @@
-"""Where packages keep state, and which name was first there.
+"""Claims of packages on Schema URIs and memory scopes, and which name claimed each first.
 
-A package's Schema URI, without its version, and its memory scope are names that nobody gives out.
-The first claimant of one is the name whose verified release with the lowest event sequence has it.
-That is read from rows that come with a verdict and go with their release, so neither the order of
-judging nor an undone block can leave another answer behind.
+A Schema URI (without its version) and a memory scope are chosen freely by authors. The first
+claimant of one is the name whose verified release with the lowest event sequence uses it. This is
+computed from rows that come with a verdict and go with their release, so neither the order of
+judging nor an undone block can change it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from sqlalchemy import Connection, Select, delete, func, select, text
 from capdex.problems import Verdict
 from capdex.uri import PREFIX
 from indexer.db.bulk_insert import insert_rows
-from indexer.db.models import NamespaceRow, ReleaseRow, table
+from indexer.db.models import ReleaseRow, SchemaClaimRow, table
 from indexer.projection.package_rows import Judgement
 
-NAMESPACE: Final = table(NamespaceRow)
-OWN: Final = NAMESPACE.alias("own")
-_EARLIER: Final = NAMESPACE.alias("earlier")
-# Said as the partial indexes say it, for SQLite.
-_CLAIMS: Final = text("earlier.claims")
+SCHEMA_CLAIM: Final = table(SchemaClaimRow)
+OWN: Final = SCHEMA_CLAIM.alias("own")
+_EARLIER: Final = SCHEMA_CLAIM.alias("earlier")
+_CLAIMS: Final = text("earlier.claims")  # worded as the partial indexes word it, for SQLite
 
 
 def _first(kind: str) -> Select[Any]:
-    """The sequence of the first claim of what `OWN` has, if that was before `OWN` had it."""
+    """The sequence of the first claim of the same value as `OWN` has, if earlier than `OWN`."""
     return (
         select(func.min(_EARLIER.c.sequence))
         .where(_CLAIMS, _EARLIER.c[kind] == OWN.c[kind], _EARLIER.c.sequence < OWN.c.sequence)
@@ -52,21 +51,18 @@ COLUMNS: Final = (
 def write(
     connection: Connection, sequences: Mapping[int, int], judgements: Mapping[int, Judgement]
 ) -> None:
-    """Store what these releases use, in place of what was known before; a few at once.
-
-    `sequences` are the releases' event sequences by id.
-    """
-    connection.execute(delete(NAMESPACE).where(NAMESPACE.c.release_id.in_(list(judgements))))
+    """Replace the claims of a few releases; `sequences` are of their events, by release id."""
+    connection.execute(delete(SCHEMA_CLAIM).where(SCHEMA_CLAIM.c.release_id.in_(list(judgements))))
     rows = [
         (k, sequences[k], v.verdict is Verdict.VERIFIED, v.schema_uri, v.memory_scope)
         for k, v in judgements.items()
         if v.schema_uri is not None
     ]
-    insert_rows(connection, NAMESPACE, rows)
+    insert_rows(connection, SCHEMA_CLAIM, rows)
 
 
 def first_claimed_by(row: Any) -> dict[str, str | None]:
-    """The other name that was first with each; None where this one was, or has none."""
+    """Return the other name that claimed each first; None if this one did, or has none."""
     schema, scope = row.schema_claimant, row.scope_claimant
     return {
         "schema_uri": None if schema == row.name else schema,
@@ -75,7 +71,7 @@ def first_claimed_by(row: Any) -> dict[str, str | None]:
 
 
 def warnings(row: Any) -> Iterator[str]:
-    """The same in words."""
+    """Yield a warning for each earlier claim of another name."""
     first = first_claimed_by(row)
     if first["schema_uri"]:
         who = f"{PREFIX}{row.schema_claimant} (release {row.schema_claimant_semver})"

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from indexer.http.conditional import known
-from indexer.mirror.layout import CONFIG, name_at
+from indexer.mirror.content import CONFIG, name_at, serve_config, serve_file
 from indexer.query.index import Index
 
 GATEWAY: Final = "/ipfs/{cid}?format=raw"  # of this node, whatever it is called
@@ -32,9 +32,9 @@ def _answer(index: Index, request: Request) -> Response:
     path = request.path_params["path"]
     kind, body = "application/json", None
     if path == CONFIG:
-        body = index.mirror_config(GATEWAY)
+        body = serve_config(index, GATEWAY)
     elif name := name_at(path):
-        kind, body = LINES_TYPE, index.mirror_file(name)
+        kind, body = LINES_TYPE, serve_file(index, name)
     if body is None:
         headers = {"Cache-Control": "no-store"}
         return PlainTextResponse("no name has its file here\n", 404, headers)

@@ -19,7 +19,7 @@ from indexer.monitoring import metrics
 from indexer.monitoring.counters import Figures
 from indexer.monitoring.health import Health
 from indexer.options import Role
-from indexer.query.index import Index, State
+from indexer.query import Index, IndexStatus
 
 MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
 
@@ -71,7 +71,7 @@ def _ready(surface: Surface, _: Request) -> Response:
 
 def _status(surface: Surface, request: Request) -> Response:
     """Where the node stands; `?max_lag=SECONDS` answers 503 when it is further behind."""
-    state, health = surface.index.state(), surface.health
+    state, health = surface.index.status(), surface.health
     lag_s = health.lag_s()
     body = (
         describe(state)
@@ -95,7 +95,7 @@ def _status(surface: Surface, request: Request) -> Response:
     return _json(body, status=503 if behind else 200)
 
 
-def describe(state: State) -> dict[str, Any]:
+def describe(state: IndexStatus) -> dict[str, Any]:
     """The index state as JSON: chain position, log check, releases by verdict and availability."""
     return {
         "chain": {
@@ -126,7 +126,7 @@ def describe(state: State) -> dict[str, Any]:
 
 def _metrics(surface: Surface, _: Request) -> Response:
     try:
-        state = surface.index.state()
+        state = surface.index.status()
     except CapdexError:  # an alarm must hear that the node is not ready, then above all
         state = None
     body = metrics.render(state, surface.health, surface.figures())

@@ -1,4 +1,7 @@
-"""What the files of a mirror hold: of each release all that a router needs, named as in P15."""
+"""The files of a mirror: their paths, and per release all that a router needs, named as in P15.
+
+Layout: https://doc.rust-lang.org/cargo/reference/registry-index.html
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ from typing import Any, Final
 import orjson
 from sqlalchemy import Connection, func, select
 
+from capdex.errors import InvalidInput
+from capdex.uri import check_name
 from indexer.db.denylist import Denials
 from indexer.db.models import ReleaseRow, table
-from indexer.query import release as releases
 from indexer.query.digest import Digest
-from indexer.query.release import LINTED, Found
+from indexer.query.index import Index
+from indexer.query.release import LINTED, IndexedRelease, read_names
 
+CONFIG: Final = "config.json"
 FORMAT: Final = "capdex.mirror/1"
 PAGE: Final = 200  # names read at once: some megabytes
 
@@ -22,10 +28,42 @@ RELEASE = table(ReleaseRow)
 Json = dict[str, Any]
 
 
-def config(digest: Digest | None, denials: Denials, gateway: str | None) -> bytes:
-    """The file that says which index this is; `gateway` is a URL with `{cid}` in it.
+def path_of(name: str) -> str:
+    """Return the path of a name's file; raises InvalidInput for an invalid name (P1)."""
+    check_name(name)
+    if len(name) < 4:
+        return "/".join([str(len(name)), *([name[0]] if len(name) == 3 else []), name])
+    return f"{name[:2]}/{name[2:4]}/{name}"
 
-    `denied` counts what the operator has taken out: a digest is of the index with it.
+
+def name_at(path: str) -> str | None:
+    """Return the name whose file has this path; None for any other path."""
+    name = path.rpartition("/")[2]
+    try:
+        return name if path_of(name) == path else None
+    except InvalidInput:
+        return None
+
+
+def serve_config(index: Index, gateway: str) -> bytes:
+    """Return the `config.json` of a mirror of this index as it is now."""
+    with index.read() as connection:
+        digest = index.digest_cache.read(connection)
+        return config(digest, index.denial_cache.read(connection), gateway)
+
+
+def serve_file(index: Index, name: str) -> bytes | None:
+    """Return the file of a name in a mirror of this index; None for a name without releases."""
+    with index.read() as connection:
+        found = read_names(connection, name, name)
+        shown = _without_denied(found, index.denial_cache.read(connection))
+    return file_of(shown) if shown else None
+
+
+def config(digest: Digest | None, denials: Denials, gateway: str | None) -> bytes:
+    """Return the file that identifies the index; `gateway` is a URL with `{cid}` in it.
+
+    `denied` counts what the operator left out: the digests are those of the whole index.
     """
     about: Json = {
         "format": FORMAT,
@@ -45,7 +83,7 @@ def config(digest: Digest | None, denials: Denials, gateway: str | None) -> byte
 
 
 def read_files(connection: Connection, denials: Denials) -> Iterator[tuple[str, bytes, int]]:
-    """Each name in order, with its file and how many releases that holds."""
+    """Iterate over the names in order, each with its file and the number of releases in it."""
     after = ""
     while True:
         known = RELEASE.c.name > after
@@ -53,60 +91,52 @@ def read_files(connection: Connection, denials: Denials) -> Iterator[tuple[str, 
         names = list(connection.execute(page).scalars())
         if not names:
             return
-        found = releases.read_span(connection, names[0], names[-1])
-        for name, some in groupby(found, key=lambda x: x.name):
-            shown = list(_shown(some, denials))
+        found = read_names(connection, names[0], names[-1])
+        for name, releases in groupby(found, key=lambda x: x.name):
+            shown = _without_denied(releases, denials)
             if name is not None and shown:
                 yield name, file_of(shown), len(shown)
         after = names[-1]
 
 
-def read_file(connection: Connection, denials: Denials, name: str) -> bytes | None:
-    """The file of one name; None where there is none."""
-    shown = list(_shown(releases.read_span(connection, name, name), denials))
-    return file_of(shown) if shown else None
-
-
 def count_names(connection: Connection) -> int:
-    """How many names there are, denied ones included."""
+    """Count the names, denied ones included."""
     names = select(func.count(RELEASE.c.name.distinct()))
     return int(connection.execute(names).scalar_one())
 
 
-def file_of(found: Iterable[Found]) -> bytes:
-    """The file of a name from its releases, in the order in which they were announced."""
-    lines = (line(release) for release in sorted(found, key=lambda x: x.sequence))
+def file_of(releases: Iterable[IndexedRelease]) -> bytes:
+    """Return the file of a name: its releases in the order in which they were announced."""
+    lines = map(line, sorted(releases, key=lambda x: x.sequence))
     return b"".join(orjson.dumps(x, option=orjson.OPT_APPEND_NEWLINE) for x in lines)
 
 
-def line(found: Found) -> Json:
-    """One release, as far as every node with the same index says the same of it.
+def line(release: IndexedRelease) -> Json:
+    """Return the facts about a release on which all nodes with the same index agree.
 
-    So it does not say how a node gets on with fetching, nor what becomes final with time alone.
+    So the state of fetching, and finality (which changes with time alone), are left out.
     """
-    reliable = found.verdict in LINTED
+    reliable = release.verdict in LINTED
     return {
-        "cap_uri": found.cap_uri,
-        "semver": found.semver,
-        "ipfs_cid": found.cid,
-        "sha256": found.sha256,
-        "status": found.status,
+        "cap_uri": release.cap_uri,
+        "semver": release.semver,
+        "ipfs_cid": release.cid,
+        "sha256": release.sha256,
+        "status": release.status,
         "verification": {
-            "verdict": found.verdict and str(found.verdict),
-            "reason": found.verdict and found.reason and str(found.reason),
-            "signer": found.signer,
-            "lint": found.lint,
+            "verdict": release.verdict and str(release.verdict),
+            "reason": release.verdict and release.reason and str(release.reason),
+            "signer": release.signer,
+            "lint": release.lint,
         },
-        "chain": found.chain,
-        "first_claimed_by": dict(found.first_claimed_by),
-        "acp_metadata": found.metadata if reliable else None,
+        "chain": release.chain,
+        "first_claimed_by": dict(release.first_claimed_by),
+        "acp_metadata": release.metadata if reliable else None,
     }
 
 
-def _shown(found: Iterable[Found], denials: Denials) -> Iterator[Found]:
-    for release in found:
-        if denials.of(release.name, release.cid, bytes.fromhex(release.sha256)) is None:
-            yield release
+def _without_denied(releases: Iterable[IndexedRelease], denials: Denials) -> list[IndexedRelease]:
+    return [x for x in releases if x.denial(denials) is None]
 
 
 def _hex(data: bytes | None) -> str | None:

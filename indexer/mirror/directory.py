@@ -1,4 +1,4 @@
-"""Writing a mirror into a directory: what has changed alone, each file whole or not at all."""
+"""Write a mirror into a directory: only changed files, each replaced atomically."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ import orjson
 from sqlalchemy import Connection
 
 from capdex.errors import Code, Unavailable, UsageError
-from indexer.db import denylist as denial
-from indexer.mirror.content import FORMAT, config, count_names, read_files
-from indexer.mirror.layout import CONFIG, name_at, path_of
+from indexer.db.denylist import read_denials
+from indexer.mirror.content import (
+    CONFIG,
+    FORMAT,
+    config,
+    count_names,
+    name_at,
+    path_of,
+    read_files,
+)
 from indexer.query.digest import Digest, read_digest
 
-PARTIAL: Final = ".new-"  # how the name of a file begins that is not whole yet
-
-Report = Callable[[int, int], None]
+PARTIAL: Final = ".new-"  # prefix of files that are not complete yet
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a mirror holds now, and how many files that took; `denied` is what it leaves out."""
+class MirrorResult:
+    """The content of a mirror, and what the run changed; `denied` counts what it leaves out."""
 
     digest: Digest
     names: int
@@ -39,29 +44,33 @@ class Written:
 
 
 def write_mirror(
-    connection: Connection, directory: Path, *, gateway: str | None, report: Report
-) -> Written:
-    """Make `directory` a mirror of the index; `report` is told of names done, and of how many.
+    connection: Connection,
+    directory: Path,
+    *,
+    gateway: str | None,
+    report: Callable[[int, int], None],
+) -> MirrorResult:
+    """Make `directory` a mirror of the index; calls `report` with the names done and all names.
 
     Raises UsageError for a directory that holds something else or cannot be written, Unavailable
     before the first block, and while another run writes it.
     """
-    digest, denials = read_digest(connection), denial.read(connection)
+    digest, denials = read_digest(connection), read_denials(connection)
     total, done, releases, written = count_names(connection), 0, 0, 0
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with _alone(directory):
-            stale = _claim(directory)
+        with _locked(directory):
+            stale = _existing_files(directory)
             for name, body, count in read_files(connection, denials):
                 path = path_of(name)
-                written += _put(directory / path, body)
+                written += _write_if_changed(directory / path, body)
                 stale.discard(path)
                 done, releases = done + 1, releases + count
                 report(done, total)
             for path in stale:
                 _remove(directory, path)
-            # The last one: whoever reads it finds nothing older than it says.
-            written += _put(directory / CONFIG, config(digest, denials, gateway))
+            # Written last, so no file is older than the block that it names.
+            written += _write_if_changed(directory / CONFIG, config(digest, denials, gateway))
     except OSError as error:
         raise UsageError(
             f"{directory} cannot be written",
@@ -70,14 +79,14 @@ def write_mirror(
             fix="check that it is a directory of yours and that the disk is not full",
         ) from None
     unchanged = done + 1 - written
-    return Written(digest, done, releases, written, unchanged, len(stale), denials.count)
+    return MirrorResult(digest, done, releases, written, unchanged, len(stale), denials.count)
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """One run at a time: one of an older index would undo what another has just written.
+def _locked(directory: Path) -> Iterator[None]:
+    """Lock the directory against a second run, which could replace files by older ones.
 
-    The lock is on the directory itself, for no file of it is to be published.
+    The lock is on the directory itself because every file in it is published.
     """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -90,14 +99,17 @@ def _alone(directory: Path) -> Iterator[None]:
                 fix="wait until it has ended, then try again",
             ) from None
         except OSError:
-            pass  # a file system without such locks: nobody is kept out
+            pass  # the file system has no such locks: go on without one
         yield
     finally:
         os.close(descriptor)
 
 
-def _claim(directory: Path) -> set[str]:
-    """See that the directory is empty or a mirror; the files of names in it."""
+def _existing_files(directory: Path) -> set[str]:
+    """Return the paths of the names' files, and remove partial ones.
+
+    Raises UsageError if the directory is neither empty nor a mirror.
+    """
     if not _is_mirror(directory):
         raise UsageError(
             f"{directory} holds something else than a mirror",
@@ -116,13 +128,13 @@ def _claim(directory: Path) -> set[str]:
 
 
 def _is_mirror(directory: Path) -> bool:
-    """Whether its config says so; or, where a first run was cut short, all looks like one."""
+    """True if the config says so, or if it has only the files of an interrupted first run."""
     with suppress(FileNotFoundError):
         try:
-            said = orjson.loads((directory / CONFIG).read_bytes())
+            document = orjson.loads((directory / CONFIG).read_bytes())
         except orjson.JSONDecodeError:
             return False
-        return isinstance(said, dict) and said.get("format") == FORMAT
+        return isinstance(document, dict) and document.get("format") == FORMAT
     paths = (file.relative_to(directory).as_posix() for file in _files(directory))
     return all(name_at(path) or path.rpartition("/")[2].startswith(PARTIAL) for path in paths)
 
@@ -133,10 +145,10 @@ def _files(directory: Path) -> Iterator[Path]:
             yield Path(folder, name)
 
 
-def _put(path: Path, body: bytes) -> bool:
-    """Write a file unless it holds these bytes; whether that was needed.
+def _write_if_changed(path: Path, body: bytes) -> bool:
+    """Write a file unless it has this content; True if it was written.
 
-    It is not forced to the disk: after a crash of the machine the next run sees what is damaged.
+    Without fsync: after a crash of the machine the next run finds and replaces damaged files.
     """
     with suppress(FileNotFoundError):
         if path.stat().st_size == len(body) and path.read_bytes() == body:
@@ -156,7 +168,7 @@ def _put(path: Path, body: bytes) -> bool:
 
 
 def _remove(directory: Path, path: str) -> None:
-    """Remove the file of a name that is gone, and the folders that are empty without it."""
+    """Remove the file of a name that is gone, and the folders that become empty."""
     file = directory / path
     file.unlink(missing_ok=True)
     with suppress(OSError):

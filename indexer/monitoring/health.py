@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from capdex.errors import CapdexError, Code, Unavailable
-from indexer.db.heartbeat import Beat
+from indexer.db.heartbeat import Heartbeat
 from indexer.projection.block_range import BlockRef
 from indexer.query.status import Position
 from indexer.sync.loop import Progress
@@ -38,7 +38,7 @@ class Health:
     skew_s: float | None = None  # the clock less the chain's, where that is worth a word
     _watching: bool = False
     _at_head_at: float | None = None
-    _beat: Beat | None = None
+    _beat: Heartbeat | None = None
     _heard_at: float | None = None
 
     def report(self, progress: Progress) -> None:
@@ -52,7 +52,7 @@ class Health:
             self._look_at_the_clock(before)
             self.following, self._at_head_at = True, self.timer()
 
-    def see(self, position: Position, beat: Beat | None) -> None:
+    def see(self, position: Position, beat: Heartbeat | None) -> None:
         """Take in what the database says while another process writes it."""
         if beat is not None and self._beat is not None and beat.beats != self._beat.beats:
             self._heard_at = self.timer()
@@ -72,11 +72,11 @@ class Health:
         """Take in that the database cannot be read."""
         self.refused = Unavailable(error.message, error.code, why=error.why, fix=error.fix)
 
-    def beat(self) -> Beat:
+    def beat(self) -> Heartbeat:
         """What the writer says of itself to the other processes."""
         trouble = self.at.trouble
         code, message = (str(trouble.code), _words(trouble)) if trouble else ("", "")
-        return Beat(self.at.head, self.at.finalized, self.following, code, message)
+        return Heartbeat(self.at.head, self.at.finalized, self.following, code, message)
 
     def faults(self) -> list[Fault]:
         """Why the node is not ready; empty when it is."""

@@ -14,7 +14,7 @@ from capdex.net.ipfs.source import Outcome
 from capdex.problems import Availability, Reason, Verdict
 from indexer.monitoring.counters import Figures
 from indexer.monitoring.health import Health
-from indexer.query.index import State
+from indexer.query import IndexStatus
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -26,7 +26,7 @@ FAULTS: Final = (
 )
 
 
-def render(state: State | None, health: Health, figures: Figures | None = None) -> bytes:
+def render(state: IndexStatus | None, health: Health, figures: Figures | None = None) -> bytes:
     """One scrape's body; labels are enumerated, never names, CIDs, accounts or hosts.
 
     Endpoints and sources are numbered in the order they were given. Without a state, when the
@@ -73,7 +73,7 @@ class _Walk(Collector):
 
 
 class _Index(Collector):
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: IndexStatus) -> None:
         self.state = state
 
     def collect(self) -> Iterable[Metric]:

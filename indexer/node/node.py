@@ -162,7 +162,7 @@ class Node:
         health, index = self.surface.health, self.surface.index
         while True:
             try:
-                health.see(*await whole(index.pulse))
+                health.see(*await whole(index.heartbeat))
             except CapdexError as error:
                 health.blind(error)
             await asyncio.sleep(BEAT_S)

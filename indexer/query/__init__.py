@@ -1,1 +1,22 @@
-"""TODO-FACE"""
+"""Reading the index: resolve, search, list releases and names, report status and digests."""
+
+from indexer.query.digest import Digest
+from indexer.query.filters import FILTER_NAMES, Filters
+from indexer.query.index import MAX_QUERY_CHARS, Hit, Index, Page
+from indexer.query.name_state import NameState
+from indexer.query.release import IndexedRelease
+from indexer.query.status import IndexStatus, Position
+
+__all__ = [
+    "FILTER_NAMES",
+    "MAX_QUERY_CHARS",
+    "Digest",
+    "Filters",
+    "Hit",
+    "Index",
+    "IndexStatus",
+    "IndexedRelease",
+    "NameState",
+    "Page",
+    "Position",
+]

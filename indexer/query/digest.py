@@ -1,7 +1,7 @@
-"""The digests of an index (P14), out of its rows.
+"""Compute the digests of an index (P14) from its rows.
 
-A tree over what happened up to some block never changes but by a reorganisation. So a reader keeps
-its tree up to the finalised block (`Digests`), and reads only what has come since.
+The hash tree over the events up to a block changes only in a reorg. So a reader caches the tree up
+to the finalized block (`DigestCache`), and reads only later rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from indexer.db.models import (
     table,
 )
 from indexer.query.digest_leaves import (
-    PLACED,
+    EVENT_HASHES,
     event_leaves,
-    first_leaf,
+    has_unjudged,
     last_event,
+    leaf_of_deployment,
     read_events,
     release_leaves,
-    unjudged,
 )
 
 DEPLOYMENT, CURSOR, BLOCK = table(DeploymentRow), table(CursorRow), table(BlockRow)
@@ -43,10 +43,11 @@ Leaves = Callable[[Connection, Any, int, int], Iterator[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What an index holds of one contract up to a block, as hashes of 32 bytes.
+    """The digests of one contract's events up to a block; hashes have 32 bytes.
 
-    `block_hash` is None where the index no longer keeps it, `content` (the registry's alone) while
-    a release at or below the block is pending or parked. `log` is the contract's slot there.
+    `block_hash` is None if the index no longer keeps it. `content` is None for other contracts than
+    the registry, and while a release up to the block is pending or parked. `log` is the contract's
+    log slot at the block.
     """
 
     chain_id: int
@@ -63,41 +64,43 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trunk:
-    """A tree up to an event that no reorganisation should reach, by the event's key and hashes."""
+class _FinalTree:
+    """The cached tree up to the last finalized event, with that event's key and hashes."""
 
-    rules: bytes  # by which it was made, and of which contract
+    rules: bytes  # versions of the rules and the contract; other ones need another tree
     frontier: Frontier
     key: int
-    mark: bytes
+    hashes: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A block of one deployment: its row with the cursor, and the last event up to the block."""
+class _IndexedBlock:
+    """A block of one deployment: the deployment's row, and its last event up to the block."""
 
     row: Any
     number: int
-    last: int  # the key of that event; where there is none, the key before the first
+    last: int  # the key of that event; without one, `offset`
     log: LogHead
 
     @property
-    def below(self) -> int:
+    def offset(self) -> int:
         """The key before the deployment's first event."""
         return base(self.row.id)
 
     @classmethod
-    def find(cls, connection: Connection, deployment_id: int, block: int | None) -> _Place | None:
-        """At the cursor, or at an older block; None for what is not indexed at all."""
+    def find(
+        cls, connection: Connection, deployment_id: int, block: int | None
+    ) -> _IndexedBlock | None:
+        """Return the cursor's block, or the given one; None before the first applied block."""
         row = connection.execute(_CURSOR.where(DEPLOYMENT.c.id == deployment_id)).first()
         if row is None:
             return None
         number = row.number if block is None else block
         last = last_event(connection, deployment_id, min(number, row.number))
-        below = base(deployment_id)
+        offset = base(deployment_id)
         if last is None:
-            return cls(row, number, below, LogHead())
-        return cls(row, number, last.sequence, LogHead(last.log_head, last.sequence - below))
+            return cls(row, number, offset, LogHead())
+        return cls(row, number, last.sequence, LogHead(last.log_head, last.sequence - offset))
 
 
 _CURSOR: Final = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized).select_from(
@@ -105,61 +108,60 @@ _CURSOR: Final = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.hash, CURSOR.c.fin
 )
 
 
-class Digests:
-    """The digests at the cursor, for a reader that asks for them again and again.
+class DigestCache:
+    """The registry's digests at the cursor, cached for repeated reads.
 
-    Any thread may ask: what is kept is only ever replaced whole.
+    Thread-safe: each cached value is immutable and replaced as a whole.
     """
 
     def __init__(self) -> None:
-        self._held: tuple[int, Digest] | None = None
-        self._events: _Trunk | None = None
-        self._releases: _Trunk | None = None
+        self._cached: tuple[int, Digest] | None = None
+        self._events: _FinalTree | None = None
+        self._releases: _FinalTree | None = None
 
     def read(self, connection: Connection) -> Digest | None:
-        """Those of the registry; None before its first block."""
+        """Return the digests of the registry; None before its first block."""
         query = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
         revision: int | None = connection.execute(query).scalar()
-        held = self._held
-        if held is not None and held[0] == revision:
-            return held[1]
-        found = self._read(connection)
-        if found is not None and revision is not None:
-            self._held = revision, found
-        return found
+        cached = self._cached
+        if cached is not None and cached[0] == revision:
+            return cached[1]
+        digest = self._compute(connection)
+        if digest is not None and revision is not None:
+            self._cached = revision, digest
+        return digest
 
-    def _read(self, connection: Connection) -> Digest | None:
-        place = _Place.find(connection, REGISTRY, None)
-        if place is None:
+    def _compute(self, connection: Connection) -> Digest | None:
+        block = _IndexedBlock.find(connection, REGISTRY, None)
+        if block is None:
             return None
-        final = last_event(connection, REGISTRY, min(place.row.finalized, place.number))
-        self._events, index = _grow(connection, self._events, event_leaves, place, final)
+        final = last_event(connection, REGISTRY, min(block.row.finalized, block.number))
+        self._events, index = _grow(connection, self._events, event_leaves, block, final)
         content = None
-        if not unjudged(connection, place.last):
+        if not has_unjudged(connection, block.last):
             self._releases, content = _grow(
-                connection, self._releases, release_leaves, place, final
+                connection, self._releases, release_leaves, block, final
             )
-        return _digest(connection, place, index, content)
+        return _digest(connection, block, index, content)
 
 
 def read_digest(connection: Connection, block: int | None = None) -> Digest:
-    """The digests of the registry at an indexed block, at the cursor if none is named.
+    """Compute the registry's digests at an indexed block (default: the cursor) from all events.
 
-    Reads every event. Raises InvalidInput for a block that is not indexed, Unavailable before the
-    first one.
+    Raises InvalidInput for a block that is not indexed, Unavailable before the first one.
     """
-    place = _Place.find(connection, REGISTRY, block)
-    if place is None:
+    at = _IndexedBlock.find(connection, REGISTRY, block)
+    if at is None:
         raise Unavailable("the index holds no block yet", fix="wait until the node has read some")
-    check_indexed(place.number, place.row.start_block, place.row.number)
+    check_indexed(at.number, at.row.start_block, at.row.number)
     content = None
-    if not unjudged(connection, place.last):
-        content = Frontier(release_leaves(connection, place.row, place.below, place.last)).root()
-    return _digest(connection, place, _index_root(connection, place), content)
+    if not has_unjudged(connection, at.last):
+        content = Frontier(release_leaves(connection, at.row, at.offset, at.last)).root()
+    return _digest(connection, at, _index_root(connection, at), content)
 
 
 def check_indexed(block: int, first: int, newest: int) -> None:
-    """Refuse a block outside of those that are indexed (InvalidInput)."""
+    """Raise InvalidInput for a block that is not indexed."""
     if not first <= block <= newest:
         raise InvalidInput(
             f"block {block} is not in the index",
@@ -169,75 +171,74 @@ def check_indexed(block: int, first: int, newest: int) -> None:
 
 
 def read_votes_digest(connection: Connection, block: int | None = None) -> Digest | None:
-    """The digest of the votes contract at a block, or where its own log ends before it.
+    """Compute the digest of the votes contract at a block, or at its own cursor if that is lower.
 
-    None where no votes are read, or none of its blocks is indexed yet.
+    None if no votes contract is read, or none of its blocks is indexed yet.
     """
-    newest = _Place.find(connection, VOTES, None)
+    newest = _IndexedBlock.find(connection, VOTES, None)
     if newest is None or (block is not None and block < newest.row.start_block):
         return None
     earlier = block is not None and block < newest.number
-    place = (_Place.find(connection, VOTES, block) if earlier else None) or newest
-    return _digest(connection, place, _index_root(connection, place), None)
+    at = (_IndexedBlock.find(connection, VOTES, block) if earlier else None) or newest
+    return _digest(connection, at, _index_root(connection, at), None)
 
 
 def read_leaves(
     connection: Connection, digest: Digest, deployment_id: int
 ) -> Iterator[tuple[bytes, int]]:
-    """The leaf of each event that a digest is of, in order, with the timestamp of its block."""
-    below = base(deployment_id)
-    return read_events(connection, deployment_id, below, below + digest.log.count)
+    """Iterate over the leaves of a digest's events, with the timestamps of their blocks."""
+    offset = base(deployment_id)
+    return read_events(connection, deployment_id, offset, offset + digest.log.count)
 
 
-def _index_root(connection: Connection, place: _Place) -> bytes:
-    return Frontier(event_leaves(connection, place.row, place.below, place.last)).root()
-
-
-# trees --------------------------------------------------------------------------------------
+def _index_root(connection: Connection, block: _IndexedBlock) -> bytes:
+    return Frontier(event_leaves(connection, block.row, block.offset, block.last)).root()
 
 
 def _grow(
     connection: Connection,
-    trunk: _Trunk | None,
+    tree: _FinalTree | None,
     leaves: Leaves,
-    place: _Place,
+    block: _IndexedBlock,
     final: Any,
-) -> tuple[_Trunk, bytes]:
-    """The trunk, grown up to the `final` event, and the root of the whole tree."""
-    rules = first_leaf(place.row) + place.row.rules_version.to_bytes(4, "big")
-    if trunk is None or trunk.rules != rules or not _holds(connection, trunk):
-        trunk = _Trunk(rules, Frontier(), place.below, b"")
-    if final is not None and final.sequence > trunk.key:
-        firm = trunk.frontier.copy()
-        firm.extend(leaves(connection, place.row, trunk.key, final.sequence))
-        trunk = _Trunk(rules, firm, final.sequence, _mark(final))
-    whole = trunk.frontier.copy()
-    whole.extend(leaves(connection, place.row, trunk.key, place.last))
-    return trunk, whole.root()
+) -> tuple[_FinalTree, bytes]:
+    """Return the cached tree grown up to the `final` event, and the root of the whole tree."""
+    rules = leaf_of_deployment(block.row) + block.row.rules_version.to_bytes(4, "big")
+    if tree is None or tree.rules != rules or not _is_current(connection, tree):
+        tree = _FinalTree(rules, Frontier(), block.offset, b"")
+    if final is not None and final.sequence > tree.key:
+        grown = tree.frontier.copy()
+        grown.extend(leaves(connection, block.row, tree.key, final.sequence))
+        tree = _FinalTree(rules, grown, final.sequence, _hashes(final))
+    whole = tree.frontier.copy()
+    whole.extend(leaves(connection, block.row, tree.key, block.last))
+    return tree, whole.root()
 
 
-def _holds(connection: Connection, trunk: _Trunk) -> bool:
-    """Whether the last event of a trunk still stands where it stood; then all before it do."""
-    if not trunk.mark:
+def _is_current(connection: Connection, tree: _FinalTree) -> bool:
+    """True if the last event of the tree is unchanged; the log head covers all before it."""
+    if not tree.hashes:
         return True
-    found = connection.execute(PLACED.where(EVENT.c.sequence == trunk.key)).first()
-    return found is not None and _mark(found) == trunk.mark
+    found = connection.execute(EVENT_HASHES.where(EVENT.c.sequence == tree.key)).first()
+    return found is not None and _hashes(found) == tree.hashes
 
 
-def _mark(event: Any) -> bytes:
+def _hashes(event: Any) -> bytes:
     return bytes(event.block_hash) + bytes(event.log_head)
 
 
-def _digest(connection: Connection, place: _Place, index: bytes, content: bytes | None) -> Digest:
-    row = place.row
+def _digest(
+    connection: Connection, block: _IndexedBlock, index: bytes, content: bytes | None
+) -> Digest:
+    row = block.row
     return Digest(
         chain_id=row.chain_id,
         contract=row.contract,
         start_block=row.start_block,
         genesis=bytes(row.genesis),
-        block_number=place.number,
-        block_hash=_block_hash(connection, row, place.number),
-        log=place.log,
+        block_number=block.number,
+        block_hash=_block_hash(connection, row, block.number),
+        log=block.log,
         index=index,
         content=content,
         decoder_version=row.decoder_version,
@@ -246,12 +247,12 @@ def _digest(connection: Connection, place: _Place, index: bytes, content: bytes 
 
 
 def _block_hash(connection: Connection, row: Any, number: int) -> bytes | None:
-    """The hash of an indexed block: of the cursor's, of one in the ring, or of one with events."""
+    """Return the hash of the cursor's block, one in the ring, or one with events; else None."""
     if number == row.number:
         return bytes(row.hash)
-    ring = BLOCK.c.deployment_id == row.id
+    ours = BLOCK.c.deployment_id == row.id
     for query in (
-        select(BLOCK.c.hash).where(ring, BLOCK.c.number == number),
+        select(BLOCK.c.hash).where(ours, BLOCK.c.number == number),
         select(EVENT.c.block_hash).where(EVENT.c.block_number == number).limit(1),
     ):
         found = connection.execute(query).scalar()

@@ -1,4 +1,4 @@
-"""The leaves of an index's digests (P14), read out of its rows a page at a time."""
+"""Read the leaves of an index's digests (P14) from its rows, a page at a time."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ UNJUDGED: Final = (Availability.PENDING.value, Availability.PARKED.value)
 
 EVENT, RELEASE, PACKAGE = table(EventRow), table(ReleaseRow), table(PackageRow)
 
-# Where an event stood, and the contract's log head after it.
-PLACED: Final = select(EVENT.c.sequence, EVENT.c.block_hash, EVENT.c.log_head)
+EVENT_HASHES: Final = select(EVENT.c.sequence, EVENT.c.block_hash, EVENT.c.log_head)
 
 
-def first_leaf(row: Any) -> bytes:
-    """The leaf of a deployment, by its row."""
+def leaf_of_deployment(row: Any) -> bytes:
+    """Return the leaf of a deployment's row."""
     contract = bytes.fromhex(row.contract.removeprefix("0x"))
     return deployment_leaf(row.chain_id, contract, bytes(row.genesis), row.decoder_version)
 
 
 def event_leaves(connection: Connection, row: Any, after: int, last: int) -> Iterator[bytes]:
-    """The leaves of the events with `after` < key <= `last`; before all, the deployment's."""
+    """Iterate over the leaves with `after` < key <= `last`, starting with the deployment's."""
     if after == base(row.id):
-        yield first_leaf(row)
+        yield leaf_of_deployment(row)
     for leaf, _ in read_events(connection, row.id, after, last):
         yield leaf
 
@@ -38,7 +37,7 @@ def event_leaves(connection: Connection, row: Any, after: int, last: int) -> Ite
 def read_events(
     connection: Connection, deployment_id: int, after: int, last: int
 ) -> Iterator[tuple[bytes, int]]:
-    """The leaf of each event with `after` < key <= `last`, and the timestamp of its block."""
+    """Iterate over the leaves of events with `after` < key <= `last`, with block timestamps."""
     columns = ("sequence", "block_number", "block_hash", "tx_hash", "log_index", "topics", "data")
     query = select(
         *(EVENT.c[x] for x in columns),
@@ -49,18 +48,18 @@ def read_events(
         ).label("counts"),
         EVENT.c.timestamp,
     ).select_from(EVENT.outerjoin(RELEASE, RELEASE.c.sequence == EVENT.c.sequence))
-    below = base(deployment_id)
+    offset = base(deployment_id)
     for sequence, number, hash_, tx_hash, at, topics, data, counts, timestamp in _pages(
         connection, query, EVENT.c.sequence, after, last
     ):
         position = LogPosition(number, bytes(hash_), bytes(tx_hash), at)
         log = RawLog(b"", split(topics), bytes(data), position)
-        yield event_leaf(sequence - below, log, Counts(counts)), timestamp
+        yield event_leaf(sequence - offset, log, Counts(counts)), timestamp
 
 
 def release_leaves(connection: Connection, row: Any, after: int, last: int) -> Iterator[bytes]:
-    """The leaves of the releases with `after` < key <= `last`, all of them judged."""
-    # What the event alone refused was judged by no rules of packages.
+    """Iterate over the leaves of releases with `after` < key <= `last`; all must be judged."""
+    # A release rejected by its event alone has no package row: the current rules count.
     rules = case(
         (RELEASE.c.availability.is_(None), row.rules_version),
         else_=func.coalesce(PACKAGE.c.rules_version, row.rules_version),
@@ -75,21 +74,22 @@ def release_leaves(connection: Connection, row: Any, after: int, last: int) -> I
 
 
 def last_event(connection: Connection, deployment_id: int, block: int) -> Any:
-    """The last event up to a block; a contract's events stand in the order of their keys."""
+    """Return the last event up to a block; the keys of a contract's events ascend with blocks."""
+    # "+ 0" keeps the primary key from being used, so that the index of blocks is.
     ours = (EVENT.c.sequence + 0).between(base(deployment_id) + 1, base(deployment_id + 1))
-    query = PLACED.where(EVENT.c.block_number <= block, ours)  # + 0: by the index of blocks, please
+    query = EVENT_HASHES.where(EVENT.c.block_number <= block, ours)
     order = (EVENT.c.block_number.desc(), EVENT.c.sequence.desc())
     return connection.execute(query.order_by(*order).limit(1)).first()
 
 
-def unjudged(connection: Connection, last: int) -> bool:
-    """Whether a release up to this event has no verdict, or waits for another."""
+def has_unjudged(connection: Connection, last: int) -> bool:
+    """True if a release up to this event is pending or parked."""
     waits = RELEASE.c.availability.in_(UNJUDGED) & (RELEASE.c.sequence <= last)
     return bool(connection.execute(select(exists().where(waits))).scalar())
 
 
 def _pages(connection: Connection, query: Any, key: Any, after: int, last: int) -> Iterator[Any]:
-    """The rows with `after` < key <= `last` in order, the key first in each."""
+    """Iterate over the rows with `after` < key <= `last` in order; the key is the first column."""
     while after < last:
         page = query.where(key > after, key <= last).order_by(key).limit(PAGE)
         rows = connection.execute(page).all()

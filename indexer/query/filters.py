@@ -1,4 +1,4 @@
-"""What narrows a search beside its words, and the opaque cursor of its pages."""
+"""The filters of a search, and the opaque cursor of its pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILTER_NAMES: Final = (
     *("permission", "binding", "tool"),
 )
 MAX_CURSOR_CHARS: Final = 256
-MAX_OFFSET: Final = 10_000  # nobody reads so far; a crawler lists by name filter or by the chain
+MAX_OFFSET: Final = 10_000  # enough for people; a crawler filters by name or reads the chain
 
 _HAS: Final = (
     "EXISTS (SELECT 1 FROM facet WHERE facet.release_id = listing.release_id "
@@ -29,13 +29,13 @@ _HAS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Exact values that a release must have, all of them; made by `parse`."""
+    """Exact values that a release must all have; made by `parse`."""
 
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Filters:
-        """Read `{filter: value}`; raises InvalidInput for an unknown filter or a strange value."""
+        """Read `{filter: value}`; raises InvalidInput for an unknown filter or an invalid value."""
         values: list[tuple[str, str]] = []
         for key, value in sorted(given.items(), key=lambda item: str(item[0])):
             if key not in FILTER_NAMES:
@@ -50,7 +50,7 @@ class Filters:
         return cls(tuple(values))
 
     def condition(self) -> tuple[str, dict[str, str]]:
-        """The filters as a condition on `listing` and the values of its parameters."""
+        """Return a SQL condition on `listing` and the values of its parameters."""
         parts = ["1 = 1"]
         parameters: dict[str, str] = {}
         for i, (key, value) in enumerate(self.values):
@@ -60,7 +60,7 @@ class Filters:
 
 
 def write_cursor(query: str, filters: Filters, offset: int) -> str | None:
-    """The cursor of the page that begins at `offset`; None past the last place one may begin."""
+    """Return the cursor of the page that begins at `offset`; None beyond `MAX_OFFSET`."""
     if offset > MAX_OFFSET:
         return None
     text = json.dumps([offset, _fingerprint(query, filters)], separators=(",", ":"))
@@ -68,7 +68,7 @@ def write_cursor(query: str, filters: Filters, offset: int) -> str | None:
 
 
 def read_cursor(cursor: str | None, query: str, filters: Filters) -> int:
-    """Where the page begins; raises InvalidInput for a cursor of another search, or no cursor."""
+    """Return the offset in a cursor; raises InvalidInput if it is invalid or of another search."""
     if cursor is None:
         return 0
     try:
@@ -81,7 +81,7 @@ def read_cursor(cursor: str | None, query: str, filters: Filters) -> int:
             raise ValueError("no offset")
     except (ValueError, TypeError, binascii.Error, RecursionError):
         raise InvalidInput(
-            "the cursor is not one of ours", fix="send next_cursor of the page before, unchanged"
+            "the cursor is not one of ours", fix="send next_cursor of the previous page, unchanged"
         ) from None
     if not known:
         raise InvalidInput(

@@ -1,6 +1,6 @@
-"""Whose a name is, and what accounts think of it: folded from the rows of its events.
+"""The state of a name: owner, maintainers and votes, folded from the rows of its events.
 
-The rows are few and go with their events, so nothing derived has to be taken back in a reorg.
+The rows are few and are deleted with their events, so a reorg has nothing derived to undo.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ VOTE: Final = table(VoteRow)
 
 
 @dataclass(slots=True)
-class NameStanding:
+class NameState:
     """Who owns and maintains a name (EIP-55 accounts), and the weights for and against it.
 
-    `owner` is None of a name that nobody has claimed yet, and of one that its owner `renounced`.
+    `owner` is None for a name without a claim, and for one that its owner `renounced`.
     """
 
     owner: str | None = None
@@ -32,56 +32,57 @@ class NameStanding:
     downvotes: int = 0
 
 
-_NAMED: Final[BindParameter[str]] = bindparam("name")
+_NAME_PARAM: Final[BindParameter[str]] = bindparam("name")
 _CHANGES: Final = (
     select(OWNERSHIP.c.kind, OWNERSHIP.c.by, OWNERSHIP.c.account)
-    .where(OWNERSHIP.c.name == _NAMED)
+    .where(OWNERSHIP.c.name == _NAME_PARAM)
     .order_by(OWNERSHIP.c.sequence)
 )
-_FIRST: Final = (
+_FIRST_PUBLISHER: Final = (
     select(RELEASE.c.publisher)
-    .where(RELEASE.c.name == _NAMED)
+    .where(RELEASE.c.name == _NAME_PARAM)
     .order_by(RELEASE.c.sequence)
     .limit(1)
 )
-_LAST: Final = (
+_LAST_VOTES: Final = (
     select(VOTE.c.voter, func.max(VOTE.c.sequence).label("sequence"))
-    .where(VOTE.c.name == _NAMED)
+    .where(VOTE.c.name == _NAME_PARAM)
     .group_by(VOTE.c.voter)
     .subquery()
 )
-_CAST: Final = select(VOTE.c.vote, VOTE.c.weight).join(
-    _LAST, and_(VOTE.c.voter == _LAST.c.voter, VOTE.c.sequence == _LAST.c.sequence)
+_VOTES: Final = select(VOTE.c.vote, VOTE.c.weight).join(
+    _LAST_VOTES,
+    and_(VOTE.c.voter == _LAST_VOTES.c.voter, VOTE.c.sequence == _LAST_VOTES.c.sequence),
 )
 
 
-def read_standing(connection: Connection, name: str) -> NameStanding:
-    """What the events up to the cursor say of a name."""
-    standing = NameStanding()
+def read_name_state(connection: Connection, name: str) -> NameState:
+    """Return the state of a name at the cursor."""
+    state = NameState()
     changes = connection.execute(_CHANGES, {"name": name}).all()
     if not any(change.kind == "claimed" for change in changes):
-        # who published first has claimed it by that
-        standing.owner = connection.execute(_FIRST, {"name": name}).scalar()
+        # the first release claimed it
+        state.owner = connection.execute(_FIRST_PUBLISHER, {"name": name}).scalar()
     for change in changes:
-        _take(standing, change)
-    for vote, weight in connection.execute(_CAST, {"name": name}):
-        standing.upvotes += int(weight) * (vote == 1)
-        standing.downvotes += int(weight) * (vote == -1)
-    return standing
+        _apply(state, change)
+    for vote, weight in connection.execute(_VOTES, {"name": name}):
+        state.upvotes += int(weight) * (vote == 1)
+        state.downvotes += int(weight) * (vote == -1)
+    return state
 
 
-def _take(standing: NameStanding, change: Any) -> None:
+def _apply(state: NameState, change: Any) -> None:
     match change.kind:
         case "maintainer_added":
-            standing.maintainers.add(change.account)
+            state.maintainers.add(change.account)
         case "maintainer_removed":
-            standing.maintainers.discard(change.account)
+            state.maintainers.discard(change.account)
         case "transfer_offered":
-            standing.pending_owner = change.account
+            state.pending_owner = change.account
         case "transfer_cancelled":
-            standing.pending_owner = None
+            state.pending_owner = None
         case "claimed" | "transferred" | "renounced":
-            standing.renounced = change.kind == "renounced"
-            standing.owner = None if standing.renounced else change.by
-            standing.pending_owner = None
-            standing.maintainers.clear()
+            state.renounced = change.kind == "renounced"
+            state.owner = None if state.renounced else change.by
+            state.pending_owner = None
+            state.maintainers.clear()

@@ -1,4 +1,4 @@
-"""The queue as people look at it: what waits, why, and until when."""
+"""The fetch queue for operators: pending and parked releases, their last error and next try."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Row, func, select, tuple_
 
 from capdex.errors import InvalidInput
 from capdex.problems import Availability
+from indexer.db.columns import PARKED, PENDING
 from indexer.db.models import ReleaseRow, table
-from indexer.db.predicates import PARKED, PENDING
 from indexer.store.fetch_queue import Lane
 
 WAITING: Final = (Availability.PENDING, Availability.PARKED)
@@ -24,11 +24,11 @@ RELEASE = table(ReleaseRow)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A release that is not judged, or is judged again; times are epoch seconds.
+class QueuedRelease:
+    """A release that waits to be judged, for the first time or again; times are epoch seconds.
 
-    `due_at` is when it is tried next, 0 for at once, None for a parked one. `error` says how its
-    last try ended.
+    `due_at` is the time of the next try, 0 for at once, None for a parked one. `error` is the
+    outcome of the last try.
     """
 
     name: str | None
@@ -45,10 +45,10 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Some of the queue, oldest first; `totals` counts all that was asked for, by state."""
+class QueuePage:
+    """A page of the queue, oldest first; `totals` counts all selected releases by state."""
 
-    waiting: tuple[Waiting, ...]
+    releases: tuple[QueuedRelease, ...]
     totals: dict[Availability, int]
     next_cursor: str | None
 
@@ -60,8 +60,8 @@ def read_queue(
     name: str | None = None,
     limit: int = 50,
     cursor: str | None = None,
-) -> Page:
-    """A page of the queue (of one name, or all); raises InvalidInput for a bad cursor."""
+) -> QueuePage:
+    """Read a page of the queue (of one name, or all); raises InvalidInput for an invalid cursor."""
     chosen = [state for state in WAITING if state in states]
     after = None if cursor is None else _read_cursor(cursor)
     found = [_of_state(connection, state, name, limit + 1, after) for state in chosen]
@@ -69,7 +69,7 @@ def read_queue(
     more, rows = len(rows) > limit, rows[:limit]
     last = f"{rows[-1].queued_at!r}-{rows[-1].id}" if more else None
     totals = {state: _count(connection, state, name) for state in chosen}
-    return Page(tuple(map(_waiting, rows)), totals, last)
+    return QueuePage(tuple(map(_queued, rows)), totals, last)
 
 
 def _of_state(
@@ -96,10 +96,10 @@ def _count(connection: Connection, state: Availability, name: str | None) -> int
     return int(connection.execute(query).scalar_one())
 
 
-def _waiting(row: Row[Any]) -> Waiting:
+def _queued(row: Row[Any]) -> QueuedRelease:
     state = Availability(row.availability)
     pending = state is Availability.PENDING
-    return Waiting(
+    return QueuedRelease(
         name=row.name,
         cap_uri=row.cap_uri,
         cid=row.cid,
@@ -124,6 +124,7 @@ def _read_cursor(text: str) -> tuple[float, int]:
     found = _CURSOR.fullmatch(text)
     if found is None:
         raise InvalidInput(
-            f"{text[:80]!r} is no cursor of the queue", fix="use the next_cursor of the page before"
+            f"{text[:80]!r} is no cursor of the queue",
+            fix="use the next_cursor of the previous page",
         )
     return float(found[1]), int(found[2])

@@ -1,4 +1,4 @@
-"""A release as the index answers with it: every claim beside where it stands on chain."""
+"""One release as the index knows it: its claims, its verdict, and its place on chain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Row, Select, bindparam, func, select
 from capdex.manifest.prompt_injection import LABELS, lint_summary
 from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.uri import PREFIX
-from indexer.db import schema_claims as namespaces
+from indexer.db import schema_claims
+from indexer.db.columns import STANDS
 from indexer.db.denylist import Denial, Denials
 from indexer.db.models import (
     REGISTRY,
@@ -24,28 +25,25 @@ from indexer.db.models import (
     ReleaseRow,
     table,
 )
-from indexer.db.predicates import STANDS
 
 RELEASE, EVENT, PACKAGE = table(ReleaseRow), table(EventRow), table(PackageRow)
 LISTING, DEPLOYMENT, CURSOR = table(ListingRow), table(DeploymentRow), table(CursorRow)
 DEPRECATION = table(DeprecationRow)
 OF_RELEASE, OF_NAME = DEPRECATION.alias("of_release"), DEPRECATION.alias("of_name")
 
-# The verdicts that an operator may serve; what is refused says so, whatever its texts.
+# The verdicts that an operator may serve. A package with another one is refused anyway.
 LINTED: Final = frozenset({Verdict.VERIFIED, Verdict.SIGNED})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One release, as far as it is known.
+class IndexedRelease:
+    """One release, as far as it is known; hashes are 0x hex, except `sha256` without 0x.
 
-    `metadata` is the package's metadata section (a claim unless `verdict` is verified), None while
-    its bytes are pending; `availability` is None when the event alone refused it and its bytes were
-    never asked for; `replaced_by` is the name to use instead of a deprecated one, or empty. Hashes
-    are 0x hex but `sha256`, which is bare; `latest`: this is the one of its name that search lists.
-    `lint` is None for what nobody may serve; `first_claimed_by` is as `indexer.db.schema_claims`
-    says.
-    `denied` is why this node's operator refuses to serve it, if so.
+    `metadata`: the package's metadata section (a claim unless `verdict` is verified); None before
+    the bytes are fetched. `availability`: None if the event alone was rejected, so no bytes are
+    fetched. `replaced_by`: the name to use instead of a deprecated one, or empty. `lint`: None for
+    a package that no node may serve. `first_claimed_by`: see `indexer.db.schema_claims`. `latest`:
+    True for the release of its name that search lists. `denied`: set if the operator denies it.
     """
 
     name: str | None
@@ -86,7 +84,7 @@ class Found:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What its owner and maintainers say of it, as every answer has it (P11, P15)."""
+        """The flags set by its owner and maintainers, in the JSON of every answer (P11, P15)."""
         return {
             "yanked": self.yanked,
             "yank_reason": self.yank_reason or None,
@@ -99,7 +97,7 @@ class Found:
 
     @property
     def chain(self) -> dict[str, Any]:
-        """Where it was announced, as every answer has it (P15)."""
+        """Its announcement on chain, in the JSON of every answer (P15)."""
         return {
             "chain_id": self.chain_id,
             "contract": self.registry,
@@ -112,20 +110,24 @@ class Found:
             "timestamp": self.timestamp,
         }
 
-    def warned(self, *warnings: str) -> Found:
-        """The same release with more to beware of."""
+    def warned(self, *warnings: str) -> IndexedRelease:
+        """Return the release with further warnings."""
         return replace(self, warnings=[*self.warnings, *warnings])
 
-    def under(self, denials: Denials) -> Found:
-        """The same release, without what its author wrote where it is denied."""
-        denied = denials.of(self.name, self.cid, bytes.fromhex(self.sha256))
+    def denial(self, denials: Denials) -> Denial | None:
+        """Return the denial that covers this release."""
+        return denials.of_release(self.name, self.cid, bytes.fromhex(self.sha256))
+
+    def redacted(self, denials: Denials) -> IndexedRelease:
+        """Return the release without the texts of its author if it is denied."""
+        denied = self.denial(denials)
         if denied is None:
             return self
         empty = replace(self, metadata=None, message="", problems=[], checks=[], lint=None)
         return replace(empty, denied=denied)
 
 
-# What was said last counts; of a release, what was said after it was there.
+# The latest deprecation counts; for a release, only one made after its announcement.
 _LATEST: Final = select(func.max(DEPRECATION.c.sequence)).correlate(RELEASE)
 _LATEST_OF_RELEASE: Final = _LATEST.where(
     DEPRECATION.c.subject == RELEASE.c.cap_uri, DEPRECATION.c.sequence > RELEASE.c.sequence
@@ -144,7 +146,7 @@ _EVERYTHING: Final = (
         *(OF_RELEASE.c.deprecated, OF_RELEASE.c.message.label("deprecation_message")),
         *(OF_NAME.c.deprecated.label("name_deprecated"), OF_NAME.c.message.label("name_message")),
         OF_NAME.c.replaced_by,
-        *namespaces.COLUMNS,
+        *schema_claims.COLUMNS,
         *(DEPLOYMENT.c.chain_id, DEPLOYMENT.c.contract, CURSOR.c.finalized),
     )
     .select_from(RELEASE)
@@ -153,9 +155,9 @@ _EVERYTHING: Final = (
     .outerjoin(LISTING, LISTING.c.release_id == RELEASE.c.id)
     .outerjoin(OF_RELEASE, STANDS & (OF_RELEASE.c.sequence == _LATEST_OF_RELEASE))
     .outerjoin(OF_NAME, OF_NAME.c.sequence == _LATEST_OF_NAME)
-    .outerjoin(namespaces.OWN, namespaces.OWN.c.release_id == RELEASE.c.id)
-    .outerjoin(namespaces.SCHEMA_CLAIMANT, namespaces.OF_SCHEMA)
-    .outerjoin(namespaces.SCOPE_CLAIMANT, namespaces.OF_SCOPE)
+    .outerjoin(schema_claims.OWN, schema_claims.OWN.c.release_id == RELEASE.c.id)
+    .outerjoin(schema_claims.SCHEMA_CLAIMANT, schema_claims.OF_SCHEMA)
+    .outerjoin(schema_claims.SCOPE_CLAIMANT, schema_claims.OF_SCOPE)
     .join(DEPLOYMENT, DEPLOYMENT.c.id == REGISTRY)
     .join(CURSOR, CURSOR.c.deployment_id == REGISTRY)
 )
@@ -166,33 +168,31 @@ _BY_ID: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.id.in_(bindparam("ids",
 _BY_NAME: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.name == bindparam("name")).order_by(
     RELEASE.c.precedence.desc(), RELEASE.c.sequence
 )
-
-
-_SPAN: Final[Select[Any]] = _EVERYTHING.where(
+_BY_NAMES: Final[Select[Any]] = _EVERYTHING.where(
     RELEASE.c.name >= bindparam("first"), RELEASE.c.name <= bindparam("last")
 ).order_by(RELEASE.c.name, RELEASE.c.sequence)
 
 
-def read_ids(connection: Connection, release_ids: Iterable[int]) -> dict[int, Found]:
-    """These releases by id; a caller gives few (a page at most)."""
+def read_releases(connection: Connection, release_ids: Iterable[int]) -> dict[int, IndexedRelease]:
+    """Return these releases (at most a page of them) by id."""
     rows = connection.execute(_BY_ID, {"ids": list(release_ids)})
-    return {row.id: _found(row) for row in rows}
+    return {row.id: _release(row) for row in rows}
 
 
-def read_name(connection: Connection, name: str) -> list[Found]:
-    """Every release of a name, highest version first, the first announced first among equals."""
-    return [_found(row) for row in connection.execute(_BY_NAME, {"name": name})]
+def read_name(connection: Connection, name: str) -> list[IndexedRelease]:
+    """Return all releases of a name, highest version first, equal ones in order of announcement."""
+    return [_release(row) for row in connection.execute(_BY_NAME, {"name": name})]
 
 
-def read_span(connection: Connection, first: str, last: str) -> Iterator[Found]:
-    """Every release of the names from `first` to `last`, each name's in order of announcement."""
-    for row in connection.execute(_SPAN, {"first": first, "last": last}):
-        yield _found(row)
+def read_names(connection: Connection, first: str, last: str) -> Iterator[IndexedRelease]:
+    """Iterate over the releases of the names from `first` to `last`, by name and announcement."""
+    for row in connection.execute(_BY_NAMES, {"first": first, "last": last}):
+        yield _release(row)
 
 
-def _found(row: Row[Any]) -> Found:
+def _release(row: Row[Any]) -> IndexedRelease:
     lint = _lint(row)
-    return Found(
+    return IndexedRelease(
         name=row.name,
         cap_uri=row.cap_uri,
         semver=row.semver,
@@ -207,7 +207,7 @@ def _found(row: Row[Any]) -> Found:
         checks=row.checks or [],
         problems=row.problems or [],
         lint=lint,
-        first_claimed_by=namespaces.first_claimed_by(row),
+        first_claimed_by=schema_claims.first_claimed_by(row),
         availability=Availability(row.availability) if row.availability else None,
         yanked=row.yanked,
         yank_reason=row.yank_reason,
@@ -226,34 +226,34 @@ def _found(row: Row[Any]) -> Found:
         timestamp=row.timestamp,
         finality="finalized" if row.block_number <= row.finalized else "head",
         latest=row.listed is not None,
-        warnings=[*_warnings(row), *_labelled(lint), *namespaces.warnings(row)],
+        warnings=[*_warnings(row), *_lint_warnings(lint), *schema_claims.warnings(row)],
     )
 
 
 def _warnings(row: Row[Any]) -> Iterator[str]:
-    """What its owner, or a maintainer, has said against using it."""
+    """Yield a warning for each flag that its owner or a maintainer has set."""
     if row.yanked:
-        yield _said("this release was yanked", row.yank_reason)
+        yield _with_reason("this release was yanked", row.yank_reason)
     if row.deprecated:
-        yield _said("this release is deprecated", row.deprecation_message)
+        yield _with_reason("this release is deprecated", row.deprecation_message)
     if row.name_deprecated:
         instead = f"; use {PREFIX}{row.replaced_by} instead" if row.replaced_by else ""
-        yield _said(f"{row.name} is deprecated by its owner", row.name_message) + instead
+        yield _with_reason(f"{row.name} is deprecated by its owner", row.name_message) + instead
 
 
-def _said(what: str, words: str) -> str:
-    return f"{what}: {words}" if words else what
+def _with_reason(what: str, reason: str) -> str:
+    return f"{what}: {reason}" if reason else what
 
 
 def _lint(row: Row[Any]) -> dict[str, Any] | None:
-    """What the lint found in a package that may be served; of others nothing is promised."""
+    """Return the lint's summary of a package that may be served; None for any other."""
     if row.verdict not in LINTED or row.problems is None or row.schema_uri is None:
-        return None  # also what an older capdex has judged: it is judged again
+        return None
     return lint_summary(problem["code"] for problem in row.problems)
 
 
-def _labelled(lint: dict[str, Any] | None) -> Iterator[str]:
-    """All findings of the lint as one warning: the gravest in words, the others by their codes."""
+def _lint_warnings(lint: dict[str, Any] | None) -> Iterator[str]:
+    """Yield one warning for all findings: the gravest in words, the others by their codes."""
     if lint is None or lint["label"] is None:
         return
     label, codes = lint["label"], [Reason(code) for code in lint["codes"]]

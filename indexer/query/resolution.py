@@ -1,4 +1,4 @@
-"""What a capability URI means in this index (P2), or which error says it means nothing (P16)."""
+"""Resolve a capability URI to a release (P2), or to the error that explains the refusal (P16)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from capdex.uri import PREFIX, CapabilityURI
 from indexer.db.denylist import Denial, Denials
 from indexer.db.models import ListingRow, ReleaseRow, table
 from indexer.projection.event_rows import precedence
-from indexer.query.release import Found, read_ids
+from indexer.query.release import IndexedRelease, read_releases
 
 NEAR_NAMES: Final = 50  # candidates that a mistyped name is compared with
-KNOWN_VERSIONS: Final = 10  # versions named to somebody who asked for another
+KNOWN_VERSIONS: Final = 10  # versions named in the error for a version that does not exist
 
 RELEASE, LISTING = table(ReleaseRow), table(ListingRow)
 
-_NARROW: Final = select(
+_CANDIDATES: Final = select(
     *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.stands, RELEASE.c.yanked, RELEASE.c.yank_reason),
     *(RELEASE.c.verdict, RELEASE.c.reason, RELEASE.c.message, RELEASE.c.availability),
     *(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256),
@@ -34,20 +34,20 @@ def resolve(
     uri: CapabilityURI,
     serve: frozenset[Verdict],
     denials: Denials,
-) -> Found:
-    """The release `uri` means: served, not denied and, unless it is named exactly, not yanked."""
+) -> IndexedRelease:
+    """Return the best release that is served, not denied and, unless exact, not yanked."""
     if whole := denials.by_name.get(uri.name):
         raise whole.refusal(PREFIX + uri.name)
     exact = isinstance(uri.selector, Version)
-    refused: list[Row[Any]] = []  # matching, but not to be served; highest first
+    refused: list[Row[Any]] = []  # matching but not served; highest first
     hidden: list[tuple[Row[Any], Denial]] = []
     for row in _matching(connection, uri):
-        denial = denials.of(row.name, row.cid, bytes(row.sha256))
+        denial = denials.of_release(row.name, row.cid, bytes(row.sha256))
         if denial is not None:
             hidden.append((row, denial))
         elif row.stands and row.verdict in serve and (exact or not row.yanked):
-            found = read_ids(connection, [row.id])[row.id]
-            return found.warned(*_newer(refused), *_hidden(hidden))
+            release = read_releases(connection, [row.id])[row.id]
+            return release.warned(*_newer_refused(refused), *_newer_denied(hidden))
         else:
             refused.append(row)
     for row, denial in hidden:
@@ -56,8 +56,8 @@ def resolve(
 
 
 def _matching(connection: Connection, uri: CapabilityURI) -> Iterator[Any]:
-    """The releases that a URI's name and selector admit, best first."""
-    query = _NARROW.where(RELEASE.c.name == uri.name)
+    """Iterate over the releases that match a URI's name and selector, best first."""
+    query = _CANDIDATES.where(RELEASE.c.name == uri.name)
     order = (RELEASE.c.precedence.desc(), RELEASE.c.stands.desc(), RELEASE.c.sequence)
     selector = uri.selector
     if isinstance(selector, Version):
@@ -72,23 +72,23 @@ def _matching(connection: Connection, uri: CapabilityURI) -> Iterator[Any]:
                 yield row
 
 
-def _newer(refused: list[Row[Any]]) -> Iterator[str]:
-    """A warning where something newer than the answer is not served."""
+def _newer_refused(refused: list[Row[Any]]) -> Iterator[str]:
+    """Yield a warning if a newer release than the answer is not served."""
     for row in refused:
         if row.stands and not row.yanked:
-            yield f"{row.cap_uri} is newer but {_standing(row)}"
+            yield f"{row.cap_uri} is newer but {_why_refused(row)}"
             return
 
 
-def _hidden(hidden: list[tuple[Row[Any], Denial]]) -> Iterator[str]:
-    """A warning where something newer than the answer is denied."""
+def _newer_denied(hidden: list[tuple[Row[Any], Denial]]) -> Iterator[str]:
+    """Yield a warning if a newer release than the answer is denied."""
     for row, _ in hidden:
         if row.stands and not row.yanked:
             yield f"{row.cap_uri} is newer but this node's operator refuses it"
             return
 
 
-def _standing(row: Row[Any]) -> str:
+def _why_refused(row: Row[Any]) -> str:
     if row.verdict is None and row.availability == Availability.PARKED:
         return f"its package cannot be judged ({row.reason})"
     if row.verdict is None:
@@ -103,15 +103,16 @@ def _failure(
     for row in live:
         if row.verdict is None:
             return _pending(row)
-    for row in sorted(live, key=lambda x: not x.stands):
-        return _unverified(row)
-    for row in refused:
+    if live:
+        return _unverified(min(live, key=lambda x: not x.stands))
+    if refused:
+        highest = refused[0]
         return InvalidInput(
             f"every release that {uri} means is yanked",
             Code.YANKED,
-            why=row.yank_reason,
-            fix=f"ask for {row.cap_uri} exactly if you must have it",
-            details={"cap_uri": row.cap_uri, "reason": row.yank_reason},
+            why=highest.yank_reason,
+            fix=f"ask for {highest.cap_uri} exactly if you must have it",
+            details={"cap_uri": highest.cap_uri, "reason": highest.yank_reason},
         )
     return _not_found(connection, uri, denials)
 
@@ -145,7 +146,7 @@ def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> 
         .order_by(RELEASE.c.precedence.desc())
         .limit(KNOWN_VERSIONS)
     )
-    shown = (x for x in known if denials.of(uri.name, x.cid, bytes(x.sha256)) is None)
+    shown = (x for x in known if denials.of_release(uri.name, x.cid, bytes(x.sha256)) is None)
     versions = [x.semver for x in shown]
     if versions:
         return InvalidInput(
@@ -154,7 +155,7 @@ def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> 
             fix=f"its newest are {', '.join(versions)}",
             details={"versions": versions},
         )
-    near = [PREFIX + name for name in _near(connection, uri.name)]
+    near = [PREFIX + name for name in _similar_names(connection, uri.name)]
     return InvalidInput(
         f"there is no capability {uri.name}",
         Code.NOT_FOUND,
@@ -163,8 +164,8 @@ def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> 
     )
 
 
-def _near(connection: Connection, name: str) -> list[str]:
-    """Listed names that look like this one, among its neighbours in alphabetical order."""
+def _similar_names(connection: Connection, name: str) -> list[str]:
+    """Return listed names similar to this one, among its neighbours in alphabetical order."""
     column = LISTING.c.name
     after = select(column).where(column > name).order_by(column).limit(NEAR_NAMES)
     before = select(column).where(column < name).order_by(column.desc()).limit(NEAR_NAMES)

@@ -1,4 +1,4 @@
-"""The state of an index: how far it is, what it holds, and what it refused."""
+"""The status of an index: its position, the number of its releases, the newest rejections."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, func, select
 
 from capdex.problems import Reason
+from indexer.db.columns import PARKED, PENDING, REJECTED
 from indexer.db.models import (
     REGISTRY,
     CursorRow,
@@ -19,7 +20,6 @@ from indexer.db.models import (
     ReleaseRow,
     table,
 )
-from indexer.db.predicates import PARKED, PENDING, REJECTED
 from indexer.query.digest import Digest
 
 RECENT_REJECTIONS: Final = 20
@@ -30,10 +30,10 @@ DEPLOYMENT, CURSOR = table(DeploymentRow), table(CursorRow)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where an index stands; None throughout before its first step. `block_hash` is 0x hex.
+    """The last applied block; all None before the first step. `block_hash` is 0x hex.
 
-    `head` and `finalized` are block numbers as the chain said them at that step; `log_count` and
-    `log_head` (0x hex, 24 bytes) are the registry's log slot there.
+    `head` and `finalized` are the chain's block numbers at that step; `log_count` and `log_head`
+    (0x hex, 24 bytes) are the registry's log slot there.
     """
 
     block_number: int | None
@@ -46,13 +46,13 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class State(Position):
+class IndexStatus(Position):
     """The position, the registry it is of, and what the index holds.
 
-    `by_verdict` leaves out what is not judged yet, `by_availability` what the event alone refused.
-    `undecodable` counts logs that are no events; `rejections` are the newest, as JSON. The digests
-    (P14) are 0x hex, by the rules of these versions: that of the index is None before its first
-    step, that of the contents while a release is pending or parked.
+    `by_verdict` leaves out releases without a verdict, `by_availability` those rejected by their
+    event alone. `undecodable` counts logs that are no events; `rejections` are the newest, as JSON.
+    The digests (P14) are 0x hex, by the rules of these versions: `index_digest` is None before the
+    first step, `content_digest` while a release is pending or parked.
     """
 
     chain_id: int
@@ -74,7 +74,7 @@ class State(Position):
 
 
 def read_position(row: Row[Any]) -> Position:
-    """The position out of a row of `PLACE`."""
+    """Return the position in a row of `POSITION`."""
     if row.number is None:
         return Position(None, None, None, None, None, 0, "0x" + bytes(24).hex())
     block_hash, log_head = "0x" + bytes(row.hash).hex(), "0x" + bytes(row.log_head).hex()
@@ -82,23 +82,25 @@ def read_position(row: Row[Any]) -> Position:
     return Position(row.number, block_hash, *chain)
 
 
-# One row: the registry's deployment with its cursor, if there is one yet.
-PLACE: Final = (
+# One row: the registry's deployment with its cursor, if it has one yet.
+POSITION: Final = (
     select(DEPLOYMENT, *(x for x in CURSOR.c if x.name != "deployment_id"))
     .select_from(DEPLOYMENT.outerjoin(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id))
     .where(DEPLOYMENT.c.id == REGISTRY)
 )
 
 
-def read_state(connection: Connection, row: Row[Any], now: float, digest: Digest | None) -> State:
-    """Count everything, beside a row of `PLACE`: a scan; callers keep it while nothing changes."""
+def read_status(
+    connection: Connection, row: Row[Any], now: float, digest: Digest | None
+) -> IndexStatus:
+    """Count everything (a scan: cache it until the index changes); `row` is of `POSITION`."""
     kinds = (RELEASE.c.verdict, RELEASE.c.availability, RELEASE.c.reason)
     groups = connection.execute(select(*kinds, func.count().label("n")).group_by(*kinds)).all()
     undecodable = select(func.count()).select_from(EVENT).where(EVENT.c.error.is_not(None))
     oldest = func.min(RELEASE.c.queued_at)
     pending = connection.execute(select(oldest).where(PENDING)).scalar()
     parked = connection.execute(select(oldest).where(PARKED)).scalar()
-    return State(
+    return IndexStatus(
         **asdict(read_position(row)),
         chain_id=row.chain_id,
         registry=row.contract,
@@ -112,14 +114,14 @@ def read_state(connection: Connection, row: Row[Any], now: float, digest: Digest
         oldest_pending_s=None if pending is None else max(0.0, now - pending),
         oldest_parked_s=None if parked is None else max(0.0, now - parked),
         rejections=_rejections(connection),
-        index_digest=_shown(digest.index if digest else None),
-        content_digest=_shown(digest.content if digest else None),
+        index_digest=_hex(digest.index if digest else None),
+        content_digest=_hex(digest.content if digest else None),
         decoder_version=row.decoder_version,
         rules_version=row.rules_version,
     )
 
 
-def _shown(digest: bytes | None) -> str | None:
+def _hex(digest: bytes | None) -> str | None:
     return None if digest is None else f"0x{digest.hex()}"
 
 

@@ -23,7 +23,7 @@ _TIME: Final = Struct(">Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EventRecord:
     """One event with the sequence number and the block's time (seconds) that are claimed for it."""
 
     sequence: int
@@ -47,7 +47,7 @@ def pack(leaves: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
         yield bytes(chunk)
 
 
-def unpack(chunk: bytes, contract: bytes) -> Iterator[Record]:
+def unpack(chunk: bytes, contract: bytes) -> Iterator[EventRecord]:
     """The events of a chunk, as logs of a contract; raises InvalidInput for what is none."""
     at = 0
     while at < len(chunk):
@@ -66,4 +66,4 @@ def unpack(chunk: bytes, contract: bytes) -> Iterator[Record]:
         data = chunk[data_at : data_at + length]
         (timestamp,) = _TIME.unpack_from(chunk, data_at + length)
         log = RawLog(contract, topics, data, LogPosition(number, block_hash, tx_hash, index))
-        yield Record(sequence, log, timestamp)
+        yield EventRecord(sequence, log, timestamp)

@@ -23,24 +23,24 @@ from capdex.problems import Verdict
 from capdex.proof.log_head import LogProof, verify_log
 from capdex.proof.verify import Anchor
 from indexer.chain.reader import DEV_CHAIN_ID
-from indexer.db import denylist as denial
+from indexer.db import denylist
 from indexer.db.engine import open_reader, transaction
 from indexer.db.models import REGISTRY, VOTES, BlockRow, CursorRow, DeploymentRow, ReleaseRow, table
 from indexer.projection.block_range import BlockRef
 from indexer.query.digest import Digest, check_indexed, read_digest, read_leaves, read_votes_digest
 from indexer.snapshot.event_records import pack
-from indexer.snapshot.manifest import Manifest, Part
+from indexer.snapshot.manifest import LogPart, SnapshotManifest
 
 KEPT: Final = (Verdict.VERIFIED.value, Verdict.SIGNED.value)  # whose bytes a node keeps
 
 BLOCK, CURSOR = table(BlockRow), table(CursorRow)
 DEPLOYMENT, RELEASE = table(DeploymentRow), table(ReleaseRow)
 
-Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
+Progress = Callable[[str, int, int], None]  # what is counted, how many, of how many
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExportPlan:
     """What a snapshot would be of: a block, and the contracts (20 bytes) by deployment.
 
     `final` is false where the chain may still take the block back.
@@ -52,7 +52,7 @@ class Plan:
     contracts: dict[int, bytes]
 
 
-def plan(db: str, block: int | None = None) -> Plan:
+def plan_export(db: str, block: int | None = None) -> ExportPlan:
     """What to export of a database: at `block`, else at the newest one that is final.
 
     On a development chain, where little ever is, at the newest. Raises InvalidInput for a block
@@ -74,20 +74,20 @@ def plan(db: str, block: int | None = None) -> Plan:
             number = final
         parts = [REGISTRY, *([VOTES] if _votes(connection, number) else [])]
     contracts = {x: rows[x].contract for x in parts}
-    return Plan(
+    return ExportPlan(
         registry.chain_id, number, number <= final, {x: _bytes(y) for x, y in contracts.items()}
     )
 
 
-def export(
+def export_snapshot(
     db: str,
     blocks: BlockDirectory,
     out: Path,
     block: int,
     *,
     proofs: Mapping[int, LogProof],
-    say: Say = lambda *_: None,
-) -> Manifest:
+    progress: Progress = lambda *_: None,
+) -> SnapshotManifest:
     """Write the index at an indexed block to a file, in place of what was there.
 
     `proofs` are of the contracts' log slots, by deployment, where an endpoint could give them.
@@ -101,7 +101,7 @@ def export(
         digest = digests[REGISTRY]
         parts = {x: _part(connection, x, digests[x], proofs.get(x)) for x in digests}
         packages = _packages(connection, blocks, digest.log.count)
-        manifest = Manifest(
+        manifest = SnapshotManifest(
             digest.chain_id,
             digest.genesis,
             _block(connection, digest, proofs.get(REGISTRY)),
@@ -118,13 +118,13 @@ def export(
             pieces = pack(read_leaves(connection, found, deployment_id))
             for count, (cid, chunk) in enumerate(zip(chunks, pieces, strict=True), 1):
                 file.write(write_block(cid, chunk))
-                say("pieces of the log", count, len(chunks))
+                progress("pieces of the log", count, len(chunks))
         for count, cid in enumerate(packages, 1):
             data = blocks.read(cid)
             if data is None:
                 raise _changed(f"the package {cid} is no longer in the block directory")
             file.write(write_block(cid, data))
-            say("packages", count, len(packages))
+            progress("packages", count, len(packages))
     return manifest
 
 
@@ -178,7 +178,7 @@ def _votes(connection: Connection, block: int) -> Digest | None:
 
 def _part(
     connection: Connection, deployment_id: int, digest: Digest, proof: LogProof | None
-) -> Part:
+) -> LogPart:
     pieces = pack(read_leaves(connection, digest, deployment_id))
     if proof is not None:
         anchor = Anchor(digest.chain_id, _contract(digest), proof.block_hash)
@@ -186,7 +186,7 @@ def _part(
         known = digest.block_hash in (None, block.hash)
         if not known or (block.number, log) != (digest.block_number, digest.log):
             raise _changed("the endpoint and the index do not have the same block, or its events")
-    return Part(
+    return LogPart(
         _contract(digest),
         digest.start_block,
         digest.log,
@@ -216,13 +216,13 @@ def _block(connection: Connection, digest: Digest, proof: LogProof | None) -> Bl
 
 def _packages(connection: Connection, blocks: BlockDirectory, count: int) -> list[Cid]:
     """The packages kept of releases up to that event, each once; none that the operator denies."""
-    denials = denial.with_files(connection, denial.read(connection))
+    denials = denylist.read_with_digests(connection)
     query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
         RELEASE.c.verdict.in_(KEPT), RELEASE.c.sequence <= count
     )
     found: dict[Cid, None] = {}
     for name, cid, digest in connection.execute(query.order_by(RELEASE.c.sequence)):
-        if denials.of(name, cid, bytes(digest)) is None:
+        if denials.of_release(name, cid, bytes(digest)) is None:
             found[Cid.raw(bytes(digest))] = None
     return [cid for cid in found if blocks.read(cid) is not None]
 

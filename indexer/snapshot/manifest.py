@@ -37,7 +37,7 @@ _PART_KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogPart:
     """The log of one contract (20 bytes) up to the block: digests as P14 has them, and its chunks.
 
     `content_digest` is for people to compare: verdicts are not in a snapshot.
@@ -87,7 +87,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class SnapshotManifest:
     """What a snapshot says of itself; `packages` is how many of its blocks are packages."""
 
     chain_id: int
@@ -95,16 +95,16 @@ class Manifest:
     block: BlockRef
     decoder_version: int
     rules_version: int
-    registry: Part
-    votes: Part | None
+    registry: LogPart
+    votes: LogPart | None
     packages: int
 
     @property
-    def parts(self) -> dict[int, Part]:
+    def parts(self) -> dict[int, LogPart]:
         """The logs it has, by the id of their deployment, in their order in the file."""
         return {REGISTRY: self.registry} | ({VOTES: self.votes} if self.votes else {})
 
-    def deployment(self, part: Part) -> Deployment:
+    def deployment(self, part: LogPart) -> Deployment:
         """The contract of a part, as an index knows it."""
         contract = checksum_address(part.contract)
         return Deployment(self.chain_id, contract, part.start_block, self.genesis)
@@ -157,8 +157,8 @@ class Manifest:
             ),
             _number(given["decoder_version"]),
             _number(given["rules_version"]),
-            Part.parse(given["registry"], budget),
-            None if votes is None else Part.parse(votes, budget),
+            LogPart.parse(given["registry"], budget),
+            None if votes is None else LogPart.parse(votes, budget),
             _number(given["packages"]),
         )
 

@@ -17,12 +17,12 @@ from capdex.ipld.cid import Cid
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.registry.logs import LogHead, RawLog
 from indexer.snapshot.archive import damaged, read_blocks, read_root
-from indexer.snapshot.event_records import Record, unpack
-from indexer.snapshot.manifest import Manifest, Part
+from indexer.snapshot.event_records import EventRecord, unpack
+from indexer.snapshot.manifest import LogPart, SnapshotManifest
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SnapshotEvent:
     """One event: its log, the contract's log slot after it, and the time of its block."""
 
     log: RawLog
@@ -31,10 +31,10 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Snapshot:
+class SnapshotReader:
     """An open file; ask for the events of each part in the manifest's order, then for packages."""
 
-    manifest: Manifest
+    manifest: SnapshotManifest
     _blocks: Iterator[tuple[Cid, bytes]]
 
     @classmethod
@@ -52,9 +52,9 @@ class Snapshot:
             cid, first = next(blocks, (None, b""))
             if cid != root:
                 raise damaged("its first block is not the root")
-            yield cls(Manifest.parse(first), blocks)
+            yield cls(SnapshotManifest.parse(first), blocks)
 
-    def events(self, part: Part) -> Iterator[list[Entry]]:
+    def events(self, part: LogPart) -> Iterator[list[SnapshotEvent]]:
         """The events of a part, chunk by chunk.
 
         Raises InvalidInput where the file is damaged, VerificationFailure where the events are out
@@ -66,14 +66,14 @@ class Snapshot:
             for record in unpack(self._take(expected), part.contract):
                 self._check_place(part, record, before, log.count + 1)
                 log, before = log.fold(record.log), record
-                entries.append(Entry(record.log, log, record.timestamp))
+                entries.append(SnapshotEvent(record.log, log, record.timestamp))
             yield entries
         if log != part.log:
             raise untrue(
                 f"its {log.count} events are not the {part.log.count} of the log that it names"
             )
 
-    def skip(self, part: Part) -> None:
+    def skip(self, part: LogPart) -> None:
         """Go on behind the events of a part."""
         for expected in part.chunks:
             self._take(expected)
@@ -96,7 +96,7 @@ class Snapshot:
         return block
 
     def _check_place(
-        self, part: Part, record: Record, before: Record | None, sequence: int
+        self, part: LogPart, record: EventRecord, before: EventRecord | None, sequence: int
     ) -> None:
         at, block = record.log.position, self.manifest.block
         if record.sequence != sequence:
@@ -118,7 +118,7 @@ class Snapshot:
 
 
 def untrue(why: str) -> VerificationFailure:
-    """The error for a snapshot that is whole, and does not say what the chain does."""
+    """The error for a snapshot that is whole, and does not agree with the chain."""
     return VerificationFailure(
         "the snapshot is not true",
         Code.BAD_PROOF,

@@ -28,9 +28,9 @@ from indexer.projection.block_range import Blocks
 from indexer.projection.log_rows import Drafts
 from indexer.query.digest import Digest, read_digest, read_votes_digest
 from indexer.snapshot.archive import damaged
-from indexer.snapshot.manifest import Manifest, Part
-from indexer.snapshot.reader import Entry, Snapshot, untrue
-from indexer.snapshot.verify import Checked
+from indexer.snapshot.manifest import LogPart, SnapshotManifest
+from indexer.snapshot.reader import SnapshotEvent, SnapshotReader, untrue
+from indexer.snapshot.verify import VerifiedSnapshot
 from indexer.store import cursor as place
 from indexer.store import deployment as deployments
 from indexer.store import events as journal
@@ -42,10 +42,12 @@ SERVED: Final = (Verdict.VERIFIED,)  # what search lists until a node says other
 
 DEPLOYMENT, EVENT, RELEASE = table(DeploymentRow), table(EventRow), table(ReleaseRow)
 
-Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
+Progress = Callable[[str, int, int], None]  # what is counted, how many, of how many
 
 
-def restore_events(path: Path, checked: Checked, db: str, *, say: Say = lambda *_: None) -> None:
+def restore_events(
+    path: Path, checked: VerifiedSnapshot, db: str, *, progress: Progress = lambda *_: None
+) -> None:
     """Write the events of a snapshot into an empty database, all of them or nothing.
 
     One that holds them already is left as it is: an import was cut short among its packages.
@@ -55,10 +57,10 @@ def restore_events(path: Path, checked: Checked, db: str, *, say: Say = lambda *
     """
     engine, lock = open_writer(db)
     try:
-        with Snapshot.open(path) as snapshot, transaction(engine) as connection:
+        with SnapshotReader.open(path) as snapshot, transaction(engine) as connection:
             if snapshot.manifest != checked.manifest:
                 raise damaged("it is another one than was checked")
-            _fill(connection, snapshot, checked.parts, say)
+            _fill(connection, snapshot, checked.parts, progress)
     finally:
         engine.dispose()
         if lock is not None:
@@ -66,12 +68,17 @@ def restore_events(path: Path, checked: Checked, db: str, *, say: Say = lambda *
 
 
 async def restore_packages(
-    path: Path, checked: Checked, db: str, blocks: BlockDirectory, *, say: Say = lambda *_: None
+    path: Path,
+    checked: VerifiedSnapshot,
+    db: str,
+    blocks: BlockDirectory,
+    *,
+    progress: Progress = lambda *_: None,
 ) -> int:
     """Keep the packages of a snapshot that verify for a release in the index; how many do."""
     engine, kept, done = open_reader(db), 0, 0
     try:
-        with Snapshot.open(path) as snapshot:
+        with SnapshotReader.open(path) as snapshot:
             for part in snapshot.manifest.parts.values():
                 await asyncio.to_thread(snapshot.skip, part)
             async with Verifier() as verifier:
@@ -85,13 +92,15 @@ async def restore_packages(
                             await asyncio.to_thread(blocks.keep, cid, data)
                             kept += 1
                     done += len(some)
-                    say("packages", done, checked.manifest.packages)
+                    progress("packages", done, checked.manifest.packages)
     finally:
         engine.dispose()
     return kept
 
 
-def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], say: Say) -> None:
+def _fill(
+    connection: Connection, snapshot: SnapshotReader, parts: dict[int, LogPart], progress: Progress
+) -> None:
     from indexer.db.migrations import migrate  # alembic takes a while
 
     manifest = snapshot.manifest
@@ -118,7 +127,7 @@ def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], sa
         for entries in snapshot.events(part):
             _apply(connection, deployment_id, manifest, entries)
             done += len(entries)
-            say("events", done, total)
+            progress("events", done, total)
         end = Blocks(
             Drafts(), {}, (block,), block, block.number, 0
         )  # the node will hear what is final
@@ -127,7 +136,7 @@ def _fill(connection: Connection, snapshot: Snapshot, parts: dict[int, Part], sa
     connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
 
-def _holds(connection: Connection, block: int, parts: dict[int, Part]) -> bool:
+def _holds(connection: Connection, block: int, parts: dict[int, LogPart]) -> bool:
     """Whether an index has the events of a snapshot, however far beyond it has come."""
     try:
         _check_digests(parts, read_digest(connection, block), read_votes_digest(connection, block))
@@ -137,7 +146,10 @@ def _holds(connection: Connection, block: int, parts: dict[int, Part]) -> bool:
 
 
 def _apply(
-    connection: Connection, deployment_id: int, manifest: Manifest, entries: Iterable[Entry]
+    connection: Connection,
+    deployment_id: int,
+    manifest: SnapshotManifest,
+    entries: Iterable[SnapshotEvent],
 ) -> None:
     entries = list(entries)
     journal.apply(
@@ -151,14 +163,14 @@ def _apply(
     )  # nothing is judged yet, so nothing can be listed, whatever was yanked
 
 
-def _check_digests(parts: dict[int, Part], registry: Digest, votes: Digest | None) -> None:
+def _check_digests(parts: dict[int, LogPart], registry: Digest, votes: Digest | None) -> None:
     found = {REGISTRY: registry.index} | ({VOTES: votes.index} if votes else {})
     if found != {x: part.index_digest for x, part in parts.items()}:
         raise untrue("its events make another index digest than it names")
 
 
 async def _verifies(
-    engine: Engine, checked: Checked, verifier: Verifier, cid: Cid, data: bytes
+    engine: Engine, checked: VerifiedSnapshot, verifier: Verifier, cid: Cid, data: bytes
 ) -> bool:
     """Whether the bytes are a good package for any release that announces them."""
     sequences = checked.announced[cid.digest]
@@ -168,7 +180,9 @@ async def _verifies(
     return False
 
 
-def _announcements(engine: Engine, checked: Checked, sequences: list[int]) -> list[Announcement]:
+def _announcements(
+    engine: Engine, checked: VerifiedSnapshot, sequences: list[int]
+) -> list[Announcement]:
     query = select(RELEASE).where(RELEASE.c.sequence.in_(sequences))
     with transaction(engine) as connection:
         found = connection.execute(query).all()

@@ -25,17 +25,17 @@ from indexer.chain.start_block import locate
 from indexer.db.models import DECODER_VERSION, REGISTRY
 from indexer.projection import event_rows as rows
 from indexer.snapshot.archive import damaged
-from indexer.snapshot.manifest import Manifest, Part
-from indexer.snapshot.reader import Entry, Snapshot, untrue
+from indexer.snapshot.manifest import LogPart, SnapshotManifest
+from indexer.snapshot.reader import SnapshotEvent, SnapshotReader, untrue
 
 AT_ONCE: Final = 100  # blocks compared in one question: a batch of headers, and one of logs
 MAX_ANNOUNCED: Final = 8  # releases of one digest that are tried for a package; more are a joke
 
-Say = Callable[[str, int, int], None]  # what is counted, how many, of how many
+Progress = Callable[[str, int, int], None]  # what is counted, how many, of how many
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ExpectedIndex:
     """What a snapshot is wanted of; contracts have 20 bytes.
 
     Anybody can deploy a contract that counts votes: those of another one than `votes` are left out.
@@ -49,7 +49,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustAnchor:
     """Whom to believe: an endpoint, or a 32-byte block hash with an endpoint or without one.
 
     With `index_digest` (32 bytes, from somebody else) the registry's events must have that one.
@@ -61,28 +61,28 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class VerifiedSnapshot:
     """A snapshot that is true: its manifest, and which releases announce a digest (sequences).
 
     `parts` are the logs to be taken from it, by deployment; `placed` says whether an endpoint
     vouches for where their events stood, too.
     """
 
-    manifest: Manifest
-    parts: dict[int, Part]
+    manifest: SnapshotManifest
+    parts: dict[int, LogPart]
     announced: dict[bytes, list[int]]
     placed: bool
 
 
-async def check(
-    path: Path, subject: Subject, trust: Trust, *, say: Say = lambda *_: None
-) -> Checked:
+async def verify_snapshot(
+    path: Path, subject: ExpectedIndex, trust: TrustAnchor, *, progress: Progress = lambda *_: None
+) -> VerifiedSnapshot:
     """Read a snapshot to its end, and hold it against the chain.
 
     Raises InvalidInput for a damaged file or another registry's, VerificationFailure BAD_PROOF for
     what is not true, Refused, RpcError or Unavailable when an endpoint is wrong or away.
     """
-    with Snapshot.open(path) as snapshot:
+    with SnapshotReader.open(path) as snapshot:
         manifest = snapshot.manifest
         _check_subject(manifest, subject)
         if trust.index_digest not in (None, manifest.registry.index_digest):
@@ -102,23 +102,23 @@ async def check(
                     _note_announced(announced, entries, subject.chain_id)
                 await places.take(entries)
                 done += len(entries)
-                say("events", done, total)
+                progress("events", done, total)
             await places.flush()
         for count, (cid, _) in enumerate(snapshot.packages(), 1):
             if cid.codec != RAW or cid.digest not in announced:
                 raise damaged(f"no release announces the package {cid}")
-            say("packages", count, manifest.packages)
-    return Checked(manifest, parts, announced, trust.rpc is not None)
+            progress("packages", count, manifest.packages)
+    return VerifiedSnapshot(manifest, parts, announced, trust.rpc is not None)
 
 
-def _wanted(manifest: Manifest, subject: Subject) -> dict[int, Part]:
+def _wanted(manifest: SnapshotManifest, subject: ExpectedIndex) -> dict[int, LogPart]:
     """The logs to be taken: of the registry, and of the votes if they are those that are meant."""
     votes = manifest.votes
     ours = votes is not None and votes.contract == subject.votes
     return {x: part for x, part in manifest.parts.items() if x == REGISTRY or ours}
 
 
-def _check_subject(manifest: Manifest, subject: Subject) -> None:
+def _check_subject(manifest: SnapshotManifest, subject: ExpectedIndex) -> None:
     theirs = (manifest.chain_id, manifest.registry.contract)
     if theirs != (subject.chain_id, subject.registry):
         raise InvalidInput(
@@ -142,7 +142,7 @@ def _check_subject(manifest: Manifest, subject: Subject) -> None:
         )
 
 
-async def _trusted_hash(manifest: Manifest, trust: Trust) -> bytes:
+async def _trusted_hash(manifest: SnapshotManifest, trust: TrustAnchor) -> bytes:
     number, found = manifest.block.number, trust.block_hash
     if trust.rpc is not None:
         block, _ = await trusted_block(trust.rpc, chain_id=manifest.chain_id, number=number)
@@ -176,7 +176,9 @@ async def _trusted_hash(manifest: Manifest, trust: Trust) -> bytes:
     return found
 
 
-async def _check_slot(manifest: Manifest, part: Part, rpc: Rpc | None, block_hash: bytes) -> None:
+async def _check_slot(
+    manifest: SnapshotManifest, part: LogPart, rpc: Rpc | None, block_hash: bytes
+) -> None:
     """Prove the contract's log slot to be the one that the events will fold to."""
     proof, number = part.proof, manifest.block.number
     if proof is None and rpc is not None:
@@ -199,7 +201,7 @@ async def _check_slot(manifest: Manifest, part: Part, rpc: Rpc | None, block_has
 
 
 def _note_announced(
-    announced: dict[bytes, list[int]], entries: Sequence[Entry], chain_id: int
+    announced: dict[bytes, list[int]], entries: Sequence[SnapshotEvent], chain_id: int
 ) -> None:
     for entry in entries:
         event = rows.read_event(entry.log, chain_id)
@@ -216,7 +218,7 @@ class _Places:
         self._rpc, self._contract = rpc, contract
         self._blocks: dict[int, tuple[int, list[RawLog]]] = {}  # time and logs, by number
 
-    async def take(self, entries: Sequence[Entry]) -> None:
+    async def take(self, entries: Sequence[SnapshotEvent]) -> None:
         """Take in the events that follow."""
         if self._rpc is None:
             return

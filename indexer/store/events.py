@@ -25,6 +25,7 @@ from capdex.registry.events import (
     YankChanged,
 )
 from indexer.db.bulk_insert import chunks, insert_columns, insert_rows
+from indexer.db.columns import STANDS
 from indexer.db.models import (
     REGISTRY,
     SEQUENCES,
@@ -39,7 +40,6 @@ from indexer.db.models import (
     base,
     table,
 )
-from indexer.db.predicates import STANDS
 from indexer.projection import event_rows as rows
 from indexer.projection.event_rows import Claim, Row
 from indexer.projection.log_rows import Drafts

@@ -28,10 +28,10 @@ from sqlalchemy import (
 from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason
 from capdex.registry.events import Announcement
-from indexer.db import schema_claims as namespaces
+from indexer.db import schema_claims
 from indexer.db.bulk_insert import chunks, insert_rows
+from indexer.db.columns import JUDGED_AGAIN, NEW, PENDING, RETRIED
 from indexer.db.models import PackageRow, ReleaseRow, table
-from indexer.db.predicates import JUDGED_AGAIN, NEW, PENDING, RETRIED
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from indexer.projection.package_rows import Judgement
 
@@ -210,7 +210,7 @@ def write_judgements(
         kept = {row.id: judgements[row.id] for row in found}
         connection.execute(_JUDGED, [_verdict(k, v) for k, v in kept.items()])
         write_packages(connection, kept)
-        namespaces.write(connection, {row.id: row.sequence for row in found}, kept)
+        schema_claims.write(connection, {row.id: row.sequence for row in found}, kept)
     return alive
 
 

@@ -28,13 +28,11 @@ from sqlalchemy import (
 )
 
 from capdex.problems import Verdict
-from indexer.db import denylist as denial
-from indexer.db import full_text as fulltext
+from indexer.db import denylist, full_text
 from indexer.db.bulk_insert import chunks, insert_rows
-from indexer.db.columns import PLAIN
+from indexer.db.columns import NOT_YANKED, PLAIN, STANDS
 from indexer.db.denylist import Denials
 from indexer.db.models import FacetRow, ListingRow, PackageRow, ReleaseRow, table
-from indexer.db.predicates import NOT_YANKED, STANDS
 from indexer.projection.package_rows import Document
 from indexer.projection.tokenizer import TEXT_VERSION
 
@@ -61,8 +59,8 @@ def refresh(
     """List the right release of each name, or none; `denials` where the caller holds them."""
     concerned = sorted(set(names))
     if concerned and denials is None:
-        denial.hold(connection)
-        denials = denial.read(connection)
+        denylist.lock(connection)
+        denials = denylist.read_denials(connection)
     for some in chunks(concerned):
         right = _latest(connection, some, serve, denials or Denials())
         listed = select(LISTING.c.name, LISTING.c.release_id).where(LISTING.c.name.in_(some))
@@ -74,7 +72,7 @@ def refresh(
 def unlist(connection: Connection, release_ids: Sequence[int]) -> None:
     """Take releases out of the listing, with their facets and documents."""
     for some in chunks(release_ids):
-        fulltext.remove(connection, some)
+        full_text.remove(connection, some)
         connection.execute(delete(FACET).where(FACET.c.release_id.in_(some)))
         connection.execute(delete(LISTING).where(LISTING.c.release_id.in_(some)))
 
@@ -113,7 +111,7 @@ def _latest(
     rows = connection.execute(best(frozenset(serve), dialect), {"names": bound}).all()
     found: dict[str, int] = {}
     for name, release_id, cid, sha256 in rows:
-        if denials.of(name, cid, bytes(sha256)) is None:
+        if denials.of_release(name, cid, bytes(sha256)) is None:
             found[name] = release_id
         elif (other := _best_allowed(connection, name, serve, denials)) is not None:
             found[name] = other
@@ -125,7 +123,7 @@ def _best_allowed(
 ) -> int | None:
     best_first = _best_first(literal(name), serve).add_columns(RELEASE.c.cid, RELEASE.c.sha256)
     for row in connection.execute(best_first):
-        if denials.of(name, row.cid, bytes(row.sha256)) is None:
+        if denials.of_release(name, row.cid, bytes(row.sha256)) is None:
             return int(row.id)
     return None
 
@@ -156,4 +154,4 @@ def _list(connection: Connection, right: Mapping[str, int]) -> None:
     insert_rows(connection, LISTING, list(right.items()))
     facets = [(key, k, v) for key, found in documents.items() for k, v in found["facets"]]
     insert_rows(connection, FACET, facets)
-    fulltext.put(connection, {key: found["words"] for key, found in documents.items()})
+    full_text.put(connection, {key: found["words"] for key, found in documents.items()})

@@ -18,10 +18,10 @@ from sqlalchemy import Connection, delete, insert, select, update
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.uri import PREFIX, check_name
-from indexer.db import denylist as denial
-from indexer.db.denylist import Denial
+from indexer.db import denylist
+from indexer.db.denylist import Denial, DenialRow
 from indexer.db.engine import open_operator, transaction
-from indexer.db.models import REGISTRY, DenialRow, DeploymentRow, InstructionRow, table
+from indexer.db.models import REGISTRY, DeploymentRow, InstructionRow, table
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from indexer.store import fetch_queue, listing
 
@@ -94,12 +94,12 @@ class Operator:
     def _denying(self, subject: str) -> Iterator[Connection]:
         """A transaction that changes a denial, and with it what search lists."""
         with self._write() as connection:
-            denial.hold(connection, change=True)
+            denylist.lock(connection, change=True)
             yield connection
             rules = select(DEPLOYMENT.c.listing_rules).where(DEPLOYMENT.c.id == REGISTRY)
             serve = listing.served(connection.execute(rules).scalar_one())
-            names = denial.names_of(connection, subject)
-            listing.refresh(connection, names, serve, denial.read(connection))
+            names = denylist.affected_names(connection, subject)
+            listing.refresh(connection, names, serve, denylist.read_denials(connection))
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:

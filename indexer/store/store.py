@@ -19,7 +19,7 @@ from capdex.package import RULES_VERSION
 from capdex.problems import Verdict
 from capdex.registry.events import LogHead
 from indexer.db.engine import bound_idleness, open_writer, transaction
-from indexer.db.heartbeat import Beat, write_beat
+from indexer.db.heartbeat import Heartbeat, write_heartbeat
 from indexer.db.models import REGISTRY, VOTES, DeploymentRow, table
 from indexer.projection.block_range import BlockRef, Blocks
 from indexer.projection.package_rows import Judgement
@@ -157,13 +157,13 @@ class Store:
             listing.refresh(connection, names, self._serve)
             cursors.retreat(connection, self._id, fork, log)
 
-    def beat(self, beat: Beat) -> None:
+    def beat(self, beat: Heartbeat) -> None:
         """Tell the processes that only read how the writer is.
 
         Raises SessionLost when this is no longer the writer.
         """
         with self._read() as connection:
-            write_beat(connection, beat)
+            write_heartbeat(connection, beat)
 
     def accepted(self) -> bytes | None:
         """The hash of the block that an operator has accepted, the newest if there are several."""

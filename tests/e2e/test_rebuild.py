@@ -243,10 +243,10 @@ def index_says_the_same(
         step = in_one_step(cast, polled)
         ballots = store.beside(deployment(contracts.votes))
         ballots.append(step, follow(step, LogHead()))
-        assert index.state().undecodable == 0
+        assert index.status().undecodable == 0
         ledger, told = rebuild(logs)[0], 0
         for name, state in ledger.names.items():
-            standing = index.standing(name)
+            standing = index.name_state(name)
             assert (standing.owner, standing.pending_owner) == (state.owner, state.pending_owner)
             assert standing.renounced == state.renounced
             assert standing.maintainers == state.maintainers

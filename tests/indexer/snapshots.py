@@ -94,9 +94,9 @@ class Original:
 
     def export(self, out: Path, block: int | None = None, *, proven: bool = True) -> Path:
         """Write a snapshot; `proven`, when it is of the sealed block."""
-        number = export.plan(self.url, block).block_number
+        number = export.plan_export(self.url, block).block_number
         proofs = {REGISTRY: self.proof} if proven and number == self.world.number else {}
-        export.export(self.url, self.blocks, out, number, proofs=proofs)
+        export.export_snapshot(self.url, self.blocks, out, number, proofs=proofs)
         return out
 
     def digest(self) -> Digest:

@@ -25,7 +25,7 @@ from indexer.monitoring.health import Health
 from indexer.query.index import Index
 from indexer.store import Store
 from mcp_service.hosts import LOOPBACK
-from mcp_service.http import build_face
+from mcp_service.http import build_reader_routes
 from mcp_service.server import build_server
 
 VERIFIED = frozenset({Verdict.VERIFIED})
@@ -123,7 +123,9 @@ def damaged(database: str, tmp_path: Path) -> Iterator[Callable[[str], Index]]:
 async def serving(index: Index, folder: Path) -> AsyncIterator[str]:
     """The HTTP faces of a node over this index, whose chain stands still; their address."""
     surface = Surface(index, BlockDirectory(folder), Health())
-    app = build_app(surface, build_face(index, serve=VERIFIED), allowed=(*LOOPBACK, "Example.org"))
+    app = build_app(
+        surface, build_reader_routes(index, serve=VERIFIED), allowed=(*LOOPBACK, "Example.org")
+    )
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(app, http="httptools", ws="none", log_config=None, date_header=False)
     config.load()

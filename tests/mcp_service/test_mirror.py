@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from indexer.mirror.layout import path_of
+from indexer.mirror.content import path_of
 from indexer.query.index import Index
 
 LEFT_OUT = {"chain": {"finality"}, "verification": {"checks"}}

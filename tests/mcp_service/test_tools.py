@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from capdex.problems import Verdict
-from indexer.query.index import FILTER_NAMES, Index
+from indexer.query import FILTER_NAMES, Index
 from indexer.store import Store
 from mcp_service import server
 from mcp_service.answers import RESOLUTION_SCHEMA, RESULTS_SCHEMA

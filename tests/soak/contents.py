@@ -28,8 +28,8 @@ CONTENTS = {
     "ORDER BY sequence",
     "package": "SELECT sequence, acp_metadata, signer, checks, problems, document, rules_version "
     "FROM package JOIN release ON release.id = release_id ORDER BY sequence",
-    "namespace": "SELECT release.sequence, namespace.sequence, claims, schema_uri, memory_scope "
-    "FROM namespace JOIN release ON release.id = release_id ORDER BY 1",
+    "schema_claim": "SELECT release.sequence, schema_claim.sequence, claims, schema_uri, "
+    "memory_scope FROM schema_claim JOIN release ON release.id = release_id ORDER BY 1",
     "listing": "SELECT listing.name, sequence FROM listing JOIN release ON release.id = release_id "
     "ORDER BY sequence",
     "facet": "SELECT sequence, key, value FROM facet JOIN release ON release.id = release_id "

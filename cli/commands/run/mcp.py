@@ -53,12 +53,12 @@ def mcp_command(app: App, db: str, rpc_url: tuple[str, ...], serve_signed: bool)
 
 async def _serve(index: Index, serve: frozenset[Verdict], rpc_urls: Sequence[str]) -> None:
     from cli.node.serve import open_prover
-    from mcp_service.stdio import run
+    from mcp_service.server import serve_stdio
 
-    state = index.state()  # refuse a wrong database now, not at each call of the host
+    state = index.status()  # refuse a wrong database now, not at each call of the host
     async with AsyncExitStack() as parts:
         prover = None
         if rpc_urls:
             proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
             prover = await parts.enter_async_context(proving)
-        await run(index, serve=serve, prover=prover)
+        await serve_stdio(index, serve=serve, prover=prover)

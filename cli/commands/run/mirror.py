@@ -16,7 +16,7 @@ from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, safe
 
 if TYPE_CHECKING:
-    from indexer.mirror.directory import Written
+    from indexer.mirror.directory import MirrorResult
 
 Json = dict[str, Any]
 
@@ -81,7 +81,7 @@ def _gateway(base_url: str) -> str:
     return f"{base_url.rstrip('/')}/ipfs/{{cid}}?format=raw"
 
 
-def _value(directory: Path, written: Written) -> Json:
+def _value(directory: Path, written: MirrorResult) -> Json:
     digest = written.digest
     return {
         "directory": str(directory),
@@ -101,7 +101,7 @@ def _value(directory: Path, written: Written) -> Json:
     }
 
 
-def _rows(directory: Path, written: Written) -> list[tuple[str, str]]:
+def _rows(directory: Path, written: MirrorResult) -> list[tuple[str, str]]:
     digest = written.digest
     files = f"{written.written} written, {written.unchanged} as they were"
     rows = [

@@ -14,7 +14,7 @@ from cli.terminal.click_commands import command
 from cli.terminal.text import columns, duration, safe
 
 if TYPE_CHECKING:
-    from indexer.query.pending import Page, Waiting
+    from indexer.query.pending import QueuedRelease, QueuePage
 
 Json = dict[str, Any]
 LANES = ("new", "retry", "again")
@@ -65,7 +65,9 @@ def queue_command(
     _show(app, _read(url, state, name, limit, cursor))
 
 
-def _read(url: str, state: str | None, name: str | None, limit: int, cursor: str | None) -> Page:
+def _read(
+    url: str, state: str | None, name: str | None, limit: int, cursor: str | None
+) -> QueuePage:
     from capdex.problems import Availability
     from indexer.db.engine import open_reader, transaction
     from indexer.query.pending import WAITING, read_queue
@@ -94,15 +96,15 @@ def _rearm(app: App, url: str, name: str | None) -> None:
     )
 
 
-def _show(app: App, page: Page) -> None:
+def _show(app: App, page: QueuePage) -> None:
     now = time.time()
-    values = [_value(one, now) for one in page.waiting]
+    values = [_value(one, now) for one in page.releases]
     totals = {str(state): count for state, count in page.totals.items()}
     app.output.results(
         "node.queue",
         values,
         human=lambda: columns(map(_row, values), indent=0) or ["the queue is empty"],
-        plain=[one.cap_uri for one in page.waiting],
+        plain=[one.cap_uri for one in page.releases],
         totals=totals,
         next_cursor=page.next_cursor,
     )
@@ -112,7 +114,7 @@ def _show(app: App, page: Page) -> None:
         app.output.say(app.output.err.dim(f"more: --cursor {safe(page.next_cursor)}"))
 
 
-def _value(one: Waiting, now: float) -> Json:
+def _value(one: QueuedRelease, now: float) -> Json:
     return {
         "cap_uri": one.cap_uri,
         "ipfs_cid": one.cid,

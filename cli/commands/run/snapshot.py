@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from capdex.proof.log_head import LogProof
     from cli.config.settings import Network
     from cli.terminal.status_line import StatusLine
-    from indexer.snapshot.export import Plan
-    from indexer.snapshot.manifest import Manifest
-    from indexer.snapshot.verify import Checked
+    from indexer.snapshot.export import ExportPlan
+    from indexer.snapshot.manifest import SnapshotManifest
+    from indexer.snapshot.verify import VerifiedSnapshot
 
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 
@@ -64,7 +64,7 @@ def export_command(
     from indexer.snapshot import export as exporting
 
     url = database_url(app, db)
-    plan = exporting.plan(url, block)
+    plan = exporting.plan_export(url, block)
     if not plan.final:
         app.output.say(
             f"  block {plan.block_number} is not final: if the chain takes it back, the snapshot "
@@ -73,13 +73,13 @@ def export_command(
     proofs = app.run(_prove(app, plan))
     target = out or Path(f"capdex-{plan.chain_id}-{plan.block_number}.car")
     status = StatusLine(app.output)
-    manifest = exporting.export(
+    manifest = exporting.export_snapshot(
         url,
         BlockDirectory(blocks or default_blocks(plan.chain_id)),
         target,
         plan.block_number,
         proofs=proofs,
-        say=lambda what, done, total: status.show(f"{done} of {total} {what}"),
+        progress=lambda what, done, total: status.show(f"{done} of {total} {what}"),
     )
     status.clear()
     value = {
@@ -154,7 +154,7 @@ async def _import(
     db: str,
     blocks: Path,
     status: StatusLine,
-) -> tuple[Checked, int]:
+) -> tuple[VerifiedSnapshot, int]:
     """Check the snapshot, then take it in; what was checked, and how many packages are kept."""
     import asyncio
     import threading
@@ -163,7 +163,7 @@ async def _import(
     from capdex.net.ipfs.block_store import BlockDirectory
     from capdex.net.rpc.client import Rpc
     from indexer.snapshot.restore import restore_events, restore_packages
-    from indexer.snapshot.verify import Subject, Trust, check
+    from indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
 
     stopped = threading.Event()
 
@@ -175,29 +175,29 @@ async def _import(
     async with AsyncExitStack() as stack:
         url = network.rpc_url
         rpc = await stack.enter_async_context(Rpc([url])) if url else None
-        checked = await check(
+        checked = await verify_snapshot(
             file,
-            Subject(
+            ExpectedIndex(
                 network.chain,
                 registry_bytes(network),
                 address_bytes(network.votes, "votes") if network.votes else None,
                 network.start_block or None,
             ),
-            Trust(rpc, *trusted),
-            say=say,
+            TrustAnchor(rpc, *trusted),
+            progress=say,
         )
     status.clear()
     app.output.step("ok", "proven", f"all events up to block {checked.manifest.block.number}")
     create_directories(db, blocks)
     try:
-        await asyncio.to_thread(restore_events, file, checked, db, say=say)
+        await asyncio.to_thread(restore_events, file, checked, db, progress=say)
     except asyncio.CancelledError:
         stopped.set()
         raise
-    return checked, await restore_packages(file, checked, db, BlockDirectory(blocks), say=say)
+    return checked, await restore_packages(file, checked, db, BlockDirectory(blocks), progress=say)
 
 
-async def _prove(app: App, plan: Plan) -> dict[int, LogProof]:
+async def _prove(app: App, plan: ExportPlan) -> dict[int, LogProof]:
     """The proofs of the log slots, as far as an endpoint gives them."""
     from capdex.net.rpc.client import Rpc
     from capdex.net.rpc.proofs import prove_log
@@ -221,7 +221,7 @@ async def _prove(app: App, plan: Plan) -> dict[int, LogProof]:
     return found
 
 
-def _told(manifest: Manifest) -> Json:
+def _told(manifest: SnapshotManifest) -> Json:
     from capdex.encoding.abi import checksum_address
 
     parts = manifest.parts.values()

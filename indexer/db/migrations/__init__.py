@@ -1,4 +1,7 @@
-"""The history of the index's tables, one step a file; run by alembic when a writer opens."""
+"""Migrations of the tables, run by alembic when a writer opens the database.
+
+There is one revision. Databases of capdex before it are refused: index into a new one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from capdex.errors import Code, UsageError
 def migrate(connection: Connection) -> None:
     """Bring the tables up to date inside the connection's transaction.
 
-    Raises UsageError FOREIGN_DATABASE when a newer capdex has written the database.
+    Raises UsageError FOREIGN_DATABASE for a database of another version of capdex.
     """
     config = Config()
     config.set_main_option("script_location", "indexer.db:migrations")
@@ -26,10 +29,10 @@ def migrate(connection: Connection) -> None:
 
 
 def foreign_version(why: str) -> UsageError:
-    """The refusal of a database that a newer capdex has written."""
+    """Return the error for a database that another version of capdex has written."""
     return UsageError(
         "the database was written by another version of capdex",
         Code.FOREIGN_DATABASE,
         why=why,
-        fix="run the newest capdex, or index into a new database",
+        fix="index into a new database, or run the version of capdex that wrote this one",
     )

@@ -1,21 +1,12 @@
-"""What alembic runs: the migrations, on the connection it is given."""
+"""Entry point of alembic: runs the migrations on the connection in the config's attributes."""
 
 from alembic import context
 
 from indexer.db.models import IndexTable
 
-# The full-text documents are of another kind on each database; indexer/db/full_text.py knows them.
-FULL_TEXT = "document"
-
-
-def _ours(name: str | None, kind: str, _: object) -> bool:
-    return not (kind == "table" and name is not None and name.startswith(FULL_TEXT))
-
-
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=IndexTable.metadata,
-    include_name=_ours,
+    target_metadata=IndexTable.metadata,  # names the constraints
     transactional_ddl=False,  # the caller's transaction is the only one
 )
 context.run_migrations()

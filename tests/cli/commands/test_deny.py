@@ -27,7 +27,7 @@ def database(folder: Path, making: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 def listed(url: str) -> list[str | None]:
     index = Index(url)
     try:
-        return [hit.found.name for hit in index.search("").hits]
+        return [hit.release.name for hit in index.search("").hits]
     finally:
         index.close()
 

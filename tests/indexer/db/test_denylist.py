@@ -18,7 +18,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from indexer.db import denylist as denial
+from indexer.db import denylist
 from indexer.db.engine import open_reader, transaction
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
@@ -49,9 +49,9 @@ def listed(index: Index) -> dict[str, str]:
     """The version of each name that search answers with."""
     page = index.search("")
     assert page.total == len(page.hits)
-    found = {str(hit.found.name): hit.found.semver for hit in page.hits}
+    found = {str(hit.release.name): hit.release.semver for hit in page.hits}
     for name, semver in found.items():  # by words, too
-        assert name in [hit.found.name for hit in index.search(name).hits], semver
+        assert name in [hit.release.name for hit in index.search(name).hits], semver
     return found
 
 
@@ -338,7 +338,7 @@ async def test_a_stranger_cannot_have_anothers_bytes_denied_by_announcing_them(
 def test_denials_are_read_again_only_when_the_index_has_changed(
     filled: Any, store: Store, operator: Operator, database_url: str
 ) -> None:
-    policy, engine = denial.Policy(), open_reader(database_url)
+    policy, engine = denylist.DenialCache(), open_reader(database_url)
     try:
         with transaction(engine) as connection:
             first = policy.read(connection)

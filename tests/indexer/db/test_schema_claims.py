@@ -6,14 +6,14 @@ from typing import Any
 
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from indexer.query.index import Found, Index
+from indexer.query import Index, IndexedRelease
 from indexer.store import Store
 
 NOBODY = {"schema_uri": None, "memory_scope": None}
 SHARED: dict[str, Any] = {"schema_uri": "did:nuwa:state:diary#v1", "memory_scope": "sc:diary"}
 
 
-def resolve(index: Index, text: str) -> Found:
+def resolve(index: Index, text: str) -> IndexedRelease:
     return index.resolve(CapabilityURI.loose(text))
 
 
@@ -41,7 +41,7 @@ def test_another_name_is_flagged_with_the_first_claimant_and_the_first_is_not(
     assert memo.warnings == [
         'memory_scope "sc:diary" was first used by did:nuwa:cap:note (release 1.0.0)'
     ]
-    by_name = {hit.found.name: hit.found for hit in search_index.search("").hits}
+    by_name = {hit.release.name: hit.release for hit in search_index.search("").hits}
     assert by_name["memo"] == memo
     assert search_index.releases("memo") == [memo]
 
@@ -71,7 +71,7 @@ def test_who_was_first_is_told_by_the_chain_and_not_by_the_order_of_judging(
     seen = []
     for job in reversed(jobs):
         store.record_many([(job.release_id, making.judge(chain, job))])
-        names = [x.found.name for x in search_index.search("").hits]
+        names = [x.release.name for x in search_index.search("").hits]
         seen.append({name: first(search_index, str(name)) for name in names})
     assert seen == [
         {"third": None},

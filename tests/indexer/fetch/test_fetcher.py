@@ -122,7 +122,7 @@ class Queue:
 
     @property
     def counts(self) -> dict[str, int]:
-        return dict(self.index.state().by_availability)
+        return dict(self.index.status().by_availability)
 
     async def becomes(self, **counts: int) -> None:
         """Wait until that many releases are available, pending and parked, and no others are."""
@@ -157,7 +157,7 @@ async def test_what_is_announced_becomes_verified_and_is_kept(queue: Queue) -> N
     queue.append()
     async with queue.fetching():
         await queue.becomes(available=2)
-    assert queue.index.state().by_verdict == {"verified": 1, "signed": 1}
+    assert queue.index.status().by_verdict == {"verified": 1, "signed": 1}
     verified, unbound = queue.packages
     assert queue.kept.read(Cid.of(verified)) == verified
     assert queue.kept.read(Cid.of(unbound)) is None
@@ -204,8 +204,8 @@ async def test_a_dag_pb_file_is_read_block_by_block_and_a_directory_refused(
     queue.chain.publish("note", cid=cid)
     queue.append()
     async with queue.fetching():
-        await until(lambda: queue.index.state().by_verdict != {})
-    assert queue.index.state().by_verdict == {verdict: 1}
+        await until(lambda: queue.index.status().by_verdict != {})
+    assert queue.index.status().by_verdict == {verdict: 1}
     found = queue.release("note")
     assert found.reason == (None if verdict == "verified" else Reason.NOT_A_FILE)
 
@@ -438,7 +438,7 @@ async def test_a_source_that_gives_other_bytes_costs_nothing_but_its_standing(
     liar.lies = True
     async with queue.fetching(liar, queue.shelf) as fetcher:
         await queue.becomes(available=30)
-    assert queue.index.state().by_verdict == {"verified": 30}
+    assert queue.index.status().by_verdict == {"verified": 30}
     lying, honest = fetcher.sources.states()
     assert lying.outcomes[Outcome.WRONG] == lying.requests < 15
     assert lying.benched_s > 0

@@ -19,8 +19,8 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.uri import check_name
 from indexer.db.engine import open_reader, transaction
 from indexer.http.status import Surface
-from indexer.mirror.directory import Written, write_mirror
-from indexer.mirror.layout import CONFIG, name_at, path_of
+from indexer.mirror.content import CONFIG, name_at, path_of
+from indexer.mirror.directory import MirrorResult, write_mirror
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
 from indexer.store import Delay, Operator, Store
@@ -28,14 +28,14 @@ from indexer.store import Delay, Operator, Store
 NAMES = ["ab", "a-b", "note", "note-book", "n" * 64]
 GATEWAY = "/ipfs/{cid}?format=raw"
 
-Write = Callable[..., Written]
+Write = Callable[..., MirrorResult]
 
 
 @pytest.fixture
 def write(database_url: str, store: Store, tmp_path: Path) -> Write:
     """Mirror the index into a directory, `mirror` if none is named."""
 
-    def mirror(name: str = "mirror", gateway: str | None = GATEWAY, **options: Any) -> Written:
+    def mirror(name: str = "mirror", gateway: str | None = GATEWAY, **options: Any) -> MirrorResult:
         engine = open_reader(database_url)
         options.setdefault("report", lambda done, total: None)
         try:
@@ -149,7 +149,7 @@ def test_a_file_has_a_line_a_release_in_the_order_they_were_announced(
 def test_the_config_says_which_index_this_is(
     filled: Any, write: Write, tmp_path: Path, search_index: Index
 ) -> None:
-    written, state = write(), search_index.state()
+    written, state = write(), search_index.status()
     config = json.loads((tmp_path / "mirror" / CONFIG).read_bytes())
     assert config == {
         "format": "capdex.mirror/1",

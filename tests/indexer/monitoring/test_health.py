@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Unavailable
-from indexer.db.heartbeat import Beat
+from indexer.db.heartbeat import Heartbeat
 from indexer.monitoring.health import DEPTHS, Health
 from indexer.projection.block_range import BlockRef
 from indexer.query.status import Position
@@ -128,9 +128,9 @@ def seen(number: int | None = 90, head: int = 90) -> Position:
     return Position(number, digest, born, head, 0, 0, "0x" + "00" * 24)
 
 
-def beat(beats: int, head: int = 90, **more: object) -> Beat:
+def beat(beats: int, head: int = 90, **more: object) -> Heartbeat:
     """A heartbeat of a writer at the head of the chain."""
-    return Beat(head, 0, **({"following": True, "beats": beats} | more))  # type: ignore[arg-type]
+    return Heartbeat(head, 0, **({"following": True, "beats": beats} | more))  # type: ignore[arg-type]
 
 
 def test_a_reader_is_ready_once_it_has_heard_the_writers_heart_beat() -> None:
@@ -183,9 +183,9 @@ def test_a_reader_that_cannot_read_says_so_until_it_can() -> None:
 def test_a_heartbeat_says_how_the_walk_is() -> None:
     health = Health()
     health.report(walked(90, 90, finalized=26))
-    assert health.beat() == Beat(90, 26, following=True)
+    assert health.beat() == Heartbeat(90, 26, following=True)
     health.report(walked(90, 95, trouble=trouble()))
-    assert health.beat() == Beat(95, 0, False, "RPC_UNAVAILABLE", "no endpoint answers")
+    assert health.beat() == Heartbeat(95, 0, False, "RPC_UNAVAILABLE", "no endpoint answers")
 
 
 def test_a_reader_says_no_less_of_the_writers_trouble_than_the_writer_itself() -> None:

@@ -17,10 +17,10 @@ from capdex.net.rpc.endpoint import EndpointState
 from indexer.monitoring.counters import Figures
 from indexer.monitoring.health import Health
 from indexer.monitoring.metrics import render
-from indexer.query.status import State
+from indexer.query.status import IndexStatus
 from indexer.sync.loop import Progress
 
-EMPTY = State(
+EMPTY = IndexStatus(
     block_number=None,
     block_hash=None,
     timestamp=None,
@@ -43,7 +43,7 @@ EMPTY = State(
 
 
 def samples(
-    state: State, health: Health | None = None, figures: Figures | None = None
+    state: IndexStatus, health: Health | None = None, figures: Figures | None = None
 ) -> dict[tuple[str, ...], float]:
     """Values by metric name and label values."""
     text = render(state, health or Health(), figures).decode("utf-8")

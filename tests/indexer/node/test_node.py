@@ -104,7 +104,7 @@ async def running(node: Node) -> AsyncIterator[Until]:
 
 
 def verified(node: Node, count: int) -> Callable[[], bool]:
-    return lambda: node.surface.index.state().by_verdict.get("verified", 0) == count
+    return lambda: node.surface.index.status().by_verdict.get("verified", 0) == count
 
 
 async def refusal(options: NodeOptions) -> CapdexError:
@@ -128,7 +128,7 @@ async def test_a_publication_becomes_verified_and_its_block_is_kept(
         assert node.surface.blocks.read(cid) == shared.read(cid)
         assert node.surface.blocks.path != shared.path
         assert node.surface.health.faults() == []
-        assert node.surface.index.state().start_block == registry.start_block
+        assert node.surface.index.status().start_block == registry.start_block
 
 
 async def test_votes_are_counted_beside_the_registry_and_taken_back_in_a_reorg(
@@ -141,8 +141,8 @@ async def test_votes_are_counted_beside_the_registry_and_taken_back_in_a_reorg(
         def counted(up: int, down: int) -> Callable[[], bool]:
             return lambda: (
                 (
-                    node.surface.index.standing("note").upvotes,
-                    node.surface.index.standing("note").downvotes,
+                    node.surface.index.name_state("note").upvotes,
+                    node.surface.index.name_state("note").downvotes,
                 )
                 == (up, down)
             )
@@ -153,7 +153,7 @@ async def test_votes_are_counted_beside_the_registry_and_taken_back_in_a_reorg(
         await until(counted(0, 1))
         await registry.call("anvil_reorg", 1, [])
         await until(counted(1, 0))
-        assert node.surface.index.state().log_count == 1
+        assert node.surface.index.status().log_count == 1
 
 
 async def test_votes_that_no_endpoint_knows_at_the_start_are_counted_once_they_are_there(
@@ -167,7 +167,7 @@ async def test_votes_that_no_endpoint_knows_at_the_start_are_counted_once_they_a
         await until(lambda: node.surface.health.following)
         assert await registry.deploy_votes() == votes
         await registry.vote(votes, "note", 1)
-        await until(lambda: node.surface.index.standing("note").upvotes == 1)
+        await until(lambda: node.surface.index.name_state("note").upvotes == 1)
 
 
 async def test_without_a_contract_of_votes_a_node_goes_on_without_votes(
@@ -209,7 +209,7 @@ async def test_opened_again_a_node_goes_on_where_it_was(
         async with running(node) as until:
             await until(verified(node, 3))
         assert [x.semver for x in node.surface.index.releases("note")] == ["1.1.0", "1.0.0"]
-        assert node.surface.index.state().log_count == 3
+        assert node.surface.index.status().log_count == 3
         assert all(node.surface.blocks.read(cid) for cid in (first, second, third))
 
 
@@ -308,7 +308,7 @@ async def test_an_address_may_be_written_with_or_without_its_checksum(
     options: NodeOptions, spell: Callable[[str], str]
 ) -> None:
     async with Node.open(replace(options, registry=spell(options.registry))) as node:
-        assert node.surface.index.state().registry == options.registry
+        assert node.surface.index.status().registry == options.registry
 
 
 async def test_a_node_that_is_stopped_before_its_first_block_starts_again(
@@ -327,7 +327,7 @@ async def test_a_first_block_that_is_looked_for_is_the_one_that_the_index_began_
     async with Node.open(replace(options, start_block=0)):
         pass
     async with Node.open(options) as node:  # it finds the block of the deployment
-        assert node.surface.index.state().start_block == 0
+        assert node.surface.index.status().start_block == 0
         assert node.store.deployment.start_block == 0
     other = await refusal(replace(options, start_block=1))
     assert other.code is Code.FOREIGN_DATABASE
@@ -350,7 +350,7 @@ async def test_an_index_of_no_event_that_began_too_late_begins_where_its_operato
         running(node) as until,
     ):
         await until(verified(node, 2))
-        assert node.surface.index.state().start_block == 0
+        assert node.surface.index.status().start_block == 0
     assert (await refusal(late)).code is Code.FOREIGN_DATABASE  # now it has events
 
 
@@ -364,7 +364,7 @@ async def test_an_index_of_no_event_takes_an_earlier_first_block_that_is_found(
         await until(lambda: node.surface.health.at != Progress())
     async with Node.open(options) as node, running(node) as until:
         await until(verified(node, 1))
-        assert node.surface.index.state().start_block == registry.start_block
+        assert node.surface.index.status().start_block == registry.start_block
 
 
 async def test_a_chain_is_known_by_its_genesis_except_for_development(registry: Any) -> None:

@@ -85,7 +85,7 @@ async def test_a_reader_is_ready_while_it_hears_the_writer_and_follows_it(
             await until_read(lambda: not codes(reader))
             await registry.mine(3)
             head = await registry.call("eth_blockNumber")
-            await until_read(lambda: reader.surface.index.state().block_number == int(head, 16))
+            await until_read(lambda: reader.surface.index.status().block_number == int(head, 16))
             assert reader.surface.health.lag_s() == 0
 
 
@@ -149,7 +149,7 @@ async def test_a_standby_answers_meanwhile_and_takes_the_seat_when_it_is_free(
             await until_second(lambda: second.surface.health.writes)
             await registry.mine(2)
             head = int(await registry.call("eth_blockNumber"), 16)
-            await until_second(lambda: second.surface.index.state().block_number == head)
+            await until_second(lambda: second.surface.index.status().block_number == head)
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -165,7 +165,7 @@ async def test_a_writer_whose_session_is_cut_sits_down_again(
         await until(lambda: only.surface.health.writes and only.store is not store)
         await registry.mine(2)
         head = int(await registry.call("eth_blockNumber"), 16)
-        await until(lambda: only.surface.index.state().block_number == head and not codes(only))
+        await until(lambda: only.surface.index.status().block_number == head and not codes(only))
 
 
 def test_a_heartbeat_is_due_well_before_the_server_gives_the_seat_away() -> None:

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from capdex.uri import CapabilityURI
-from indexer.query.index import Found, Index
+from indexer.query import Index, IndexedRelease
 from indexer.store import Store
 
 SAID = ("deprecated", "deprecation_message", "name_deprecated", "name_message", "replaced_by")
 
 
-def resolve(index: Index, text: str) -> Found:
+def resolve(index: Index, text: str) -> IndexedRelease:
     return index.resolve(CapabilityURI.loose(text))
 
 
-def said(found: Found) -> tuple[Any, ...]:
+def said(found: IndexedRelease) -> tuple[Any, ...]:
     return tuple(getattr(found, one) for one in SAID)
 
 
@@ -40,10 +40,12 @@ def test_a_deprecated_release_is_resolved_and_searched_as_before_with_a_warning(
         assert found.warnings == ["this release is deprecated: it is slow"]
     assert said(resolve(search_index, "note@1.0.0")) == NOTHING
     after = search_index.search("keeps notes")
-    assert [(x.found.name, x.score) for x in after.hits] == [
-        (x.found.name, x.score) for x in before.hits
+    assert [(x.release.name, x.score) for x in after.hits] == [
+        (x.release.name, x.score) for x in before.hits
     ]
-    assert [x.found.deprecated for x in after.hits] == [x.found.name == "note" for x in after.hits]
+    assert [x.release.deprecated for x in after.hits] == [
+        x.release.name == "note" for x in after.hits
+    ]
 
 
 def test_a_deprecated_name_says_what_to_use_instead_with_each_of_its_releases(
@@ -58,7 +60,7 @@ def test_a_deprecated_name_says_what_to_use_instead_with_each_of_its_releases(
     for found in search_index.releases("note"):
         assert said(found) == (False, "", True, "no time for it", "memo")
         assert found.warnings == [warning]
-    assert search_index.search("note").hits[0].found.warnings == [warning]
+    assert search_index.search("note").hits[0].release.warnings == [warning]
     assert said(resolve(search_index, "memo")) == NOTHING
 
 
@@ -138,7 +140,7 @@ def test_a_deprecation_of_nothing_is_kept_and_concerns_nothing(
     chain.mine(making.deprecated(), chain.release("note"), chain.release("note"), *wrong)
     making.follow(store, chain)
     assert [said(x) for x in search_index.releases("note")] == [NOTHING, NOTHING]
-    assert search_index.state().undecodable == len(wrong)
+    assert search_index.status().undecodable == len(wrong)
 
 
 def test_of_two_announcements_of_a_version_only_the_one_that_stands_is_deprecated(
@@ -187,5 +189,5 @@ def test_no_event_of_the_contract_is_an_error(
         making.committed(),
     )
     making.follow(store, chain)
-    state = search_index.state()
+    state = search_index.status()
     assert (state.log_count, state.undecodable, state.rejections) == (16, 0, [])

@@ -107,13 +107,16 @@ def test_a_parked_release_leaves_the_contents_of_its_block_and_later_ones_withou
     assert search_index.digest(parked.number - 1).content is not None
     assert search_index.digest(parked.number).content is None
     assert search_index.digest().content is None
-    assert search_index.state().content_digest is None
+    assert search_index.status().content_digest is None
 
 
 def test_an_index_without_events_has_a_digest_of_its_deployment_alone(
     store: Store, search_index: Index, chain: Any, making: Any
 ) -> None:
-    assert (search_index.state().index_digest, search_index.state().content_digest) == (None, None)
+    assert (search_index.status().index_digest, search_index.status().content_digest) == (
+        None,
+        None,
+    )
     with pytest.raises(Unavailable, match="no block yet"):
         search_index.digest()
     making.append(store, chain)
@@ -122,7 +125,7 @@ def test_an_index_without_events_has_a_digest_of_its_deployment_alone(
         Frontier([first_leaf(making)]).root(),
         Frontier().root(),
     )
-    assert search_index.state().index_digest == f"0x{found.index.hex()}"
+    assert search_index.status().index_digest == f"0x{found.index.hex()}"
 
 
 def test_the_digest_at_an_older_block_is_that_of_an_index_which_ends_there(
@@ -209,7 +212,7 @@ def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain
                 refused = rows.refusal(job.announcement, "by the dice")
                 store.record_many([(job.release_id, Judgement.of(refused))])
         if dice.random() < 0.6:
-            state, anew = search_index.state(), search_index.digest()
+            state, anew = search_index.status(), search_index.digest()
             assert state.index_digest == f"0x{anew.index.hex()}"
             content = None if anew.content is None else f"0x{anew.content.hex()}"
             assert state.content_digest == content
@@ -231,14 +234,14 @@ def test_only_what_came_since_the_finalised_block_is_read_again(
             yield leaf
 
     monkeypatch.setattr(leaves, "read_events", counted)
-    search_index.state()
+    search_index.status()
     assert sorted(read) == list(range(1, 44))
     read.clear()
     chain.mine(making.published("newest"))
     making.append(store, chain)
-    search_index.state()
+    search_index.status()
     assert sorted(read) == [42, 43, 44]  # two blocks above the finalised one, which is taken in now
-    assert f"0x{search_index.digest().index.hex()}" == search_index.state().index_digest
+    assert f"0x{search_index.digest().index.hex()}" == search_index.status().index_digest
 
 
 def test_the_last_event_up_to_a_block_is_found_by_the_index_of_blocks(

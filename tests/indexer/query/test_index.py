@@ -14,7 +14,7 @@ from capdex.problems import Reason, Verdict
 from capdex.semver import Version, latest
 from capdex.uri import CapabilityURI
 from indexer.projection.event_rows import precedence
-from indexer.query.index import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
+from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
 from indexer.store import Delay, Store
 
 
@@ -23,7 +23,7 @@ def resolve(index: Index, text: str) -> Any:
 
 
 def names(index: Index, query: str, **filters: str) -> list[str | None]:
-    return [hit.found.name for hit in index.search(query, Filters.parse(filters)).hits]
+    return [hit.release.name for hit in index.search(query, Filters.parse(filters)).hits]
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_words_find_what_holds_them(
     town: Index, query: str, found: str, matched: list[str]
 ) -> None:
     first = town.search(query).hits[0]
-    assert (first.found.name, first.matched) == (found, matched)
+    assert (first.release.name, first.matched) == (found, matched)
 
 
 def test_a_package_full_of_strange_words_is_still_found(
@@ -161,13 +161,13 @@ def test_an_unknown_filter_is_named_with_the_nearest() -> None:
 
 @pytest.mark.parametrize("query", ["", "note weather rates 会議 记账"])
 def test_pages_hold_everything_once(town: Index, query: str) -> None:
-    whole = [hit.found.name for hit in town.search(query).hits]
+    whole = [hit.release.name for hit in town.search(query).hits]
     seen: list[str | None] = []
     cursor = None
     while True:
         page = town.search(query, limit=2, cursor=cursor)
         assert page.total == 6
-        seen += [hit.found.name for hit in page.hits]
+        seen += [hit.release.name for hit in page.hits]
         cursor = page.next_cursor
         if cursor is None:
             break
@@ -360,11 +360,11 @@ def test_the_state_says_how_long_the_oldest_release_waits(
     index = Index(database_url, clock=lambda: now[0])
     chain.mine(making.published("note"))
     making.append(store, chain)
-    assert index.state().oldest_pending_s == 30.0
+    assert index.status().oldest_pending_s == 30.0
     now[0] = 1040.0
-    assert index.state().oldest_pending_s == 40.0
+    assert index.status().oldest_pending_s == 40.0
     assert index.position().block_number == 1
-    state = index.state()
+    state = index.status()
     assert (state.chain_id, state.registry) == (31337, making.DEPLOYMENT.registry)
     index.close()
     store.close()

@@ -9,11 +9,11 @@ import pytest
 from capdex.errors import InvalidInput
 from capdex.problems import Availability, Reason
 from indexer.db.engine import open_reader, transaction
-from indexer.query.pending import Page, read_queue
+from indexer.query.pending import QueuePage, read_queue
 from indexer.store import Delay, Lane, Store
 
 
-def read(url: str, **options: Any) -> Page:
+def read(url: str, **options: Any) -> QueuePage:
     engine = open_reader(url)
     try:
         with transaction(engine) as connection:
@@ -35,7 +35,7 @@ def test_what_waits_is_read_page_by_page_whatever_its_state(
     while True:
         page = read(database_url, limit=2, cursor=cursor)
         assert page.totals == {Availability.PENDING: 5, Availability.PARKED: 1}
-        found += page.waiting
+        found += page.releases
         cursor = page.next_cursor
         if cursor is None:
             break
@@ -46,7 +46,7 @@ def test_what_waits_is_read_page_by_page_whatever_its_state(
     assert (late.error, new.lane, new.due_at) == ("nobody had it", Lane.NEW, 0.0)
     assert read(database_url, name="other").totals == {"pending": 0, "parked": 0}
     only = read(database_url, states=[Availability.PARKED], name="note")
-    assert [one.cap_uri for one in only.waiting] == [parked.cap_uri]
+    assert [one.cap_uri for one in only.releases] == [parked.cap_uri]
 
 
 @pytest.mark.parametrize("cursor", ["", "1", "1.5-x", "-1-1", "1e9-1", "١-١", "9" * 40 + "-1"])

@@ -12,8 +12,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects import sqlite
 
 from capdex.problems import Verdict
+from indexer.db.columns import STANDS
 from indexer.db.models import ReleaseRow, table
-from indexer.db.predicates import STANDS
 from indexer.query import release as found
 from indexer.store import Store, listing
 
@@ -30,8 +30,8 @@ LATEST = listing.best(frozenset({Verdict.VERIFIED}), "sqlite").params(names='["x
         pytest.param(
             found._BY_ID.params(ids=[1]),
             [
-                "ix_namespace_schema_uri (schema_uri=? AND sequence<?)",
-                "ix_namespace_memory_scope (memory_scope=? AND sequence<?)",
+                "ix_schema_claim_schema_uri (schema_uri=? AND sequence<?)",
+                "ix_schema_claim_memory_scope (memory_scope=? AND sequence<?)",
             ],
             id="first claimants",
         ),

@@ -30,7 +30,7 @@ from indexer.query.index import Index
 from indexer.snapshot import event_records as records
 from indexer.snapshot import export
 from indexer.snapshot.restore import restore_events, restore_packages
-from indexer.snapshot.verify import Checked, Subject, Trust, check
+from indexer.snapshot.verify import ExpectedIndex, TrustAnchor, VerifiedSnapshot, verify_snapshot
 from indexer.store import Operator, Store
 
 
@@ -80,13 +80,13 @@ async def endpoint(original: Any, snapshots: Any) -> AsyncIterator[Any]:
         yield found
 
 
-async def checked(path: Path, making: Any, trust: Trust) -> Checked:
-    return await check(path, Subject(making.CHAIN_ID, making.REGISTRY), trust)
+async def checked(path: Path, making: Any, trust: TrustAnchor) -> VerifiedSnapshot:
+    return await verify_snapshot(path, ExpectedIndex(making.CHAIN_ID, making.REGISTRY), trust)
 
 
 async def take(
-    path: Path, making: Any, trust: Trust, url: str, blocks: Path
-) -> tuple[Checked, int]:
+    path: Path, making: Any, trust: TrustAnchor, url: str, blocks: Path
+) -> tuple[VerifiedSnapshot, int]:
     """Check and restore, as the command does."""
     found = await checked(path, making, trust)
     restore_events(path, found, url)
@@ -114,7 +114,7 @@ async def test_an_imported_index_is_the_exported_one(
     original: Any, snapshots: Any, making: Any, database_url: str, tmp_path: Path
 ) -> None:
     path = original.export(tmp_path / "index.car")
-    trust = Trust(block_hash=original.world.hash)
+    trust = TrustAnchor(block_hash=original.world.hash)
     found, kept = await take(path, making, trust, database_url, tmp_path / "new")
     assert (kept, found.manifest.packages, found.placed) == (3, 3, False)
     assert snapshots.digest_of(database_url).index == original.digest().index
@@ -127,9 +127,9 @@ async def test_an_imported_index_is_the_exported_one(
 
 async def test_verdicts_are_not_imported(original: Any, making: Any, tmp_path: Path) -> None:
     path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
-    await take(path, making, Trust(block_hash=original.world.hash), url, tmp_path / "new")
+    await take(path, making, TrustAnchor(block_hash=original.world.hash), url, tmp_path / "new")
     index = Index(url)
-    state = index.state()
+    state = index.status()
     index.close()
     assert state.by_availability == {"pending": 4}
     assert set(state.by_verdict) == {"mismatch"}  # what the events alone refuse
@@ -161,7 +161,7 @@ async def test_whatever_happened_the_import_has_the_same_digest_and_rows(
     original = snapshots.build(tmp_path, chain)
     path = original.export(tmp_path / "index.car")
     url = f"sqlite:///{tmp_path / 'new.db'}"
-    await take(path, making, Trust(block_hash=original.world.hash), url, tmp_path / "new")
+    await take(path, making, TrustAnchor(block_hash=original.world.hash), url, tmp_path / "new")
     ours = snapshots.soak.contents(url)
     assert snapshots.soak.differences(ours, snapshots.soak.contents(original.url)) == []
     assert snapshots.digest_of(url) == original.digest()
@@ -179,7 +179,7 @@ async def test_an_older_block_gives_the_index_as_it_was_there(
     assert parts.manifest["block"]["hash"] == f"0x{original.chain.blocks[2].ref.hash.hex()}"
     assert (parts.manifest["registry"]["log_count"], parts.manifest["packages"]) == (4, 2)
     with pytest.raises(InvalidInput, match="holds no proof"):
-        await checked(path, making, Trust(block_hash=original.chain.blocks[2].ref.hash))
+        await checked(path, making, TrustAnchor(block_hash=original.chain.blocks[2].ref.hash))
 
 
 def test_one_index_is_always_one_file(original: Any, tmp_path: Path) -> None:
@@ -255,14 +255,16 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
     store.close()
     path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
     assert snapshots.Parts.read(path).manifest["votes"]["log_count"] == 1
-    trust = Trust(block_hash=original.world.hash)
+    trust = TrustAnchor(block_hash=original.world.hash)
     # Another contract than ours is left out, whatever it is.
     found, _ = await take(path, making, trust, url, tmp_path / "new")
     assert (list(found.parts), len(found.manifest.parts)) == ([1], 2)
     assert snapshots.soak.contents(url)["vote"] == []
     # Ours has no proof of its own here, so nobody can take this one in.
     with pytest.raises(InvalidInput, match="holds no proof"):
-        await check(path, Subject(making.CHAIN_ID, making.REGISTRY, b"\x33" * 20), trust)
+        await verify_snapshot(
+            path, ExpectedIndex(making.CHAIN_ID, making.REGISTRY, b"\x33" * 20), trust
+        )
 
 
 def test_a_log_of_votes_without_any_is_left_out_since_no_contract_may_stand_there(
@@ -273,7 +275,7 @@ def test_a_log_of_votes_without_any_is_left_out_since_no_contract_may_stand_ther
     empty.blocks[1:] = [making.Block(x.ref) for x in original.chain.blocks[1:]]
     making.append(store.beside(replace(snapshots.DEPLOYMENT, registry="0x" + "33" * 20)), empty)
     store.close()
-    assert list(export.plan(original.url).contracts) == [1]
+    assert list(export.plan_export(original.url).contracts) == [1]
     assert snapshots.Parts.read(original.export(tmp_path / "index.car")).manifest["votes"] is None
 
 
@@ -289,14 +291,14 @@ def test_without_a_block_the_newest_final_one_is_taken_but_on_a_development_chai
         chain.mine()
     store = Store.open(url, replace(making.DEPLOYMENT, chain_id=chain_id))
     with pytest.raises(Unavailable, match="no block yet"):
-        export.plan(url)
+        export.plan_export(url)
     store.append(replace(chain.step(), finalized=finalized), ())
     store.close()
-    plan = export.plan(url)
+    plan = export.plan_export(url)
     assert (plan.chain_id, plan.block_number, plan.final) == (chain_id, block, block <= finalized)
     assert plan.contracts == {1: making.REGISTRY}
     with pytest.raises(InvalidInput, match="block 8 is not in the index"):
-        export.plan(url, 8)
+        export.plan_export(url, 8)
 
 
 def test_a_block_whose_hash_is_not_kept_cannot_be_exported_without_a_proof(
@@ -311,7 +313,7 @@ def test_a_block_whose_hash_is_not_kept_cannot_be_exported_without_a_proof(
     store.close()
     out = tmp_path / "index.car"
     with pytest.raises(InvalidInput, match="no longer knows the hash of block 1"):
-        export.export(url, BlockDirectory(tmp_path), out, 1, proofs={})
+        export.export_snapshot(url, BlockDirectory(tmp_path), out, 1, proofs={})
     assert list(tmp_path.glob("*.car")) + list(tmp_path.glob(".*part")) == []
 
 
@@ -322,7 +324,7 @@ def test_a_proof_of_another_state_is_not_exported(
     other.blocks += [making.Block(x.ref) for x in original.chain.blocks[1:-1]]
     proof = snapshots.prove(snapshots.seal(other))
     with pytest.raises(Unavailable, match="changed while it was read"):
-        export.export(
+        export.export_snapshot(
             original.url, original.blocks, tmp_path / "x", proof.block_number, proofs={1: proof}
         )
     assert not (tmp_path / "x").exists()
@@ -335,7 +337,7 @@ async def test_with_an_endpoint_every_event_is_compared(
     original: Any, endpoint: Any, making: Any, tmp_path: Path, snapshots: Any
 ) -> None:
     path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
-    found, kept = await take(path, making, Trust(endpoint.rpc), url, tmp_path / "new")
+    found, kept = await take(path, making, TrustAnchor(endpoint.rpc), url, tmp_path / "new")
     assert (found.placed, kept) == (True, 3)
     assert snapshots.digest_of(url).index == original.digest().index
 
@@ -344,23 +346,23 @@ async def test_without_a_proof_in_the_file_the_endpoint_is_asked_for_it(
     original: Any, endpoint: Any, making: Any, tmp_path: Path
 ) -> None:
     path = original.export(tmp_path / "index.car", proven=False)
-    assert (await checked(path, making, Trust(endpoint.rpc))).placed
+    assert (await checked(path, making, TrustAnchor(endpoint.rpc))).placed
     with pytest.raises(InvalidInput, match="holds no proof"):
-        await checked(path, making, Trust(block_hash=original.world.hash))
+        await checked(path, making, TrustAnchor(block_hash=original.world.hash))
     endpoint.serves_state = False
     with pytest.raises(InvalidInput, match="too old to be proven"):
-        await checked(path, making, Trust(endpoint.rpc))
+        await checked(path, making, TrustAnchor(endpoint.rpc))
 
 
 async def test_somebody_has_to_be_trusted(original: Any, making: Any, tmp_path: Path) -> None:
     path = original.export(tmp_path / "index.car")
     with pytest.raises(UsageError, match="nobody is named"):
-        await checked(path, making, Trust())
+        await checked(path, making, TrustAnchor())
     with pytest.raises(UsageError, match="nobody is named"):
-        await checked(path, making, Trust(index_digest=original.digest().index))
+        await checked(path, making, TrustAnchor(index_digest=original.digest().index))
     with pytest.raises(Untrue, match="not true"):
-        await checked(path, making, Trust(block_hash=b"\x01" * 32))
-    trust = Trust(block_hash=original.world.hash, index_digest=b"\x01" * 32)
+        await checked(path, making, TrustAnchor(block_hash=b"\x01" * 32))
+    trust = TrustAnchor(block_hash=original.world.hash, index_digest=b"\x01" * 32)
     with pytest.raises(Untrue, match="not true"):
         await checked(path, making, trust)
 
@@ -369,28 +371,31 @@ async def test_an_endpoint_and_a_trusted_hash_have_to_agree(
     original: Any, endpoint: Any, making: Any, tmp_path: Path
 ) -> None:
     path = original.export(tmp_path / "index.car")
-    await checked(path, making, Trust(endpoint.rpc, original.world.hash))
+    await checked(path, making, TrustAnchor(endpoint.rpc, original.world.hash))
     with pytest.raises(Untrue, match="has another block"):
-        await checked(path, making, Trust(endpoint.rpc, b"\x01" * 32))
+        await checked(path, making, TrustAnchor(endpoint.rpc, b"\x01" * 32))
 
 
 async def test_a_snapshot_of_another_chain_or_registry_is_refused(
     original: Any, making: Any, tmp_path: Path
 ) -> None:
-    path, trust = original.export(tmp_path / "index.car"), Trust(block_hash=original.world.hash)
+    path, trust = (
+        original.export(tmp_path / "index.car"),
+        TrustAnchor(block_hash=original.world.hash),
+    )
     for chain_id, registry in ((1, making.REGISTRY), (making.CHAIN_ID, b"\x01" * 20)):
         with pytest.raises(InvalidInput, match="another registry"):
-            await check(path, Subject(chain_id, registry), trust)
-    subject = Subject(making.CHAIN_ID, making.REGISTRY, start_block=3)
+            await verify_snapshot(path, ExpectedIndex(chain_id, registry), trust)
+    subject = ExpectedIndex(making.CHAIN_ID, making.REGISTRY, start_block=3)
     with pytest.raises(InvalidInput, match="begins at another block"):
-        await check(path, subject, trust)
+        await verify_snapshot(path, subject, trust)
 
 
 async def test_a_database_that_holds_anything_is_left_alone(
     original: Any, making: Any, tmp_path: Path, snapshots: Any
 ) -> None:
     path = original.export(tmp_path / "index.car")
-    found = await checked(path, making, Trust(block_hash=original.world.hash))
+    found = await checked(path, making, TrustAnchor(block_hash=original.world.hash))
     chain, url = history(making), f"sqlite:///{tmp_path / 'shorter.db'}"
     store = Store.open(url, snapshots.DEPLOYMENT)
     making.append(store, chain, chain.blocks[2].ref)
@@ -410,14 +415,14 @@ async def test_an_import_that_is_interrupted_has_not_begun(
     original: Any, making: Any, tmp_path: Path, snapshots: Any, database_url: str
 ) -> None:
     path = original.export(tmp_path / "index.car")
-    found = await checked(path, making, Trust(block_hash=original.world.hash))
+    found = await checked(path, making, TrustAnchor(block_hash=original.world.hash))
 
     def interrupt(what: str, done: int, total: int) -> None:
         assert (what, done, total) == ("events", 11, 11)
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        restore_events(path, found, database_url, say=interrupt)
+        restore_events(path, found, database_url, progress=interrupt)
     with pytest.raises(Unavailable, match="holds no index yet"):
         snapshots.digest_of(database_url)
     restore_events(path, found, database_url)
@@ -427,7 +432,10 @@ async def test_an_import_that_is_interrupted_has_not_begun(
 async def test_an_import_that_was_cut_short_among_its_packages_is_ended_by_the_next(
     original: Any, making: Any, tmp_path: Path, snapshots: Any, database_url: str
 ) -> None:
-    path, trust = original.export(tmp_path / "index.car"), Trust(block_hash=original.world.hash)
+    path, trust = (
+        original.export(tmp_path / "index.car"),
+        TrustAnchor(block_hash=original.world.hash),
+    )
     restore_events(path, await checked(path, making, trust), database_url)
     before = snapshots.soak.contents(database_url)
     found, kept = await take(path, making, trust, database_url, tmp_path / "new")
@@ -441,7 +449,7 @@ async def test_a_file_that_changed_since_it_was_checked_is_not_taken(
     original: Any, making: Any, tmp_path: Path, snapshots: Any
 ) -> None:
     path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
-    found = await checked(path, making, Trust(block_hash=original.world.hash))
+    found = await checked(path, making, TrustAnchor(block_hash=original.world.hash))
     parts = snapshots.Parts.read(path)
     parts.manifest["rules_version"] += 1
     parts.write(path)
@@ -464,7 +472,7 @@ async def test_a_package_that_does_not_verify_is_not_kept(
     parts = snapshots.Parts.read(second.export(tmp_path / "index.car"))
     parts.packages.append(bad)
     path, url = parts.write(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
-    trust = Trust(block_hash=second.world.hash)
+    trust = TrustAnchor(block_hash=second.world.hash)
     _, kept = await take(path, making, trust, url, tmp_path / "new")
     blocks = BlockDirectory(tmp_path / "new")
     assert (kept, blocks.read(Cid.of(bad))) == (1, None)
@@ -585,7 +593,7 @@ async def test_a_snapshot_that_lies_is_refused_before_anything_is_written(
     lie(parts, snapshots)
     parts.write(path, list_chunks=parts.manifest["registry"]["chunks"] != "x")
     with pytest.raises(CapdexError) as caught:
-        await checked(path, making, Trust(block_hash=original.world.hash))
+        await checked(path, making, TrustAnchor(block_hash=original.world.hash))
     assert caught.value.code in (Code.INVALID_INPUT, Code.BAD_PROOF, Code.USAGE)
 
 
@@ -606,8 +614,8 @@ async def test_where_events_stood_is_proven_by_an_endpoint_or_by_a_trusted_diges
     lie(parts, snapshots)
     parts.write(path)
     with pytest.raises(Untrue):
-        await checked(path, making, Trust(endpoint.rpc))
-    trust = Trust(block_hash=original.world.hash, index_digest=original.digest().index)
+        await checked(path, making, TrustAnchor(endpoint.rpc))
+    trust = TrustAnchor(block_hash=original.world.hash, index_digest=original.digest().index)
     try:
         found = await checked(path, making, trust)
     except Untrue:
@@ -627,13 +635,15 @@ async def test_a_digest_that_the_events_do_not_have_leaves_no_index_behind(
     parts = snapshots.Parts.read(path)
     parts.manifest["registry"]["index_digest"] = "0x" + "01" * 32
     parts.write(path)
-    found = await checked(path, making, Trust(block_hash=original.world.hash))
+    found = await checked(path, making, TrustAnchor(block_hash=original.world.hash))
     with pytest.raises(Untrue, match="not true"):
         restore_events(path, found, database_url)
     with pytest.raises(Unavailable, match="holds no index yet"):
         snapshots.digest_of(database_url)
     honest = original.export(tmp_path / "honest.car")
-    await take(honest, making, Trust(block_hash=original.world.hash), database_url, tmp_path / "n")
+    await take(
+        honest, making, TrustAnchor(block_hash=original.world.hash), database_url, tmp_path / "n"
+    )
     assert snapshots.digest_of(database_url).index == original.digest().index
 
 
@@ -666,7 +676,7 @@ def test_one_byte_that_was_changed_is_found(
     path = tmp_path / "index.car"
     path.write_bytes(honest[:at] + bytes([other]) + honest[at + 1 :])
     with pytest.raises((InvalidInput, Untrue)):
-        asyncio.run(checked(path, making, Trust(block_hash=block_hash)))
+        asyncio.run(checked(path, making, TrustAnchor(block_hash=block_hash)))
 
 
 @given(data=st.data())
@@ -678,7 +688,7 @@ def test_a_file_that_is_cut_off_anywhere_is_found(
     path = tmp_path / "index.car"
     path.write_bytes(honest[: data.draw(st.integers(0, len(honest) - 1))])
     with pytest.raises(InvalidInput):
-        asyncio.run(checked(path, making, Trust(block_hash=block_hash)))
+        asyncio.run(checked(path, making, TrustAnchor(block_hash=block_hash)))
 
 
 @given(tail=st.binary(max_size=200))
@@ -689,10 +699,10 @@ def test_any_bytes_are_a_snapshot_or_refused(tail: bytes, tmp_path: Path, making
     for data in (tail, write_header(root.to_bytes()) + tail):
         path.write_bytes(data)
         with pytest.raises(InvalidInput):
-            asyncio.run(checked(path, making, Trust(block_hash=bytes(32))))
+            asyncio.run(checked(path, making, TrustAnchor(block_hash=bytes(32))))
     path.write_bytes(write_header(root.to_bytes()) + write_block(root, tail))
     with pytest.raises(InvalidInput, match="damaged"):
-        asyncio.run(checked(path, making, Trust(block_hash=bytes(32))))
+        asyncio.run(checked(path, making, TrustAnchor(block_hash=bytes(32))))
 
 
 @pytest.mark.parametrize(
@@ -711,7 +721,7 @@ async def test_a_length_that_cannot_be_is_refused_before_anything_is_read(
     for data in (honest + length, header + length, honest[: len(header)] + length + honest):
         path.write_bytes(data)
         with pytest.raises(InvalidInput, match="damaged"):
-            await checked(path, making, Trust(block_hash=block_hash))
+            await checked(path, making, TrustAnchor(block_hash=block_hash))
 
 
 @pytest.mark.parametrize(
@@ -734,7 +744,7 @@ async def test_a_manifest_that_is_none_is_refused(
     path, root = tmp_path / "index.car", Cid.of(manifest)
     path.write_bytes(write_header(root.to_bytes()) + write_block(root, manifest))
     with pytest.raises(InvalidInput, match="damaged"):
-        await checked(path, making, Trust(block_hash=bytes(32)))
+        await checked(path, making, TrustAnchor(block_hash=bytes(32)))
 
 
 async def test_a_manifest_lists_no_more_chunks_than_it_may(
@@ -745,12 +755,12 @@ async def test_a_manifest_lists_no_more_chunks_than_it_may(
     parts.manifest["registry"]["chunks"] *= 16_385
     parts.write(path, list_chunks=False)
     with pytest.raises(InvalidInput, match="damaged"):
-        await checked(path, making, Trust(block_hash=original.world.hash))
+        await checked(path, making, TrustAnchor(block_hash=original.world.hash))
 
 
 async def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path, making: Any) -> None:
     with pytest.raises(UsageError) as caught:
-        await checked(tmp_path / "none.car", making, Trust(block_hash=bytes(32)))
+        await checked(tmp_path / "none.car", making, TrustAnchor(block_hash=bytes(32)))
     assert caught.value.code is Code.UNREADABLE
 
 

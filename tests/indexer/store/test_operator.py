@@ -56,13 +56,13 @@ def test_readers_know_that_something_was_said(
     making: Any, store: Store, chain: Any, database_url: str, search_index: Index
 ) -> None:
     making.append(store, chain)
-    before = search_index.state()
+    before = search_index.status()
     with Operator(database_url) as operator:
         operator.deny("evil-weather", "it lies")
         assert [x.subject for x in operator.denials()] == ["evil-weather"]
         assert operator.undeny("evil-weather")
         assert not operator.undeny("evil-weather")
-    assert search_index.state() is not before
+    assert search_index.status() is not before
 
 
 def test_nothing_is_said_to_a_database_without_an_index(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def resolve(index: Index, text: str, **options: Any) -> Any:
 def test_an_empty_store_has_no_cursor(store: Store, search_index: Index) -> None:
     assert store.cursor() is None
     assert store.ring() == []
-    assert search_index.state().block_number is None
+    assert search_index.status().block_number is None
 
 
 def test_rows_and_cursor_are_there_together(
@@ -41,7 +41,7 @@ def test_rows_and_cursor_are_there_together(
     assert cursor is not None
     assert (cursor.block, cursor.log) == (chain.head, head)
     assert store.ring() == [block.ref for block in chain.blocks]
-    state = search_index.state()
+    state = search_index.status()
     assert (state.block_number, state.log_count, state.log_head) == (2, 1, "0x" + head.head.hex())
     assert state.by_availability == {"pending": 1}
 
@@ -69,7 +69,7 @@ def test_a_step_that_was_applied_is_applied_once(
     step = chain.step()
     for _ in range(2):
         store.append(step, making.heads(step))
-    assert search_index.state().releases == 1
+    assert search_index.status().releases == 1
 
 
 def test_a_step_that_does_not_follow_the_cursor_is_refused(
@@ -108,9 +108,9 @@ def test_a_failed_transaction_leaves_nothing(
     with pytest.raises(Unavailable):
         store.append(replace(broken, blocks=(broken.upto,)), decoded)
     assert store.cursor().block == chain.blocks[1].ref  # type: ignore[union-attr]
-    assert search_index.state().releases == 1
+    assert search_index.status().releases == 1
     making.append(store, chain)
-    assert search_index.state().releases == 2
+    assert search_index.status().releases == 2
 
 
 def test_what_cannot_be_decoded_is_kept_and_stops_nothing(
@@ -120,7 +120,7 @@ def test_what_cannot_be_decoded_is_kept_and_stops_nothing(
     chain.mine((topic, name_id, account, b"\xff" * 64), chain.release("note"))
     making.follow(store, chain)
     assert resolve(search_index, "note").sequence == 2
-    state = search_index.state()
+    state = search_index.status()
     assert (state.undecodable, state.log_count) == (1, 2)
     assert [x["reason"] for x in state.rejections] == ["BAD_EVENT"]
 
@@ -149,7 +149,7 @@ def test_an_event_that_lies_is_rejected_at_once_and_never_queued(
     chain.mine(making.published(**lie))
     making.append(store, chain)
     assert store.due(1e12, 10) == []
-    (rejection,) = search_index.state().rejections
+    (rejection,) = search_index.status().rejections
     assert rejection["verdict"] == "mismatch"
     assert reason is None or rejection["reason"] == reason
     with pytest.raises(Exception, match=r"did:nuwa:cap:note|no capability note"):
@@ -234,7 +234,7 @@ def test_the_latest_yank_event_wins_and_a_reorg_takes_it_back(
     assert resolve(search_index, "note").semver == "1.1.0"
     store.rollback(chain.fork(1))
     assert resolve(search_index, "note@1.1.0").yank_reason == "one"
-    assert search_index.search("note").hits[0].found.semver == "1.0.0"
+    assert search_index.search("note").hits[0].release.semver == "1.0.0"
 
 
 def test_a_yank_of_nothing_is_kept_and_concerns_nothing(
@@ -246,7 +246,7 @@ def test_a_yank_of_nothing_is_kept_and_concerns_nothing(
     chain.mine(foreign)
     making.follow(store, chain)
     assert not resolve(search_index, "note").yanked
-    assert search_index.state().undecodable == 3
+    assert search_index.status().undecodable == 3
 
 
 def test_a_yank_reason_of_any_text_is_kept_readable(
@@ -360,7 +360,7 @@ def test_two_thousand_releases_of_one_name_list_the_highest(
     found = making.lasting(chain, "note")
     for i in range(0, 2000, 100):
         store.record_many([(ids[f"1.0.{k}"], found) for k in range(i, i + 100)])
-    assert search_index.search("note").hits[0].found.semver == "1.0.1999"
+    assert search_index.search("note").hits[0].release.semver == "1.0.1999"
 
 
 @pytest.mark.parametrize("events", [0, 1])
@@ -433,7 +433,7 @@ def test_serving_other_verdicts_lists_again(making: Any, database_url: str, chai
         store = Store.open(database_url, making.DEPLOYMENT, serve=frozenset(serve))
         if store.cursor() is None:
             making.follow(store, chain)
-        assert [hit.found.name for hit in index.search("").hits] == names
+        assert [hit.release.name for hit in index.search("").hits] == names
         store.close()
     both = frozenset({Verdict.VERIFIED, Verdict.SIGNED})
     assert resolve(index, "note", serve=both).verdict is Verdict.SIGNED
@@ -442,7 +442,7 @@ def test_serving_other_verdicts_lists_again(making: Any, database_url: str, chai
 
 def test_errors_keep_the_password_to_themselves() -> None:
     with pytest.raises(Unavailable) as refusal:
-        Index("postgresql://me:secret@127.0.0.1:1/none").state()
+        Index("postgresql://me:secret@127.0.0.1:1/none").status()
     assert refusal.value.code is Code.DATABASE_UNAVAILABLE
     assert "secret" not in str(refusal.value.to_json())
 

@@ -22,7 +22,7 @@ from sqlalchemy import make_url
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from indexer.db import engine as database
 from indexer.db.engine import SessionLost
-from indexer.db.heartbeat import Beat
+from indexer.db.heartbeat import Heartbeat
 from indexer.query.index import Index
 from indexer.store import Store
 
@@ -79,7 +79,7 @@ def test_readers_read_while_the_writer_writes(
     making.append(store, chain)
     answers: list[int] = []
     threads = [
-        threading.Thread(target=lambda: answers.append(search_index.state().releases))
+        threading.Thread(target=lambda: answers.append(search_index.status().releases))
         for _ in range(8)
     ]
     for thread in threads:
@@ -137,7 +137,7 @@ def test_a_writer_whose_session_ends_never_writes_again(
     next_one = Store.open(url, making.DEPLOYMENT)
     making.append(next_one, chain)
     with pytest.raises(SessionLost):
-        store.beat(Beat(0, 0, following=True))
+        store.beat(Heartbeat(0, 0, following=True))
     store.close()
     with pytest.raises(Unavailable) as locked:
         Store.open(url, making.DEPLOYMENT)
@@ -162,7 +162,7 @@ def test_a_writer_that_falls_silent_loses_its_session(
     else:
         pytest.fail("the lock outlived the silence of its writer")
     with pytest.raises(SessionLost):
-        silent.beat(Beat(0, 0, following=True))
+        silent.beat(Heartbeat(0, 0, following=True))
     silent.close()
 
 
@@ -170,13 +170,16 @@ def test_a_heartbeat_counts_up_and_changes_nothing_else(
     making: Any, store: Store, search_index: Index, chain: Any
 ) -> None:
     making.append(store, chain)
-    before, none = search_index.pulse()
+    before, none = search_index.heartbeat()
     assert none is None
-    state = search_index.state()
-    store.beat(Beat(9, 3, following=True))
-    store.beat(Beat(10, 4, following=False, code="STALLED", message="a gap"))
-    assert search_index.pulse() == (before, Beat(10, 4, False, "STALLED", "a gap", beats=2))
-    assert search_index.state() is state  # nothing was counted again
+    state = search_index.status()
+    store.beat(Heartbeat(9, 3, following=True))
+    store.beat(Heartbeat(10, 4, following=False, code="STALLED", message="a gap"))
+    assert search_index.heartbeat() == (
+        before,
+        Heartbeat(10, 4, False, "STALLED", "a gap", beats=2),
+    )
+    assert search_index.status() is state  # nothing was counted again
 
 
 def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> None:
@@ -184,7 +187,7 @@ def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> N
     path.write_text("not a database at all, but long enough to be looked at " * 20, "utf-8")
     for opening in (
         lambda: Store.open(f"sqlite:///{path}", making.DEPLOYMENT),
-        lambda: Index(f"sqlite:///{path}").state(),
+        lambda: Index(f"sqlite:///{path}").status(),
     ):
         with pytest.raises(UsageError) as refusal:
             opening()
@@ -207,7 +210,7 @@ def test_a_directory_is_no_database(making: Any, tmp_path: Path) -> None:
 def test_a_reader_never_makes_the_file_it_misses(tmp_path: Path) -> None:
     path = tmp_path / "missing.db"
     with pytest.raises(CapdexError) as refusal:
-        Index(f"sqlite:///{path}").state()
+        Index(f"sqlite:///{path}").status()
     assert "start the node" in refusal.value.fix
     assert not path.exists()
 
@@ -216,7 +219,7 @@ def test_a_database_without_tables_holds_no_index_yet(database_url: str, tmp_pat
     (tmp_path / "store.db").touch()
     index = Index(database_url)
     with pytest.raises(Unavailable) as refusal:
-        index.state()
+        index.status()
     assert refusal.value.code is Code.DATABASE_UNAVAILABLE
     assert "no index yet" in refusal.value.message
     index.close()

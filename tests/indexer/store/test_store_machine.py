@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import Engine, event
 
 from indexer.db.engine import open_reader
-from indexer.query.digest import Digests, read_digest
+from indexer.query.digest import DigestCache, read_digest
 from indexer.query.index import Index
 from indexer.store import Store
 
@@ -73,11 +73,11 @@ def dying(statements: int) -> Iterator[None]:
         event.remove(Engine, "commit", refuse)
 
 
-def namespaces(path: Path) -> list[Any]:
+def schema_claims(path: Path) -> list[Any]:
     """Who uses what, by the sequences of the events."""
     query = (
-        "SELECT release.sequence, namespace.sequence, claims, schema_uri, memory_scope "
-        "FROM namespace LEFT JOIN release ON release.id = release_id ORDER BY 1"
+        "SELECT release.sequence, schema_claim.sequence, claims, schema_uri, memory_scope "
+        "FROM schema_claim LEFT JOIN release ON release.id = release_id ORDER BY 1"
     )
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
@@ -88,10 +88,10 @@ def picture(index: Index) -> Any:
     found = [index.releases(name) for name in NAMES]
     listed = index.search("")
     searches = [
-        [(hit.found.cap_uri, hit.matched) for hit in index.search(words).hits]
+        [(hit.release.cap_uri, hit.matched) for hit in index.search(words).hits]
         for words in ("note", "memo", "keeps", "edition")
     ]
-    state = index.state()
+    state = index.status()
     kept = ("block_number", "block_hash", "log_count", "log_head", "releases", "listed")
     kept += ("by_verdict", "by_availability", "rejected_by_reason", "undecodable", "rejections")
     return found, listed.hits, searches, {x: getattr(state, x) for x in kept}
@@ -104,7 +104,7 @@ class Indexing(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="capdex-machine-"))
         self.url = f"sqlite:///{self.home / 'index.db'}"
-        self.chain, self.digests = making.Chain(), Digests()
+        self.chain, self.digests = making.Chain(), DigestCache()
         self.canonical = True  # False while the chain has forked below the cursor
 
     @initialize()
@@ -247,7 +247,7 @@ class Indexing(RuleBasedStateMachine):
         grown, fresh = Index(self.url), Index(url)
         try:
             assert picture(grown) == picture(fresh)
-            assert namespaces(self.home / "index.db") == namespaces(self.home / "rebuilt.db")
+            assert schema_claims(self.home / "index.db") == schema_claims(self.home / "rebuilt.db")
             assert soak.digest(self.url) == soak.digest(url)
             assert not soak.differences(soak.contents(self.url), soak.contents(url))
         finally:

@@ -154,12 +154,12 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
         fetcher = Fetcher(store, [], verifier, block_directory, committed=asyncio.Event())
         running = asyncio.create_task(fetcher.run())
         async with asyncio.timeout(300):
-            while index.state().by_availability.get("pending"):  # noqa: ASYNC110 - rows
+            while index.status().by_availability.get("pending"):  # noqa: ASYNC110 - rows
                 await asyncio.sleep(0.05)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    state = index.state()
+    state = index.status()
     assert state.by_availability == {"available": 80, "parked": 20}
     assert state.by_verdict == {"verified": 80}
     found = {found.cap_uri: found for name in names for found in index.releases(name)}

@@ -1,1 +1,1 @@
-"""The steps, oldest first."""
+"""Revisions of the tables, oldest first."""
