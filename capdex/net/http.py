@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 from urllib.parse import quote, unquote, urlsplit
 
 import httptools
@@ -140,8 +140,8 @@ class _Connection(asyncio.Protocol):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - TCP and TLS both are
-        self._transport = transport
+        # No isinstance: the transports of uvloop have the methods, and not the base class.
+        self._transport = cast(asyncio.Transport, transport)
 
     @override
     def data_received(self, data: bytes) -> None:
