@@ -1,4 +1,8 @@
-"""Jobs waiting their turn: by lanes, and within one the publisher who holds the fewest places."""
+"""Fair queue in memory: lanes by weighted turns, then the publisher with the fewest fetches.
+
+New releases get six turns of eight, retries and re-judged releases one each, so that no backlog
+delays a new release and none waits for ever.
+"""
 
 from __future__ import annotations
 
@@ -9,79 +13,80 @@ from typing import Final
 
 from indexer.store.fetch_queue import Job, Lane
 
-# Whose turn it is first; a lane that has nothing leaves its turn to the others in their order. So
-# neither a backlog of retries nor newer rules delay a new release, and yet none waits for ever.
+# A lane without jobs leaves its turn to the others, in their order.
 TURNS: Final = (Lane.NEW, Lane.NEW, Lane.NEW, Lane.RETRY, Lane.NEW, Lane.NEW, Lane.NEW, Lane.AGAIN)
 
 
-class Line:
-    """A queue in memory of what is due; a release stands in it once, until `forget`.
+class FairQueue:
+    """Jobs read ahead of the store, at most `capacity` a lane; each release is in it once.
 
-    Of one publisher at most `depth` jobs of a lane wait here; the rest waits in the store. Who
-    announces a thousand CIDs that nobody has slows down only their own.
+    In a full lane a job takes the place of the newest one of the publisher with the most jobs,
+    which stays due in the store: a flood of one publisher keeps no other out.
     """
 
-    def __init__(self, *, depth: int) -> None:
-        self._depth = depth
-        # by lane and publisher; whose turn is next stands first
+    def __init__(self, *, capacity: int) -> None:
+        self._capacity = capacity
+        # by lane and publisher; the publisher whose turn is next comes first
         self._waiting: dict[Lane, dict[str, deque[Job]]] = {lane: {} for lane in Lane}
         self._sizes: Counter[Lane] = Counter()
-        self._places: Counter[str] = Counter()
-        self._holders: dict[int, str] = {}
+        self._running: Counter[str] = Counter()  # by publisher
+        self.running = 0  # jobs that were popped and not released
         self._turns = cycle(TURNS)
-        self.known: set[int] = set()
+        self.known: set[int] = set()  # releases that wait here or were popped and not discarded
 
     def waiting(self, lane: Lane) -> int:
-        """How many jobs of a lane nobody has taken yet."""
+        """Return the number of jobs of a lane."""
         return self._sizes[lane]
 
-    @property
-    def places(self) -> int:
-        """How many are held: by jobs taken that did not `leave`."""
-        return len(self._holders)
-
-    def add(self, jobs: Iterable[Job]) -> int:
-        """Let jobs wait that do not yet, in their order; how many were new."""
-        new = 0
+    def add(self, jobs: Iterable[Job]) -> None:
+        """Append the jobs that are not known yet."""
         for job in jobs:
             if job.release_id in self.known:
                 continue
-            queue = self._waiting[job.lane].setdefault(job.announcement.publisher, deque())
-            if len(queue) < self._depth:
-                self.known.add(job.release_id)
-                self._sizes[job.lane] += 1
-                queue.append(job)
-                new += 1
-        return new
+            queues, publisher = self._waiting[job.lane], job.announcement.publisher
+            if self._sizes[job.lane] >= self._capacity and not self._evict(job.lane, publisher):
+                continue
+            queues.setdefault(publisher, deque()).append(job)
+            self.known.add(job.release_id)
+            self._sizes[job.lane] += 1
 
-    def take(self) -> Job | None:
-        """The job whose turn it is, with a place to hold; None when nobody waits."""
+    def pop(self) -> Job | None:
+        """Take the next job, which counts as running until it is released; None if none waits."""
         lane = next(self._turns)
         if not self._sizes[lane]:
-            found = next((other for other in Lane if self._sizes[other]), None)
-            if found is None:
+            filled = next((other for other in Lane if self._sizes[other]), None)
+            if filled is None:
                 return None
-            lane = found
+            lane = filled
         queues = self._waiting[lane]
-        publisher = min(queues, key=lambda one: self._places[one])  # the first of equals
+        publisher = min(queues, key=lambda one: self._running[one])  # the first of equals
         queue = queues.pop(publisher)
         job = queue.popleft()
         if queue:
-            queues[publisher] = queue  # to the end of the line
+            queues[publisher] = queue  # behind the others
         self._sizes[lane] -= 1
-        self._places[publisher] += 1
-        self._holders[job.release_id] = publisher
+        self._running[publisher] += 1
+        self.running += 1
         return job
 
-    def leave(self, job: Job) -> None:
-        """Give back the place of a job, if it still has one."""
-        publisher = self._holders.pop(job.release_id, None)
-        if publisher is not None:
-            self._places[publisher] -= 1
-            if not self._places[publisher]:
-                del self._places[publisher]
+    def release(self, job: Job) -> None:
+        """Count a popped job as running no longer."""
+        publisher = job.announcement.publisher
+        self.running -= 1
+        self._running[publisher] -= 1
+        if not self._running[publisher]:
+            del self._running[publisher]
 
-    def forget(self, job: Job) -> None:
-        """Let the release of a job come again, should the store still have it due."""
-        self.leave(job)
+    def discard(self, job: Job) -> None:
+        """Forget the release of a job, so that it is added again if the store still has it due."""
         self.known.discard(job.release_id)
+
+    def _evict(self, lane: Lane, publisher: str) -> bool:
+        """Drop the newest job of the publisher with the most, if it has two more than this one."""
+        queues = self._waiting[lane]
+        largest = max(queues.values(), key=len)
+        if len(largest) < len(queues.get(publisher, ())) + 2:
+            return False
+        self.known.discard(largest.pop().release_id)
+        self._sizes[lane] -= 1
+        return True

@@ -1,4 +1,4 @@
-"""From outcomes to rows: in batches, and no verdict before its blocks are durable."""
+"""Write results of fetches in batches: blocks first, so that no verdict is stored without them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,32 @@ import structlog
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.ipfs.block_store import BlockDirectory
-from indexer.fetch.retry_schedule import Finding, Outcome, fault, later, said, tell
+from indexer.fetch.retry_schedule import (
+    FetchResult,
+    JudgedRelease,
+    log_result,
+    one_line,
+    retry_after_fault,
+    retry_later,
+)
 from indexer.store import Delay, Job, Store
 
 log = structlog.get_logger(part="fetch")
 
-RECORDERS: Final = 2  # one waits for the disk while the other writes rows
-MAX_UNSTORED: Final = 256  # outcomes in one transaction; each may hold its package
-AWAY_S: Final = 1.0  # before a database that is away is tried again
-DISK_S: Final = 60.0  # before a package is fetched again that the disk did not take
-AWAY: Final = (Code.DATABASE_LOCKED, Code.DATABASE_UNAVAILABLE)
+WRITERS: Final = 2  # one waits for the disk while the other writes rows
+MAX_BATCH: Final = 256  # results in one transaction; each may hold its package
+GATHER_S: Final = 0.2  # wait for more results while there is a backlog, for larger transactions
+DATABASE_RETRY_S: Final = 1.0
+DISK_RETRY_S: Final = 60.0  # until a package is fetched again that the disk did not take
+DATABASE_AWAY: Final = (Code.DATABASE_LOCKED, Code.DATABASE_UNAVAILABLE)
 
-Batch = Sequence[tuple[Job, Outcome]]
+Batch = Sequence[tuple[Job, FetchResult]]
 
 
-class Recorder:
-    """Stores what becomes of jobs; `stored` is called with each job whose row says so.
+class ResultWriter:
+    """Stores results; `stored` is called with each job whose row has changed.
 
-    `linger_s` tells how long to wait for more outcomes, for fewer and larger transactions.
+    While `has_backlog` is true, results are gathered for GATHER_S before they are written.
     """
 
     def __init__(
@@ -39,96 +47,98 @@ class Recorder:
         *,
         clock: Callable[[], float],
         stored: Callable[[Job], None],
-        linger_s: Callable[[], float],
+        has_backlog: Callable[[], bool],
     ) -> None:
         self._store, self._blocks, self._clock = store, blocks, clock
-        self._stored, self._linger_s = stored, linger_s
-        self._outcomes: asyncio.Queue[tuple[Job, Outcome]] = asyncio.Queue()
-        self._full = asyncio.Event()  # there is no use in lingering
+        self._stored, self._has_backlog = stored, has_backlog
+        self._results: asyncio.Queue[tuple[Job, FetchResult]] = asyncio.Queue()
+        self._full = asyncio.Event()
         self._gathering = asyncio.Lock()
 
     @property
     def is_full(self) -> bool:
-        """Whether as much waits here as one transaction takes."""
-        return self._outcomes.qsize() >= MAX_UNSTORED
+        """True if a whole transaction waits."""
+        return self._results.qsize() >= MAX_BATCH
 
-    def put(self, job: Job, outcome: Outcome) -> None:
-        """Store what has become of a job, soon."""
-        self._outcomes.put_nowait((job, outcome))
+    def put(self, job: Job, result: FetchResult) -> None:
+        """Queue the result of a job for writing."""
+        self._results.put_nowait((job, result))
         if self.is_full:
             self._full.set()
 
     async def run(self) -> None:
-        """Store for ever."""
-        # Threads of its own: requests may have taken all others.
-        with ThreadPoolExecutor(RECORDERS, "record") as threads:
+        """Write results until cancelled."""
+        # Threads of its own, since requests may use all others.
+        with ThreadPoolExecutor(WRITERS, "write") as threads:
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(RECORDERS):
-                    tasks.create_task(self._record(threads))
+                for _ in range(WRITERS):
+                    tasks.create_task(self._write_batches(threads))
 
-    async def _record(self, threads: ThreadPoolExecutor) -> None:
-        """Store outcomes, as many in one transaction as have come meanwhile."""
+    async def _write_batches(self, threads: ThreadPoolExecutor) -> None:
         while True:
-            async with self._gathering:  # two that linger at once share what comes meanwhile
+            async with self._gathering:  # one writer at a time gathers
                 batch = await self._gather()
             await self._write(batch, threads)
             for job, _ in batch:
                 self._stored(job)
 
     async def _gather(self) -> Batch:
-        """The next outcomes: what came while lingering, or as many as a transaction takes."""
-        batch = [await self._outcomes.get()]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._linger_s()):
-                await self._full.wait()
-        while not self._outcomes.empty() and len(batch) < MAX_UNSTORED:
-            batch.append(self._outcomes.get_nowait())
+        """Return the next results, up to MAX_BATCH."""
+        batch = [await self._results.get()]
+        if self._has_backlog():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATHER_S):
+                    await self._full.wait()
+        while not self._results.empty() and len(batch) < MAX_BATCH:
+            batch.append(self._results.get_nowait())
         if not self.is_full:
             self._full.clear()
         return batch
 
     async def _write(self, batch: Batch, threads: ThreadPoolExecutor) -> None:
+        """Write a batch; a result that cannot be stored costs its own release a try."""
         loop = asyncio.get_running_loop()
         while True:
             try:
                 alive = await loop.run_in_executor(threads, self._store_all, batch)
                 break
-            except Exception as error:  # ours: it costs its package a try, or a minute
-                if isinstance(error, Unavailable) and error.code in AWAY:
+            except Exception as error:  # the batch is tried again, or its results one by one
+                if isinstance(error, Unavailable) and error.code in DATABASE_AWAY:
                     log.warning("queue not written", why=error.message)
-                    await asyncio.sleep(AWAY_S)
+                    await asyncio.sleep(DATABASE_RETRY_S)
                     continue
-                if len(batch) > 1:  # which of them it was shows one by one
+                if len(batch) > 1:
                     for one in batch:
                         await self._write([one], threads)
                     return
-                job, outcome = batch[0]
-                if isinstance(outcome, Delay):
+                job, result = batch[0]
+                if isinstance(result, Delay):
                     log.error("not stored", cap_uri=job.announcement.cap_uri, exc_info=error)
                     return
-                if isinstance(error, UsageError):  # no haste to fetch what the disk does not take
-                    await asyncio.sleep(AWAY_S)
+                if isinstance(error, UsageError):  # of the block directory: the disk may be full
+                    await asyncio.sleep(DATABASE_RETRY_S)
                 batch = [(job, self._failed(job, error))]
-        for (job, outcome), there in zip(batch, alive, strict=True):
-            if there:  # else its block was undone meanwhile
-                tell(job, outcome)
+        for (job, result), is_alive in zip(batch, alive, strict=True):
+            if is_alive:  # else a reorg removed its release meanwhile
+                log_result(job, result)
 
     def _store_all(self, batch: Batch) -> list[bool]:
-        """In a thread: keep blocks, then store verdicts, so that no verdict lacks its block."""
-        found = [(job.release_id, one) for job, one in batch if isinstance(one, Finding)]
+        """In a thread: keep blocks, then store judgements and delays."""
+        judged = [(job.release_id, one) for job, one in batch if isinstance(one, JudgedRelease)]
         delays = [one for _, one in batch if isinstance(one, Delay)]
-        self._blocks.keep_many([block for _, one in found for block in one.blocks.items()])
+        self._blocks.keep_many([block for _, one in judged for block in one.blocks.items()])
         alive = set[int]()
-        if found:
-            stored = self._store.record_many([(key, one.judgement) for key, one in found])
-            alive = {key for (key, _), there in zip(found, stored, strict=True) if there}
+        if judged:
+            stored = self._store.record_many([(key, one.judgement) for key, one in judged])
+            alive = {key for (key, _), is_alive in zip(judged, stored, strict=True) if is_alive}
         if delays:
             self._store.delay_many(delays)
         return [isinstance(one, Delay) or job.release_id in alive for job, one in batch]
 
     def _failed(self, job: Job, error: Exception) -> Delay:
-        if isinstance(error, UsageError):  # of the block directory: the package had no try
-            return Delay(job.release_id, said(error), self._clock() + DISK_S, tried=False)
+        if isinstance(error, UsageError):  # of the block directory: no try of the package
+            due_at = self._clock() + DISK_RETRY_S
+            return Delay(job.release_id, one_line(error), due_at, tried=False)
         if isinstance(error, CapdexError):
-            return later(job, said(error), self._clock())
-        return fault(job, error, self._clock())
+            return retry_later(job, one_line(error), self._clock())
+        return retry_after_fault(job, error, self._clock())

@@ -8,9 +8,9 @@ beside a second gateway that is well:
 
 No other bytes may be accepted, nothing sent to the host that a redirect names, and each package
 that is answered as it should be must be verified in under twice the time that it takes when nothing
-is wrong, on average. Once the gateway is well, the others must be verified. Last a chain is indexed
-beside gateways that are well, dead, and silent: its cursor must be as fast. The last line is
-`N passed, N failed`.
+is wrong, or in half a second more, on average. Once the gateway is well, the others must be
+verified. Last a chain is indexed beside gateways that are well, dead, and silent: its cursor must
+be as fast. The last line is `N passed, N failed`.
 """
 
 # ruff: noqa: T201, S311 - a script prints; chance is no secret
@@ -57,6 +57,7 @@ PUBLISHERS = [bytes(19) + bytes([number]) for number in range(1, 6)]
 LOOK_S = 0.02
 GIVE_UP_S = 60.0
 SLOWER = 2.0  # at most, for a package with which nothing is wrong
+FLOOR_S = 0.5  # less is no slowness: two runs of a busy machine differ by as much
 CURSOR = 0.9  # of its speed with a healthy gateway, at least
 ROUNDS = 3
 BLOCKS = 20  # of one reply of the chain's endpoint
@@ -205,7 +206,8 @@ class Soak:
             for what, of in (("mean", mean), ("last", max)):
                 times = of(slow or [GIVE_UP_S]) / of(quick)
                 print(f"  {kind:10s} {what} {of(slow or [0]):6.2f} s, {times:.2f} of a healthy run")
-                if of is mean and times >= SLOWER and self.timed:
+                slower_s = of(slow or [GIVE_UP_S]) - of(quick)
+                if of is mean and times >= SLOWER and slower_s >= FLOOR_S and self.timed:
                     wrong.append(f"sound packages took {times:.1f} times as long")
             found = await self.fetch(store, folder, [self.well], everything, LATER_S)
             if missing := everything - found.keys():

@@ -12,15 +12,15 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.kubo import Kubo
-from capdex.net.ipfs.multi_source import Sources
+from capdex.net.ipfs.multi_source import MultiSource
 from capdex.net.ipfs.source import Source
 
 __all__ = [
     "BlockDirectory",
     "Gateway",
     "Kubo",
+    "MultiSource",
     "Source",
-    "Sources",
     "Storage",
     "fetch",
     "fetch_file",
@@ -40,9 +40,9 @@ class Storage(Source, Protocol):
 async def fetch(cid: Cid, sources: Sequence[Source]) -> bytes:
     """Return the block from the fastest source; raises Unavailable with the reason of each source.
 
-    Sources are requested in order: the next one after a failure, or after one second.
+    MultiSource are requested in order: the next one after a failure, or after one second.
     """
-    return await Sources(sources).get(cid)
+    return await MultiSource(sources).get(cid)
 
 
 async def fetch_file(cid: Cid, sources: Sequence[Source]) -> bytes:
@@ -50,7 +50,7 @@ async def fetch_file(cid: Cid, sources: Sequence[Source]) -> bytes:
 
     Raises Unavailable as `fetch` does, and InvalidInput if it is not a file within the limits.
     """
-    return (await Sources(sources).file(cid)).data
+    return (await MultiSource(sources).file(cid)).data
 
 
 def open_ipfs(spec: str) -> Source:

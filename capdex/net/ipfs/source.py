@@ -1,13 +1,19 @@
-"""A source of blocks, and how it is doing: how much it may be asked at once, and whether at all.
+"""Sources of blocks, and what the outcomes of requests say about a source's health.
 
-No I/O here: whoever asks says how each request ended, and is told what may be asked next.
-"""
+Health is pure: the caller passes the time, in seconds of a monotonic clock.
+
+| outcomes of a source | what follows |
+|---|---|
+| one WRONG, or SLOW_TO_DEMOTE requests in a row that took SLOW_S | requested after the other sources for DEMOTED_S |
+| FAILURES_TO_REST in a row FAILED or BUSY | not requested: 1 s, doubled each time up to 60 s, or as its Retry-After says |
+| GAVE, ABSENT, WRONG or REFUSED | it is up again |
+"""  # noqa: E501 - a table
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,32 +21,26 @@ from typing import Final, Protocol
 
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.net.ipfs.latency import Latency
 
-FIRST_LIMIT: Final = 8  # requests at once, before anything is known of a source
-MIN_LIMIT, MAX_LIMIT = 4, 128  # 128 fill a gateway 50 ms away; more only wait in its queue
-SLOW_S: Final = 1.0  # a source that has a block has given it by then
-LATE_S: Final = 0.2  # no answer is late before, however quick the others are; as TCP's on Linux
-COOL_S: Final = 1.0  # the limit is cut once in this time: what was in flight says the same thing
-BREAK_AFTER: Final = 16  # failures in a row, and a source rests; chance alone hardly makes so many
-REST_S, MAX_REST_S = 1.0, 60.0  # twice as long each time in a row
-BENCH_S: Final = 60.0  # for wrong bytes: asked only after everybody else, and not for the same CID
-MEMORY: Final = 1 / 8  # the weight of the newest request in what is expected of the next
-RECOVERY_S: Final = 60.0  # half of a bad reputation is forgotten in this time
-GUESS_S: Final = 0.05  # how long a source is expected to take that was never asked
-MAX_SPARED: Final = 1024  # blocks that one source asked not to be asked for, remembered
+SLOW_S: Final = 1.0  # a source that has a block has usually given it by then
+SLOW_TO_DEMOTE: Final = 4  # slow requests in a row
+DEMOTED_S: Final = 60.0
+# In a row. Failures are quicker than blocks: of 128 requests at once, 3 in 10 may fail first.
+FAILURES_TO_REST: Final = 64
+REST_S, MAX_REST_S = 1.0, 60.0
+PROBE_S: Final = 1.0  # retry after this while another request tests a source that rested
 
 
 class Outcome(StrEnum):
     """How one request to a source ended."""
 
     GAVE = "gave"  # the block
-    ABSENT = "absent"  # it has not got it
+    ABSENT = "absent"  # the source does not have it
     WRONG = "wrong"  # other bytes than those the CID names
-    REFUSED = "refused"  # an answer that is neither: a redirect, an encoding nobody asked for
-    SLOW = "slow"  # it was given up on
-    BUSY = "busy"  # it asked for patience: 429, 503
-    FAILED = "failed"  # no connection, a cut one, or a fault of its own
+    REFUSED = "refused"  # an answer that is neither: a redirect, an encoding not asked for
+    SLOW = "slow"  # it took too long
+    BUSY = "busy"  # status 429 or 503
+    FAILED = "failed"  # no connection, a cut one, or another error of the source
 
 
 class Source(Protocol):
@@ -49,11 +49,11 @@ class Source(Protocol):
     label: str
 
     async def get(self, cid: Cid) -> bytes:
-        """The block; raises Unavailable, a SourceFault where more is known than its absence."""
+        """Return the block; raise Unavailable if it is absent, SourceFault for other outcomes."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
@@ -68,199 +68,87 @@ class SourceFault(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What is known of one source, for metrics: `label` is its kind and place, never its address.
-
-    `limit` and `in_flight` count requests, `resting_s` and `benched_s` are seconds still to go.
-    """
+    """State of one source for metrics; `label` is its kind and number, never its address."""
 
     label: str
-    limit: int
     in_flight: int
     resting_s: float
-    benched_s: float
     requests: int
     received_bytes: int
     outcomes: Mapping[Outcome, int]
 
 
 @dataclass(slots=True)
-class Standing:
-    """One source's standing; all times are seconds of the caller's monotonic clock.
+class SourceHealth:
+    """Counters of one source, and whether it is to be requested (see the table above)."""
 
-    The limit of requests at once grows by one with each that is answered, until a first one is not
-    (so that it doubles in each round trip), and from then on by one a round of `limit` answers. It
-    is halved when requests time out, fail, or are refused for their number.
-
-    A request holds its place until it has ended or is slow. One that is late, by what this source
-    usually takes, leaves it earlier, but no more than `limit` at a time do: so a few blocks that do
-    not come keep nobody waiting, and a source that slows down is asked twice as much at most.
-    """
-
-    limit: int = FIRST_LIMIT
+    in_flight: int = 0
     requests: int = 0
     received_bytes: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
-    _prompt: set[object] = field(default_factory=set)
-    _late: set[object] = field(default_factory=set)
-    _latency: Latency = field(default_factory=lambda: Latency(LATE_S, SLOW_S))
-    _ramping: bool = True
-    _credit: int = 0  # answers that may raise the limit: a round of them after it was met
-    _answered: int = 0  # of those, since the limit was raised
-    _cut_at: float = -math.inf
+    _slow: int = 0  # in a row
     _failures: int = 0  # in a row
     _rests: int = 0  # in a row
     _rested_at: float = -math.inf
     _rests_until: float = -math.inf
-    _benched_until: float = -math.inf
-    _spared: OrderedDict[str, float] = field(default_factory=OrderedDict)
-    _hit: float = 1.0  # the share of requests that gave the block
-    _took_s: float = GUESS_S
-    _seen_at: float = -math.inf
+    _demoted_until: float = -math.inf
 
-    @property
-    def in_flight(self) -> int:
-        """Requests that keep others waiting."""
-        return len(self._prompt)
-
-    @property
-    def late_s(self) -> float:
-        """How long a request may take before it is late; at most SLOW_S."""
-        return self._latency.late_s
-
-    def begin(self, request: object) -> None:
-        """Count a request, until it has ended or is slow."""
-        self._prompt.add(request)
-        if len(self._prompt) >= self.limit:
-            self._credit = self.limit
-
-    def give_way(self, request: object) -> bool:
-        """Leave its place to others, having taken `late_s`; whether it may, as few others have."""
-        leaves = not self._rests and len(self._late) < self.limit
-        if leaves:
-            self._prompt.remove(request)
-            self._late.add(request)
-        return leaves
-
-    def leave(self, request: object) -> None:
-        """Count it no more, since it has ended or is slow; safe to repeat."""
-        self._prompt.discard(request)
-        self._late.discard(request)
-
-    def waits_for(self, request: object) -> bool:
-        """Whether it has neither ended nor become slow."""
-        return request in self._prompt or request in self._late
-
-    def free(self, now: float) -> int:
-        """How many more requests it may be sent; one at a time after a rest, to see how it is."""
-        if self.resting_s(now):
-            return 0
-        return (1 if self._rests else self.limit) - self.in_flight
-
-    def resting_s(self, now: float) -> float:
-        """How long it is not to be asked at all."""
+    def wait_s(self, now: float) -> float:
+        """Return the seconds until a request may be sent; after a rest one at a time."""
+        if self._rests and self.in_flight:
+            return max(PROBE_S, self._rests_until - now)
         return max(0.0, self._rests_until - now)
 
-    def benched_s(self, now: float) -> float:
-        """How long it is asked only after all others."""
-        return max(0.0, self._benched_until - now)
+    def is_demoted(self, now: float) -> bool:
+        """True while the source is to be requested only after the others."""
+        return now < self._demoted_until
 
-    def spared_s(self, cid: Cid, now: float) -> float:
-        """How long it is not to be asked for this block."""
-        return max(self.resting_s(now), self._spared.get(cid.text, now) - now)
+    def begin(self) -> None:
+        """Count a request that starts."""
+        self.in_flight += 1
 
-    def cost_s(self, now: float) -> float:
-        """The time a block is expected to take from it, tries in vain included."""
-        missed = (1 - self._hit) * math.exp2((self._seen_at - now) / RECOVERY_S)
-        return self._took_s / max(1 - missed, 0.01)
-
-    def rank(self, now: float) -> tuple[bool, int]:
-        """Sorts sources by whom to ask first; what is alike within a factor of two is equal."""
-        return self.benched_s(now) > 0, round(math.log2(max(self.cost_s(now), 1e-6)))
-
-    def note(
+    def end(
         self,
-        outcome: Outcome,
-        cid: Cid,
+        outcome: Outcome | None,
         *,
         began: float,
         now: float,
         size_bytes: int = 0,
         retry_after_s: float | None = None,
     ) -> None:
-        """Learn from a request that was sent at `began` and has ended `now`."""
+        """Learn from a request sent at `began`; None if it was cancelled and says nothing."""
+        self.in_flight -= 1
+        if outcome is None:
+            return
         self.requests += 1
         self.received_bytes += size_bytes
         self.outcomes[outcome] += 1
-        self._expect(outcome is Outcome.GAVE, now - began, now)
-        if outcome is Outcome.GAVE:
-            self._latency.note(now - began)
-        if outcome is Outcome.WRONG:
-            self._benched_until = now + BENCH_S
-            self._spare(cid, now + BENCH_S)
-        if retry_after_s:
-            self._spare(cid, now + retry_after_s)
-        match outcome:
-            case Outcome.GAVE | Outcome.ABSENT:
-                self._alive(now)
-                self._grow()
-            case Outcome.WRONG | Outcome.REFUSED:
-                self._alive(now)
-            case Outcome.FAILED | Outcome.BUSY:
-                self._cut(now)
-                self._fail(began, now, retry_after_s or 0.0)
-            case Outcome.SLOW:  # what nobody has takes long to look for: that is no fault
-                self._cut(now)
+        if outcome in (Outcome.FAILED, Outcome.BUSY):
+            self._fail(began, now, retry_after_s or 0.0)
+            return
+        if outcome is not Outcome.SLOW:
+            self._failures, self._rests, self._rests_until = 0, 0, -math.inf
+        self._slow = self._slow + 1 if now - began >= SLOW_S else 0
+        if outcome is Outcome.WRONG or self._slow >= SLOW_TO_DEMOTE:
+            self._demoted_until, self._slow = now + DEMOTED_S, 0
 
     def state(self, label: str, now: float) -> SourceState:
-        """A copy of what is known."""
+        """Return a copy for metrics."""
         return SourceState(
             label=label,
-            limit=self.limit,
             in_flight=self.in_flight,
-            resting_s=self.resting_s(now),
-            benched_s=self.benched_s(now),
+            resting_s=self.wait_s(now),
             requests=self.requests,
             received_bytes=self.received_bytes,
             outcomes={outcome: self.outcomes[outcome] for outcome in Outcome},
         )
 
-    def _expect(self, gave: bool, took_s: float, now: float) -> None:
-        first = self._seen_at == -math.inf
-        self._took_s += (1.0 if first else MEMORY) * (took_s - self._took_s)
-        self._hit += MEMORY * (gave - self._hit)
-        self._seen_at = now
-
-    def _alive(self, now: float) -> None:
-        if self._rests:
-            self._rests, self._rests_until = 0, now
-        self._failures = 0
-
-    def _grow(self) -> None:
-        if not self._credit:
-            return  # from requests that never met the limit nothing is learnt about it
-        self._credit -= 1
-        self._answered += 1
-        if self._ramping or self._answered >= self.limit:
-            self.limit, self._answered = min(MAX_LIMIT, self.limit + 1), 0
-
-    def _cut(self, now: float) -> None:
-        if now - self._cut_at >= COOL_S:
-            self.limit = max(MIN_LIMIT, self.limit // 2)
-            self._cut_at, self._answered, self._credit, self._ramping = now, 0, 0, False
-
     def _fail(self, began: float, now: float, retry_after_s: float) -> None:
         if began < self._rested_at:
-            return  # it was sent before the rest that it would prolong
+            return  # sent before the rest, which it must not prolong
         self._failures += 1
-        if self._rests or self._failures >= BREAK_AFTER:
-            pause_s = min(MAX_REST_S, REST_S * 2 ** min(self._rests, 16))
-            pause_s *= random.uniform(0.8, 1.2)  # noqa: S311 - jitter
-            self._rests += 1
-            self._rested_at, self._rests_until = now, now + max(pause_s, retry_after_s)
-            self.limit, self._ramping, self._failures = FIRST_LIMIT, True, 0
-
-    def _spare(self, cid: Cid, until: float) -> None:
-        self._spared[cid.text] = until
-        self._spared.move_to_end(cid.text)
-        if len(self._spared) > MAX_SPARED:
-            self._spared.popitem(last=False)
+        if self._rests or self._failures >= FAILURES_TO_REST:
+            rest_s = min(MAX_REST_S, REST_S * 2 ** min(self._rests, 16))
+            rest_s *= random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+            self._rests, self._failures = self._rests + 1, 0
+            self._rested_at, self._rests_until = now, now + max(rest_s, retry_after_s)

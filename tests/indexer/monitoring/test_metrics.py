@@ -125,7 +125,7 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
         EndpointState(f"https://{host}", True, Circuit.CLOSED, 0, None, rests, 0.0, "")
         for host, rests in (("one.example", 0.0), ("two.example", 7.5))
     ]
-    source = SourceState("gateway-1", 4, 2, 0.0, 0.0, 3, 999, {Outcome.GAVE: 2, Outcome.SLOW: 1})
+    source = SourceState("gateway-1", 2, 0.0, 3, 999, {Outcome.GAVE: 2, Outcome.SLOW: 1})
     figures = Figures(
         {("eth_getLogs", "https://two.example", "ok"): 5, ("eth_call", "gone", "rate"): 1},
         endpoints,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.fetch.result_writer import DISK_S
+from indexer.fetch.result_writer import DISK_RETRY_S
 from indexer.fetch.retry_schedule import MAX_TRIES, delay_s
 from indexer.store import Delay, Store
 
@@ -40,7 +40,7 @@ def test_no_delay_of_the_schedule_is_taken_for_one_of_a_wrong_clock(
     chain.publish("note")
     making.append(store, chain)
     (job,) = store.due(NOW, 9)
-    store.delay_many([Delay(job.release_id, "disk full", NOW + DISK_S, tried=False)])
+    store.delay_many([Delay(job.release_id, "disk full", NOW + DISK_RETRY_S, tried=False)])
     for attempts in range(MAX_TRIES):
         store.reset_skewed_delays()
         assert store.due(NOW, 9) == []
