@@ -43,7 +43,7 @@ _COMMANDS = {
         "node": "Run a node: index a registry, verify, answer over MCP",
         "mcp": "Answer MCP over stdin and stdout",
         "index": "Show what an index is, by its digests",
-        "snapshot": "Take an index to another machine in one file",
+        "snapshot": "Move an index to another machine in one file",
         "mirror": "Write an index as static files, for a web server or IPFS",
         "deploy": "Deploy the registry contract, or the votes on its names",
     },

@@ -9,6 +9,7 @@ kept if they verify; what is thought of them is left to the node, which judges t
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -65,6 +66,33 @@ def restore_events(
         engine.dispose()
         if lock is not None:
             lock.release()
+
+
+async def restore(
+    path: Path,
+    checked: VerifiedSnapshot,
+    db: str,
+    blocks: BlockDirectory,
+    *,
+    progress: Progress = lambda *_: None,
+) -> int:
+    """Write the events of a snapshot, then keep its packages; return how many packages are kept.
+
+    If cancelled while events are written, their transaction is rolled back.
+    """
+    cancelled = threading.Event()
+
+    def report_or_stop(what: str, done: int, total: int) -> None:
+        if cancelled.is_set():
+            raise InterruptedError  # leaves the transaction, in its thread
+        progress(what, done, total)
+
+    try:
+        await asyncio.to_thread(restore_events, path, checked, db, progress=report_or_stop)
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
+    return await restore_packages(path, checked, db, blocks, progress=progress)
 
 
 async def restore_packages(
