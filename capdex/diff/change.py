@@ -9,7 +9,7 @@ from typing import Any
 from capdex.diff.semver_step import Rule, Step
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What happened to the thing at a path."""
 
     ADDED = "added"
@@ -26,7 +26,7 @@ class Change:
 
     rule: Rule
     path: str
-    kind: Kind
+    kind: ChangeKind
     message: str
     old: str | None = None
     new: str | None = None

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_path
-from capdex.diff.change import Change, Kind
-from capdex.diff.facts import Document
-from capdex.diff.gap import Gap
-from capdex.diff.inclusion import Effort, Reading
-from capdex.diff.schema_compatibility import compare_schemas
+from capdex.diff.change import Change, ChangeKind
+from capdex.diff.schema_compatibility import MAX_STEPS, compare_schemas
+from capdex.diff.schema_gap import SchemaGap
 from capdex.diff.semver_step import Rule
+from capdex.json_schema.evaluate import Document, Effort, Node
 from capdex.json_schema.values import same
 from capdex.manifest.contacts import contacts
 from capdex.manifest.manifest import SECTIONS, Manifest
@@ -22,7 +21,7 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     """Every change, in the order of the rules' sections."""
     yield from _permissions(old, new)
     yield from _hosts(old, new)
-    effort = Effort()
+    effort = Effort(MAX_STEPS)
     yield from _schema(old, new, effort)
     yield from _tools(old, new, effort)
     yield from _bindings(old, new)
@@ -40,20 +39,20 @@ def _permissions(old: Manifest, new: Manifest) -> Iterator[Change]:
     path = "metadata.permissions.require"
     for name in _only(new.permissions, old.permissions):
         message = f"asks for the permission {show(name)}"
-        yield Change(Rule.PERMISSION_ADDED, path, Kind.ADDED, message, None, show(name))
+        yield Change(Rule.PERMISSION_ADDED, path, ChangeKind.ADDED, message, None, show(name))
     for name in _only(old.permissions, new.permissions):
         message = f"asks for the permission {show(name)} no longer"
-        yield Change(Rule.PERMISSION_REMOVED, path, Kind.REMOVED, message, show(name))
+        yield Change(Rule.PERMISSION_REMOVED, path, ChangeKind.REMOVED, message, show(name))
 
 
 def _hosts(old: Manifest, new: Manifest) -> Iterator[Change]:
     before, after = contacts(old.bindings), contacts(new.bindings)
     for host in _only(after, before):
         path, message = _path("tool_bindings", after[host]), f"contacts {_whom(host)}"
-        yield Change(Rule.HOST_ADDED, path, Kind.ADDED, message, None, show(host))
+        yield Change(Rule.HOST_ADDED, path, ChangeKind.ADDED, message, None, show(host))
     for host in _only(before, after):
         path, message = _path("tool_bindings", before[host]), f"contacts {_whom(host)} no longer"
-        yield Change(Rule.HOST_REMOVED, path, Kind.REMOVED, message, show(host))
+        yield Change(Rule.HOST_REMOVED, path, ChangeKind.REMOVED, message, show(host))
 
 
 def _whom(contact: str) -> str:
@@ -69,17 +68,18 @@ def _schema(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
     if old.schema_uri != new.schema_uri:
         before, after = show(old.schema_uri), show(new.schema_uri)
         message = f"the schema's $id was {before} and is {after}"
-        yield Change(Rule.SCHEMA_URI, "schema.$id", Kind.CHANGED, message, before, after)
-    found = compare_schemas(Document(old.schema), Document(new.schema), Reading.STATE, effort)
+        yield Change(Rule.SCHEMA_URI, "schema.$id", ChangeKind.CHANGED, message, before, after)
+    found = compare_schemas(_root(old), _root(new), effort, state=True)
+    rule = Rule.SCHEMA_INCOMPATIBLE if found.decided else Rule.SCHEMA_UNDECIDED
     for gap in found.narrowed:
-        yield _gap(Rule.SCHEMA_INCOMPATIBLE, gap, "schema", gap.path or "state", widened=False)
+        yield _gap(rule, gap, "schema", gap.path or "state", decided=found.decided)
     for gap in found.widened:
         yield _gap(Rule.SCHEMA_EXTENDED, gap, "schema", gap.path or "state", widened=True)
     if not found.narrowed and not found.widened:
         ours, theirs = ({k: v for k, v in x.schema.items() if k != "$id"} for x in (old, new))
         if not same(ours, theirs):
             message = "the schema says the same in other words"
-            yield Change(Rule.SCHEMA_WORDING, "schema", Kind.CHANGED, message)
+            yield Change(Rule.SCHEMA_WORDING, "schema", ChangeKind.CHANGED, message)
 
 
 _OF_PARAMETERS: Final = {"dropped": Rule.PARAMETER_REMOVED, "required": Rule.PARAMETER_REQUIRED}
@@ -90,10 +90,10 @@ def _tools(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
     after = {tool.name: tool for tool in new.tools}
     for name in _only(before, after):
         path, message = _path("tools", name), f"the tool {show(name)} is gone"
-        yield Change(Rule.TOOL_REMOVED, path, Kind.REMOVED, message, show(name))
+        yield Change(Rule.TOOL_REMOVED, path, ChangeKind.REMOVED, message, show(name))
     for name in _only(after, before):
         path, message = _path("tools", name), f"the tool {show(name)} is new"
-        yield Change(Rule.TOOL_ADDED, path, Kind.ADDED, message, None, show(name))
+        yield Change(Rule.TOOL_ADDED, path, ChangeKind.ADDED, message, None, show(name))
     for name in [name for name in before if name in after]:
         documents = _parameters(before[name], old), _parameters(after[name], new)
         changes = list(_parameters_changed(name, *documents, effort))
@@ -101,30 +101,46 @@ def _tools(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
         yield from _tool_wording(_function(old, name), _function(new, name), name, bool(changes))
 
 
-def _parameters(tool: Tool, manifest: Manifest) -> Document:
+def _root(manifest: Manifest) -> Node:
+    return Node(manifest.schema, Document(manifest.schema))
+
+
+def _parameters(tool: Tool, manifest: Manifest) -> Node:
     # Parameters that name none are an empty list of names, not a form that takes anything.
-    return Document({"properties": {}} | tool.parameters, manifest.schema)
+    schema = {"properties": {}} | tool.parameters
+    return Node(schema, Document(schema, manifest.schema))
 
 
-def _parameters_changed(
-    tool: str, old: Document, new: Document, effort: Effort
-) -> Iterator[Change]:
-    found = compare_schemas(old, new, Reading.CALLS, effort)
+def _parameters_changed(tool: str, old: Node, new: Node, effort: Effort) -> Iterator[Change]:
+    found = compare_schemas(old, new, effort, state=False)
     path = _path("tools", tool)
     for gap in found.narrowed:
         rule = _OF_PARAMETERS.get(gap.keyword, Rule.PARAMETER_NARROWED)
-        yield _gap(rule, gap, path, f"{tool}({gap.path})", widened=False)
+        yield _gap(rule, gap, path, f"{tool}({gap.path})", decided=found.decided)
     for gap in found.widened:
         rule = Rule.PARAMETER_ADDED if gap.keyword == "dropped" else Rule.PARAMETER_WIDENED
         yield _gap(rule, gap, path, f"{tool}({gap.path})", widened=True)
 
 
-def _gap(rule: Rule, gap: Gap, section: str, it: str, *, widened: bool) -> Change:
-    """One place where a schema takes less, or more, as a change."""
-    kind = (Kind.ADDED if widened else Kind.REMOVED) if gap.keyword == "dropped" else Kind.CHANGED
+def _gap(
+    rule: Rule,
+    gap: SchemaGap,
+    section: str,
+    it: str,
+    *,
+    widened: bool = False,
+    decided: bool = True,
+) -> Change:
+    """Return the change of one place where a schema accepts less, or more."""
+    kind = (
+        (ChangeKind.ADDED if widened else ChangeKind.REMOVED)
+        if gap.keyword == "dropped"
+        else ChangeKind.CHANGED
+    )
     path = f"{section}.{gap.path}" if gap.path else section
     before, after = gap.values(widened=widened)
-    return Change(rule, path, kind, gap.words(it, widened=widened), before, after)
+    doubt = "" if decided else "; it cannot be told whether it takes less"
+    return Change(rule, path, kind, gap.words(it, widened=widened) + doubt, before, after)
 
 
 def _function(manifest: Manifest, name: str) -> dict[str, Any]:
@@ -154,15 +170,21 @@ def _bindings(old: Manifest, new: Manifest) -> Iterator[Change]:
         if type_ not in known:
             message = f"tools are called by {show(type_)}, as none was before"
             path = _path("tool_bindings")
-            yield Change(Rule.BINDING_TYPE_ADDED, path, Kind.ADDED, message, None, show(type_))
+            yield Change(
+                Rule.BINDING_TYPE_ADDED, path, ChangeKind.ADDED, message, None, show(type_)
+            )
     for name in _only(before, after):
         if name in tools:
             path, message = _path("tool_bindings", name), f"{name} is bound no longer"
-            yield Change(Rule.BINDING_REMOVED, path, Kind.REMOVED, message, _short(before[name]))
+            yield Change(
+                Rule.BINDING_REMOVED, path, ChangeKind.REMOVED, message, _short(before[name])
+            )
     for name in _only(after, before):
         if name in tools:
             path, message = _path("tool_bindings", name), f"{name} is bound now"
-            yield Change(Rule.BINDING_ADDED, path, Kind.ADDED, message, None, _short(after[name]))
+            yield Change(
+                Rule.BINDING_ADDED, path, ChangeKind.ADDED, message, None, _short(after[name])
+            )
     for name in before:
         if name in after:
             yield from _binding(name, before[name], after[name])
@@ -224,10 +246,10 @@ def _triggers(old: Manifest, new: Manifest) -> Iterator[Change]:
     path = "metadata.triggers"
     for trigger in _only(old.triggers, new.triggers):
         message = f"the {trigger.type} trigger {show(trigger.value)} is gone"
-        yield Change(Rule.TRIGGERS, path, Kind.REMOVED, message, show(trigger.value))
+        yield Change(Rule.TRIGGERS, path, ChangeKind.REMOVED, message, show(trigger.value))
     for trigger in _only(new.triggers, old.triggers):
         message = f"the {trigger.type} trigger {show(trigger.value)} is new"
-        yield Change(Rule.TRIGGERS, path, Kind.ADDED, message, None, show(trigger.value))
+        yield Change(Rule.TRIGGERS, path, ChangeKind.ADDED, message, None, show(trigger.value))
 
 
 _ELSEWHERE: Final = (
@@ -257,7 +279,13 @@ def _fields(
 
 
 def _differs(rule: Rule, path: tuple[str, ...], old: Any, new: Any, message: str) -> Change:
-    kind = Kind.ADDED if old is None else Kind.REMOVED if new is None else Kind.CHANGED
+    kind = (
+        ChangeKind.ADDED
+        if old is None
+        else ChangeKind.REMOVED
+        if new is None
+        else ChangeKind.CHANGED
+    )
     return Change(rule, show_path(path), kind, message, _short(old), _short(new))
 
 

@@ -30,7 +30,7 @@ class Step(Enum):
 _ORDER: Final = tuple(Step)
 
 
-class Kind(NamedTuple):
+class RuleRow(NamedTuple):
     """One row of the table: where a change is, what it owes, what it is; `risk` if it widens."""
 
     section: str
@@ -45,41 +45,44 @@ class Rule(Enum):
     The sections stand in the order in which a person should read them.
     """
 
-    PERMISSION_ADDED = Kind("permissions", Step.MINOR, "a permission is added", risk=True)
-    PERMISSION_REMOVED = Kind("permissions", Step.PATCH, "a permission is removed")
-    HOST_ADDED = Kind("hosts", Step.MINOR, "a host or agent is contacted that was not", risk=True)
-    HOST_REMOVED = Kind("hosts", Step.PATCH, "a host or agent is no longer contacted")
-    SCHEMA_URI = Kind("schema", Step.MAJOR, "the `$id` is another: state kept under it is left")
-    SCHEMA_INCOMPATIBLE = Kind(
-        "schema", Step.MAJOR, "state that was valid is not, or nobody can tell"
+    PERMISSION_ADDED = RuleRow("permissions", Step.MINOR, "a permission is added", risk=True)
+    PERMISSION_REMOVED = RuleRow("permissions", Step.PATCH, "a permission is removed")
+    HOST_ADDED = RuleRow(
+        "hosts", Step.MINOR, "a host or agent is contacted that was not", risk=True
     )
-    SCHEMA_EXTENDED = Kind("schema", Step.MINOR, "the schema takes all it took, and more")
-    SCHEMA_WORDING = Kind("schema", Step.PATCH, "titles, descriptions, the same said otherwise")
-    TOOL_REMOVED = Kind("tools", Step.MAJOR, "a tool is removed or renamed")
-    PARAMETER_REMOVED = Kind("tools", Step.MAJOR, "a parameter is removed or renamed")
-    PARAMETER_REQUIRED = Kind("tools", Step.MAJOR, "a parameter is required that was not")
-    PARAMETER_NARROWED = Kind(
+    HOST_REMOVED = RuleRow("hosts", Step.PATCH, "a host or agent is no longer contacted")
+    SCHEMA_URI = RuleRow("schema", Step.MAJOR, "the `$id` is another: state kept under it is left")
+    SCHEMA_INCOMPATIBLE = RuleRow("schema", Step.MAJOR, "state that was valid is not any more")
+    SCHEMA_UNDECIDED = RuleRow(
+        "schema", Step.MAJOR, "it cannot be told whether valid state stays so"
+    )
+    SCHEMA_EXTENDED = RuleRow("schema", Step.MINOR, "the schema takes all it took, and more")
+    SCHEMA_WORDING = RuleRow("schema", Step.PATCH, "titles, descriptions, the same said otherwise")
+    TOOL_REMOVED = RuleRow("tools", Step.MAJOR, "a tool is removed or renamed")
+    PARAMETER_REMOVED = RuleRow("tools", Step.MAJOR, "a parameter is removed or renamed")
+    PARAMETER_REQUIRED = RuleRow("tools", Step.MAJOR, "a parameter is required that was not")
+    PARAMETER_NARROWED = RuleRow(
         "tools", Step.MAJOR, "a parameter takes less: its type, an enum's value, a bound"
     )
-    TOOL_ADDED = Kind("tools", Step.MINOR, "a tool is added")
-    PARAMETER_ADDED = Kind("tools", Step.MINOR, "an optional parameter is added")
-    PARAMETER_WIDENED = Kind("tools", Step.MINOR, "a parameter takes more")
-    TOOL_WORDING = Kind("tools", Step.PATCH, "descriptions, the same parameters said otherwise")
-    BINDING_REMOVED = Kind("bindings", Step.MAJOR, "a tool that stays is bound no longer")
-    BINDING_TYPE_ADDED = Kind(
+    TOOL_ADDED = RuleRow("tools", Step.MINOR, "a tool is added")
+    PARAMETER_ADDED = RuleRow("tools", Step.MINOR, "an optional parameter is added")
+    PARAMETER_WIDENED = RuleRow("tools", Step.MINOR, "a parameter takes more")
+    TOOL_WORDING = RuleRow("tools", Step.PATCH, "descriptions, the same parameters said otherwise")
+    BINDING_REMOVED = RuleRow("bindings", Step.MAJOR, "a tool that stays is bound no longer")
+    BINDING_TYPE_ADDED = RuleRow(
         "bindings", Step.MINOR, "tools are called in a way that none was", risk=True
     )
-    BINDING_ADDED = Kind("bindings", Step.MINOR, "a tool that was there is bound now")
-    BINDING_CHANGED = Kind(
+    BINDING_ADDED = RuleRow("bindings", Step.MINOR, "a tool that was there is bound now")
+    BINDING_CHANGED = RuleRow(
         "bindings", Step.MINOR, "a tool is called in another way, elsewhere, or by another method"
     )
-    BINDING_PATH = Kind("bindings", Step.PATCH, "the same host is asked at another path")
-    MEMORY_SCOPE = Kind("memory_scope", Step.MAJOR, "the memory scope is another")
-    REQUIREMENT_RAISED = Kind("llm_requirements", Step.MINOR, "more is asked of the model")
-    REQUIREMENT_LOWERED = Kind("llm_requirements", Step.PATCH, "less is asked of the model")
-    PROMPT = Kind("prompt", Step.PATCH, "the prompt is worded otherwise; always shown")
-    TRIGGERS = Kind("triggers", Step.PATCH, "triggers are added, removed, worded otherwise")
-    METADATA = Kind("metadata", Step.PATCH, "title, description, tags and all other fields")
+    BINDING_PATH = RuleRow("bindings", Step.PATCH, "the same host is asked at another path")
+    MEMORY_SCOPE = RuleRow("memory_scope", Step.MAJOR, "the memory scope is another")
+    REQUIREMENT_RAISED = RuleRow("llm_requirements", Step.MINOR, "more is asked of the model")
+    REQUIREMENT_LOWERED = RuleRow("llm_requirements", Step.PATCH, "less is asked of the model")
+    PROMPT = RuleRow("prompt", Step.PATCH, "the prompt is worded otherwise; always shown")
+    TRIGGERS = RuleRow("triggers", Step.PATCH, "triggers are added, removed, worded otherwise")
+    METADATA = RuleRow("metadata", Step.PATCH, "title, description, tags and all other fields")
 
     @property
     def section(self) -> str:

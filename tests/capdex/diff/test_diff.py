@@ -170,6 +170,11 @@ CASES: list[tuple[Rule, Edit, str]] = [
     ),
     (Rule.SCHEMA_INCOMPATIBLE, state("unit", {"enum": ["c"]}), 'unit takes "f" no longer'),
     (
+        Rule.SCHEMA_UNDECIDED,
+        state("city", {"type": "string", "pattern": "^O", "x-crdt": "lww_register"}),
+        'pattern of city is new: "^O"; it cannot be told whether it takes less',
+    ),
+    (
         Rule.SCHEMA_INCOMPATIBLE,
         lambda d: d["schema"].update(required=["city", "unit"]),
         "unit is required now",

@@ -1,4 +1,4 @@
-"""One place where a JSON Schema takes less than another one, and how people read of it."""
+"""A place where one JSON Schema accepts less than another one, and its sentence for people."""
 
 from __future__ import annotations
 
@@ -12,60 +12,58 @@ UNDECIDED: Final = "undecided"  # instead of a keyword: the comparison ended bef
 MAX_PATH_CHARS: Final = 120  # of a path inside a message; its end tells the most
 
 
-class Place(NamedTuple):
-    """A place inside the values that schemas are about: its path, and how deep it is."""
+class SchemaPath(NamedTuple):
+    """Place inside the values that schemas describe: its path as text, and how deep it is."""
 
-    path: str = ""
-    level: int = 0
+    text: str = ""
+    depth: int = 0
 
-    def named(self, name: str) -> Place:
-        """One property of the value."""
+    def property(self, name: str) -> SchemaPath:
+        """Return the place of one property."""
         step = show_path((name,))
-        dot = "." if self.path and not step.startswith("[") else ""
-        path = f"{self.path}{dot}{step}"
-        clipped = path if len(path) <= MAX_PATH_CHARS else f"…{path[1 - MAX_PATH_CHARS :]}"
-        return Place(clipped, self.level + 1)
+        dot = "." if self.text and not step.startswith("[") else ""
+        text = f"{self.text}{dot}{step}"
+        clipped = text if len(text) <= MAX_PATH_CHARS else f"…{text[1 - MAX_PATH_CHARS :]}"
+        return SchemaPath(clipped, self.depth + 1)
 
-    @property
-    def item(self) -> Place:
-        """The items of the value."""
-        return Place(f"{self.path}[]", self.level + 1)
-
-    @property
-    def within(self) -> Place:
-        """Some part of the value that has no name of its own."""
-        return Place(self.path, self.level + 1)
+    def item(self) -> SchemaPath:
+        """Return the place of the items."""
+        return SchemaPath(f"{self.text}[]", self.depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """One place where a schema (`target`) does not take all that another one (`source`) does.
+class SchemaGap:
+    """A place where a schema (`target`) does not accept all that another one (`source`) does.
 
-    `path` leads to the value: `preferred.length`, `tags[]`.
+    `path` leads to the value: `preferred.length`, `tags[]`. `by_rule`: P2 calls it incompatible
+    without an example.
     """
 
     path: str
     keyword: str
     source: Any = None
     target: Any = None
-    decided: bool = True
+    by_rule: bool = False
+
+    @property
+    def topic(self) -> str:
+        """The keyword under which a place is reported once: a dropped property is not optional."""
+        return "required" if self.keyword == "dropped" else self.keyword
 
     def words(self, it: str, *, widened: bool) -> str:
-        """What changed about `it`; `widened` where the newer schema is the one that takes more."""
+        """Return a sentence about `it`; `widened`: the newer schema accepts more."""
         before, after = self.values(widened=widened)
         if phrases := _PHRASES.get(self.keyword):
             one, other = _listed(self.source), _listed(self.target)
             return phrases[widened].format(it=it, one=one, other=other)
         if before is None:
-            said = f"{self.keyword} of {it} is new: {after}"
-        elif after is None:
-            said = f"{self.keyword} of {it} was {before} and is gone"
-        else:
-            said = f"{self.keyword} of {it} was {before}, is {after}"
-        return said if self.decided else f"{said}; what that takes cannot be compared"
+            return f"{self.keyword} of {it} is new: {after}"
+        if after is None:
+            return f"{self.keyword} of {it} was {before} and is gone"
+        return f"{self.keyword} of {it} was {before}, is {after}"
 
     def values(self, *, widened: bool) -> tuple[str | None, str | None]:
-        """The older and the newer value as short texts."""
+        """Return the older and the newer value as short texts."""
         pair = (self.target, self.source) if widened else (self.source, self.target)
         before, after = (None if x is None else show(x) for x in pair)
         return before, after
@@ -105,5 +103,5 @@ _PHRASES: Final = {  # where it takes less, and where it takes more
 
 
 def _listed(value: Any) -> str:
-    """A list of values as people write it."""
+    """Return a list of values as text."""
     return ", ".join(map(show, value)) if isinstance(value, list) else show(value)
