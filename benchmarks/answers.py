@@ -49,7 +49,7 @@ from indexer.monitoring.health import Health
 from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
-from indexer.sync.log_completeness import follow
+from indexer.sync.log_completeness import check_logs
 from mcp_service import answers
 from mcp_service.hosts import LOOPBACK
 from mcp_service.http import build_reader_routes
@@ -101,7 +101,7 @@ def fill(url: str, made: list[tuple[str, str, bytes]]) -> None:
     step = announce(made)
     store = Store.open(url, Deployment(CHAIN_ID, checksum_address(bytes(20)), 1, bytes(32)))
     try:
-        store.append(step, follow(step, LogHead()))
+        store.append(step, check_logs(step, LogHead()))
         data = {name: body for name, _, body in made}
         for job in store.due(time.time() + 1, len(made)):
             name = CapabilityURI.exact(job.announcement.cap_uri).name

@@ -25,7 +25,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.rpc.types import read_logs
 from capdex.registry.events import PUBLISHED, LogHead
 from capdex.uri import name_id
-from indexer.projection.log_rows import Drafts
+from indexer.projection.log_rows import LogRows
 
 T = TypeVar("T")
 ACCOUNT = bytes(12) + keccak(b"account")[:20]
@@ -75,12 +75,12 @@ def main(count: int, rounds: int) -> None:
         gc.collect()
         asked = timed("JSON", partial(orjson.loads, body))["result"]
         logs = timed("raw logs", partial(read_logs, asked, REGISTRY, 7, 7 + count // PER_BLOCK))
-        drafts = timed("drafts", partial(Drafts.of, logs))
-        assert None not in drafts.releases
-        sent = timed("pickled", partial(pickle.dumps, drafts))
-        drafts = timed("unpickled", partial(pickle.loads, sent))
-        assert timed("log head", partial(LogHead().through, drafts.entries))[-1].count == count
-        del asked, logs, drafts, sent
+        log_rows = timed("rows", partial(LogRows.of, logs))
+        assert None not in log_rows.releases
+        sent = timed("pickled", partial(pickle.dumps, log_rows))
+        log_rows = timed("unpickled", partial(pickle.loads, sent))
+        assert timed("log head", partial(LogHead().through, log_rows.entries))[-1].count == count
+        del asked, logs, log_rows, sent
 
     print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}")
     print(f"{count} events of {len(body) // count} bytes, {rounds} rounds, medians")

@@ -44,6 +44,7 @@ from capdex.manifest.triggers import compile_pattern
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.package import verify
+from capdex.registry.block import BlockRef
 from capdex.registry.events import PUBLISHED, Announcement, LogHead, LogPosition, RawLog
 from capdex.signature import did
 from capdex.signature import signature as signing
@@ -51,10 +52,10 @@ from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
 from cli.terminal.signals import tune_interpreter
 from indexer.fetch.fetcher import Fetcher
-from indexer.projection.block_range import BlockRef, Blocks
-from indexer.projection.log_rows import Drafts
+from indexer.projection.block_range import BlockRange
+from indexer.projection.log_rows import LogRows
 from indexer.store import Deployment, Store
-from indexer.sync.log_completeness import follow
+from indexer.sync.log_completeness import check_logs
 from indexer.workers.pool import Verifier
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
@@ -213,12 +214,12 @@ async def bare(url: str, cids: list[Cid], in_flight: int) -> float:
     return len(cids) / (time.perf_counter() - started)
 
 
-async def ours(url: str, step: Blocks, verifier: Verifier, folder: Path) -> float:
+async def ours(url: str, step: BlockRange, verifier: Verifier, folder: Path) -> float:
     """Packages a second, from queued to verified rows and kept blocks."""
     registry = checksum_address(bytes(20))
     deployment, db = Deployment(CHAIN_ID, registry, 1, bytes(32)), f"sqlite:///{folder}/index.db"
     store, gateway = Store.open(db, deployment), Gateway(url)
-    store.append(step, follow(step, LogHead()))
+    store.append(step, check_logs(step, LogHead()))
     fetcher = Fetcher(
         store,
         [gateway],
@@ -240,10 +241,10 @@ async def ours(url: str, step: Blocks, verifier: Verifier, folder: Path) -> floa
     await asyncio.gather(running, return_exceptions=True)
     await gateway.close()
     store.close()
-    return len(step.drafts) / seconds
+    return len(step.log_rows) / seconds
 
 
-def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
+def announce(packages: list[tuple[str, str, bytes]]) -> BlockRange:
     """One block that publishes them all."""
     block = BlockRef(1, b"\x01" * 32, bytes(32), int(time.time()))
     logs = []
@@ -255,7 +256,7 @@ def announce(packages: list[tuple[str, str, bytes]]) -> Blocks:
         position = LogPosition(1, block.hash, number.to_bytes(32, "big"), number)
         topics = (PUBLISHED, name_id(name), bytes(12) + ACCOUNT)
         logs.append(RawLog(bytes(20), topics, body, position))
-    return Blocks(Drafts.of(logs), {1: block.timestamp}, (block,), block, 1, 1)
+    return BlockRange(LogRows.of(logs), {1: block.timestamp}, (block,), block, 1, 1)
 
 
 async def main(count: int, rounds: int) -> None:
@@ -303,7 +304,7 @@ def rest(folder: Path) -> None:
 
 
 async def take_turns(
-    url: str, cids: list[Cid], step: Blocks, verifier: Verifier, folder: Path, rounds: int
+    url: str, cids: list[Cid], step: BlockRange, verifier: Verifier, folder: Path, rounds: int
 ) -> None:
     """The loop and the queue, round after round, at each distance."""
     for delay_ms in DELAYS_MS:

@@ -22,7 +22,7 @@ from capdex.net.rpc.client import Rpc
 from cli.terminal.signals import tune_interpreter
 from indexer.chain.reader import ChainReader
 from indexer.store import Deployment, Store
-from indexer.sync.loop import Progress, index
+from indexer.sync.loop import Progress, follow_chain
 from indexer.workers.pool import Verifier
 
 CHAIN_ID = 31337
@@ -37,7 +37,7 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
     def report(progress: Progress) -> None:
         if progress.trouble:
             raise progress.trouble
-        if progress.log.count == events:
+        if progress.log_head.count == events:
             done.set()
 
     async with (
@@ -55,7 +55,7 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
         )
         started = time.perf_counter()
         committed = asyncio.Event()
-        walk = asyncio.create_task(index(reader, store, committed=committed, report=report))
+        walk = asyncio.create_task(follow_chain(reader, store, committed=committed, report=report))
         waiter = asyncio.create_task(done.wait())
         await asyncio.wait({walk, waiter}, return_when=asyncio.FIRST_COMPLETED)
         seconds = time.perf_counter() - started

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
+from concurrent.futures import Executor
+from functools import partial
 from typing import Any, TypeVar
 
 A = TypeVar("A")
@@ -40,3 +42,22 @@ def cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first fault of a task group, and of the groups in it: what a caller knows to handle."""
     first = group.exceptions[0]
     return cause(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+async def run_to_completion(
+    function: Callable[..., T], *args: Any, executor: Executor | None = None, **named: Any
+) -> T:
+    """Run `function` in a thread; a cancellation waits until it has ended."""
+    loop = asyncio.get_running_loop()
+    running = loop.run_in_executor(executor, partial(function, *args, **named))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError:
+                continue
+        if not running.cancelled():
+            running.exception()  # retrieved: the cancellation is what counts
+        raise

@@ -48,7 +48,7 @@ async def show_backfill(health: Health, line: StatusLine) -> None:
         while True:
             at = health.at
             if health.writes and at.block is not None and not health.following and not at.trouble:
-                line.show(pace.describe(at.block.number, at.head, at.log.count))
+                line.show(pace.describe(at.block.number, at.head, at.log_head.count))
             else:
                 line.clear()
                 pace = Pace()

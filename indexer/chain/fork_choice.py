@@ -1,7 +1,7 @@
-"""What several endpoints say of one block that was final: whose word counts?
+"""Fork choice by quorum: which endpoints' hash of a block that was final counts.
 
-Pure. One endpoint's word never undoes what was final: it takes two that are strangers to one
-another, and more of them than still hold our block.
+Pure. A final block is replaced only if at least two endpoints of different origin agree on another
+hash, and more of them than still hold ours.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MIN_WITNESSES = 2
+QUORUM = 2  # origins
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """The hash that an endpoint gives for the block, None where it gives none.
+class HashReport:
+    """The hash that an endpoint gives for the block, or None.
 
-    Endpoints of one `origin` (host and port) are one witness.
+    Endpoints of one `origin` (host and port) count once.
     """
 
     label: str
@@ -25,26 +25,26 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """`gone` is the hash that replaces ours, where enough agree on it; `liars` contradict ours.
+class ForkChoice:
+    """The decision: `replaced_by` is the agreed other hash, `wrong` the endpoints that contradict.
 
-    Neither: nobody can tell. `liars` are named only where our block still stands.
+    `wrong` is filled only while our block still stands; if both are empty, nothing can be decided.
     """
 
-    gone: bytes | None = None
-    liars: tuple[str, ...] = ()
+    replaced_by: bytes | None = None
+    wrong: tuple[str, ...] = ()
 
 
-def weigh(ours: bytes, words: Sequence[Word]) -> Finding:
-    """Whether our block is gone, or who says so falsely."""
+def choose_fork(ours: bytes, reports: Sequence[HashReport]) -> ForkChoice:
+    """Decide by the reports of all endpoints if our block is replaced or still stands."""
     origins: dict[bytes, set[str]] = {}
-    for word in words:
-        if word.hash is not None:
-            origins.setdefault(word.hash, set()).add(word.origin)
-    keepers = origins.pop(ours, set())
-    theirs = max(origins, key=lambda hash_: (len(origins[hash_]), hash_), default=None)
-    if theirs is not None and len(origins[theirs]) >= max(MIN_WITNESSES, len(keepers) + 1):
-        return Finding(gone=theirs)
-    if keepers:
-        return Finding(liars=tuple(x.label for x in words if x.hash not in (None, ours)))
-    return Finding()
+    for report in reports:
+        if report.hash is not None:
+            origins.setdefault(report.hash, set()).add(report.origin)
+    for_ours = origins.pop(ours, set())
+    other = max(origins, key=lambda hash_: (len(origins[hash_]), hash_), default=None)
+    if other is not None and len(origins[other]) >= max(QUORUM, len(for_ours) + 1):
+        return ForkChoice(replaced_by=other)
+    if for_ours:
+        return ForkChoice(wrong=tuple(x.label for x in reports if x.hash not in (None, ours)))
+    return ForkChoice()

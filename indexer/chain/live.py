@@ -1,4 +1,4 @@
-"""Above the finalised block: block by block, each linked to the last, its logs by its hash."""
+"""Read blocks above the finalised one: each linked to its parent, its logs by block hash."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ from capdex.net.rpc.types import Header
 from capdex.net.tasks import both
 from capdex.registry.logs import LogColumns
 from indexer.chain.backfill import read_headers
-from indexer.chain.log_head import LogSlot
-from indexer.projection.block_range import BlockRef, Blocks, Moved
-from indexer.projection.log_rows import Drafts
+from indexer.chain.log_head import LogHeadReader
+from indexer.projection.block_range import BlockRange, ChainChanged
+from indexer.projection.log_rows import LogRows
 
-MAX_TAIL_BLOCKS = 100  # one batch of headers, one of logs
-MAX_DOUBTS = 3  # re-reads of a block whose bloom filter promises logs: it may err, rarely
+MAX_LIVE_BLOCKS = 100  # at once: one batch of headers, one of logs
+MAX_BLOOM_REREADS = 3  # of a block whose bloom filter promises logs: it is seldom wrong
 
 
-class Tail:
-    """Reads what may still be reorganised."""
+class LiveReader:
+    """Reads blocks that may still be reorganised."""
 
-    def __init__(self, rpc: Rpc, registry: bytes, slot: LogSlot) -> None:
-        self._rpc, self._registry, self._slot = rpc, registry, slot
-        self._doubts: Counter[bytes] = Counter()
+    def __init__(self, rpc: Rpc, registry: bytes, log_heads: LogHeadReader) -> None:
+        self._rpc, self._registry, self._log_heads = rpc, registry, log_heads
+        self._rereads: Counter[bytes] = Counter()
 
     async def headers(self, first: int, head: Header) -> list[Header]:
-        """The blocks from `first` on, linked by parent hashes, up to the head or MAX_TAIL_BLOCKS.
+        """Return the linked blocks from `first` to the head, at most MAX_LIVE_BLOCKS.
 
-        Raises Moved.
+        Raises ChainChanged.
         """
         if first == head.number:
             return [head]
-        last = min(head.number, first + MAX_TAIL_BLOCKS - 1)
+        last = min(head.number, first + MAX_LIVE_BLOCKS - 1)
         headers = await read_headers(self._rpc, range(first, last + 1))
         for parent, child in pairwise(headers):
             if child.parent != parent.hash:
-                raise Moved(f"its blocks {parent.number} and {child.number} are not linked")
+                raise ChainChanged(f"its blocks {parent.number} and {child.number} are not linked")
         return headers
 
-    async def step(self, headers: Sequence[Header], head: int, finalized: int) -> Blocks:
-        """These blocks with their logs; raises Moved when the endpoint no longer knows one."""
+    async def block_range(self, headers: Sequence[Header], head: int, finalized: int) -> BlockRange:
+        """Return these blocks with their logs; raise ChainChanged if one is no longer known."""
         try:
-            logs, slot = await both(
-                self._rpc.logs_at(self._registry, headers), self._slot.at(headers[-1], head)
+            logs, log_head = await both(
+                self._rpc.logs_at(self._registry, headers), self._log_heads.at(headers[-1], head)
             )
         except RpcError as error:
             if error.fault in (RpcFault.UNKNOWN_BLOCK, RpcFault.BEYOND_HEAD):
-                raise Moved("it no longer knows a block it has just shown") from None
+                raise ChainChanged("it no longer knows a block it has just shown") from None
             raise
-        if slot is None:
+        if log_head is None:
             self._check_blooms(headers, logs)
-        refs = tuple(map(BlockRef.of, headers))
-        drafts = Drafts.of(sum(logs, start=LogColumns()))
+        refs = tuple(header.ref for header in headers)
+        log_rows = LogRows.of(sum(logs, start=LogColumns()))
         times = {header.number: header.timestamp for header in headers}
-        return Blocks(drafts, times, refs, refs[-1], head, finalized, slot)
+        return BlockRange(log_rows, times, refs, refs[-1], head, finalized, log_head)
 
-    def taken(self) -> None:
-        """What was read is stored."""
-        self._doubts.clear()
+    def reset_rereads(self) -> None:
+        """Forget the bloom filters that were doubted; to be called once a step was taken."""
+        self._rereads.clear()
 
     def _check_blooms(self, headers: Sequence[Header], logs: Sequence[LogColumns]) -> None:
-        # A node may show a block before it has indexed its logs. Where it serves the contract's
-        # log slot that says so exactly; where not, the bloom filter does, with rare false alarms.
-        for header, found in zip(headers, logs, strict=True):
-            if found or not header.may_hold_logs_of(self._registry):
+        # A node may show a block before it has indexed its logs. The contract's log head reveals
+        # that exactly; where it is not served, the bloom filter does, with rare false alarms.
+        for header, its_logs in zip(headers, logs, strict=True):
+            if its_logs or not header.may_hold_logs_of(self._registry):
                 continue
-            self._doubts[header.hash] += 1
-            if self._doubts[header.hash] <= MAX_DOUBTS:
+            self._rereads[header.hash] += 1
+            if self._rereads[header.hash] <= MAX_BLOOM_REREADS:
                 why = f"block {header.number} promises logs that it does not give"
                 self._rpc.blame(why)  # another endpoint is asked next, if there is one
-                raise Moved(why)
+                raise ChainChanged(why)

@@ -1,8 +1,7 @@
-"""The contract's own log slot: what tells whether an endpoint's logs are all there, and true.
+"""Read the registry's own log head, which proves that an endpoint's logs are complete and true.
 
-Many nodes keep the state of the newest blocks alone, so a refusal may be for good; or it is a whim,
-and must not let pass what nothing else can check. So it is believed only once it was heard often
-enough in a row, and then until the slot is served again.
+Pruned nodes refuse old state permanently; flaky ones refuse at random. The log head counts as
+unavailable only after MAX_REFUSALS consecutive refusals; any success resets the count.
 """
 
 from __future__ import annotations
@@ -12,57 +11,61 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header
 from capdex.registry.events import LogHead
-from indexer.projection.block_range import Moved
+from indexer.projection.block_range import ChainChanged
 
-RECENT = 100  # blocks: those that keep little state keep that of 128
-MAX_DOUBTS = 6  # refusals in a row: seldom all by chance
+RECENT = 100  # blocks: nodes that keep little state keep that of 128
+MAX_REFUSALS = 6  # in a row: seldom all by chance
 
 _LOG = keccak(b"log()")[:4]
 _GONE = (RpcFault.UNKNOWN_BLOCK, RpcFault.BEYOND_HEAD)
-_TRIED = (RpcFault.TRANSIENT, RpcFault.TIMEOUT)  # often by then, and of all endpoints
+_RETRIED = (
+    RpcFault.TRANSIENT,
+    RpcFault.TIMEOUT,
+)  # by the RPC client, at all endpoints
 
 
-class LogSlot:
-    """The slot of the registry with a 20-byte address, after any block."""
+class LogHeadReader:
+    """Reads the log head of the registry with a 20-byte address, after any block."""
 
     def __init__(self, rpc: Rpc, registry: bytes) -> None:
         self._rpc, self._registry = rpc, registry
-        self._served = False  # that of a recent block, ever
-        self._recent = self._old = MAX_DOUBTS  # refusals that are not believed
+        self._served = False  # after a recent block, ever
+        self._recent_refusals = self._old_refusals = 0
 
     async def at(self, block: Header, head: int) -> LogHead | None:
-        """After a block, seen from `head`; None where its state is not served.
+        """Return the log head after a block, seen from `head`; None if its state is not served.
 
-        Raises Moved where a recent block is no longer known.
+        Raises ChainChanged if a recent block is no longer known.
         """
         recent = block.number > head - RECENT
         return await (self.recent(block.hash) if recent else self.old(block.hash))
 
     async def recent(self, block_hash: bytes) -> LogHead | None:
-        """After a block whose state every node has, as far as is known; raises Moved."""
+        """Return it after a block whose state every node should have; raises ChainChanged."""
         while True:
-            slot, fault = await self._read(block_hash)
-            if slot:
-                self._served, self._recent = True, MAX_DOUBTS
-                return slot
-            if not self._recent or (fault in _TRIED and not self._served):
+            log_head, fault = await self._read(block_hash)
+            if log_head:
+                self._served, self._recent_refusals = True, 0
+                return log_head
+            gave_up = self._recent_refusals == MAX_REFUSALS
+            if gave_up or (fault in _RETRIED and not self._served):
                 return None
-            self._recent -= 1
+            self._recent_refusals += 1
             if self._served and fault in _GONE:
-                raise Moved("it no longer knows a block it has just shown")
+                raise ChainChanged("it no longer knows a block it has just shown")
             if self._served or not self._rpc.alone:
-                self._rpc.blame("it does not serve the contract's log slot after a recent block")
+                self._rpc.blame("it does not serve the contract's log head after a recent block")
 
     async def old(self, block_hash: bytes) -> LogHead | None:
-        """After a block whose state few nodes keep."""
+        """Return it after a block whose state few nodes keep."""
         while True:
-            slot, fault = await self._read(block_hash)
-            if slot:
-                self._old = MAX_DOUBTS
-                return slot
-            if not self._old or fault in _TRIED:
+            log_head, fault = await self._read(block_hash)
+            if log_head:
+                self._old_refusals = 0
+                return log_head
+            if self._old_refusals == MAX_REFUSALS or fault in _RETRIED:
                 return None
-            self._old -= 1
+            self._old_refusals += 1
 
     async def _read(self, block_hash: bytes) -> tuple[LogHead | None, RpcFault | None]:
         try:

@@ -1,24 +1,24 @@
-"""How many blocks one `eth_getLogs` should cover: by what comes back, never by a fixed number."""
+"""Choose how many blocks one `eth_getLogs` covers, by the size of replies and by refusals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 TARGET_BYTES = 2 * 1024 * 1024  # larger replies are slower per log, on every client
-TARGET_LOGS = 1_500  # as many of ours, about
+TARGET_LOGS = 1_500  # the registry's logs that take about as many bytes
 FIRST_BLOCKS = 16  # a first range that is too dense holds up all others
 MAX_BLOCKS = 100_000
 MAX_GROWTH = 4  # one thin range must not make the next one enormous
 FIRST_CALM = 8  # ranges after a refusal until a little more is asked for
-MAX_CALM = 512  # a vendor's fixed limit is run into no more often than that
+MAX_CALM = 512  # a provider's fixed limit is hit no more often than once in so many ranges
 
 
 @dataclass(slots=True)
-class Span:
-    """The blocks to ask for next, steered by the size of replies and by the endpoint's refusals.
+class RangeSizer:
+    """The number of `blocks` to ask for next, and the `limit` learned from refusals.
 
-    A refusal is not for ever: after some ranges that went well the limit is tried a quarter higher,
-    after twice as many each time that this failed, after half as many when it went well twice.
+    After some ranges without a refusal the limit is raised by a quarter; after twice as many if the
+    last raise was refused, after half as many if it was not.
     """
 
     blocks: int = FIRST_BLOCKS
@@ -28,7 +28,7 @@ class Span:
     _raised: bool = False  # since the last refusal
 
     def learn(self, blocks: int, logs: int, size: int) -> None:
-        """Take in that `blocks` blocks held `logs` logs, in a reply of `size` bytes."""
+        """Adapt to a reply of `size` bytes with `logs` logs in `blocks` blocks."""
         fullness = max(logs / TARGET_LOGS, size / TARGET_BYTES, 1e-9)
         self._calm += 1
         if self._calm >= self._needed and self.limit < MAX_BLOCKS:
@@ -40,9 +40,9 @@ class Span:
         self.blocks = max(1, min(wanted, self.blocks * MAX_GROWTH, self.limit))
 
     def shrink(self, blocks: int, hint: int | None = None) -> int:
-        """Take in that `blocks` blocks were too many; returns how many to ask for instead.
+        """Adapt to the refusal of `blocks` blocks; return how many to ask for instead.
 
-        `hint` is what the endpoint says would do.
+        `hint` is the number that the endpoint suggests.
         """
         less = max(1, hint if hint is not None and hint < blocks else blocks // 2)
         if blocks <= self.limit:  # ranges that were under way together are one refusal

@@ -1,8 +1,13 @@
-"""Where the chain stopped being the one that was read, and whether that may be believed.
+"""Find where the chain forked off the blocks that were read, and decide if that is followed.
 
-Only a different block at a height is evidence of a reorg; an endpoint that is behind, or has no
-answer, never is. What was final is undone on nobody's word alone: a second endpoint says the same,
-or an operator accepts it.
+| the endpoint                                      | what happens                             |
+|---------------------------------------------------|------------------------------------------|
+| shows another block above the finalised one       | the fork is returned                     |
+| shows another block instead of a final one        | a quorum of endpoints or an operator     |
+|                                                   | must confirm it (`fork_choice`), or it   |
+|                                                   | is refused with STALLED                  |
+| is behind, or has no answer                       | nothing is undone; another one is asked  |
+| is behind on a development chain                  | its newest block is the fork             |
 """
 
 from __future__ import annotations
@@ -14,21 +19,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from capdex.errors import Code, Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import Header, hex_, read_header
-from indexer.chain.fork_choice import Word, weigh
-from indexer.projection.block_range import BlockRef, Blocks, Moved
+from capdex.registry.block import BlockRef
+from indexer.chain.fork_choice import HashReport, choose_fork
+from indexer.projection.block_range import BlockRange, ChainChanged
 
 MIN_RING = 1024  # as many as are stored: an accepted reorg is followed to its fork that deep
 RING_SLACK = 16
 LAG_SWITCH_S = 5.0  # then another endpoint is asked
-LAG_PATIENCE_S = 60.0  # then somebody should look
+LAG_PATIENCE_S = 60.0  # then the loop reports STALLED
 
 Accepted = Callable[[], Awaitable[bytes | None]]
 
 
-class Forks:
-    """The newest blocks that were read (`ring`, ascending), and what of them is settled.
+class ReorgDetector:
+    """The newest blocks that were read (`ring`, ascending), and the number that is final of them.
 
-    `accepted` gives the hash of a block that an operator accepted as the chain's, if any.
+    `accepted` returns the hash of a block that an operator accepted, or None.
     """
 
     def __init__(
@@ -53,33 +59,33 @@ class Forks:
         return self._ring[-1] if self._ring else None
 
     def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
-        """Go on after the last of these, whatever else was read; final is what `finalized` says."""
+        """Continue after the last block of `ring`; blocks up to `finalized` are final."""
         self._ring.clear()
         self._ring.extend(ring)
         self.settled = min(max(self.settled, finalized), ring[-1].number if ring else 0)
 
-    def take(self, piece: Blocks) -> None:
-        """A piece of chain was read."""
-        self._ring.extend(piece.blocks)
-        self.settled = max(self.settled, min(piece.finalized, piece.upto.number))
+    def take(self, step: BlockRange) -> None:
+        """Add the blocks of a step that was read."""
+        self._ring.extend(step.blocks)
+        self.settled = max(self.settled, min(step.finalized, step.upto.number))
 
     def cut(self, fork: BlockRef) -> None:
-        """Everything above `fork` was undone."""
+        """Remove everything above `fork`."""
         while self._ring and self._ring[-1].number >= fork.number:
             self._ring.pop()
         self._ring.append(fork)
         self.settled = min(self.settled, fork.number)
 
     def check_parent(self, first: Header) -> None:
-        """Raise Moved unless `first` stands on the tip, where it is the next one."""
+        """Raise ChainChanged if `first` follows the tip by number, but is not its child."""
         tip = self.tip
         if tip and tip.number + 1 == first.number and first.parent != tip.hash:
-            raise Moved(f"block {first.number} does not stand on block {tip.number}")
+            raise ChainChanged(f"block {first.number} does not stand on block {tip.number}")
 
-    async def find(self, head: Header) -> BlockRef | None:
-        """The fork block, if the chain no longer holds our newest one.
+    async def find_fork(self, head: Header) -> BlockRef | None:
+        """Return the fork block if the chain no longer holds the tip, else None.
 
-        Raises Moved, RpcError, or Unavailable(STALLED) when a person must decide.
+        Raises ChainChanged, RpcError, or Unavailable(STALLED) if an operator must decide.
         """
         tip = self.tip
         if tip is None or tip.hash in (head.hash, head.parent):
@@ -91,23 +97,23 @@ class Forks:
             self._behind_since = None
             return None
         if not reached or kept is reached[-1]:
-            # Nothing contradicts us: the endpoint is behind. On a dev chain that is for good
-            # (a snapshot reverted, a state file lost), elsewhere it catches up.
+            # No block is contradicted: the endpoint is behind. A development chain stays behind
+            # (a snapshot was reverted, a state file lost), any other catches up.
             if not self._is_dev:
                 self._check_patience(head, tip)
                 return None
         elif not self._is_dev and (kept.number if kept else self._start_block - 1) < self.settled:
-            await self._contest(reached[reached.index(kept) + 1 if kept else 0])
-        return kept or await self.bottom(head)
+            await self._confirm_replaced(reached[reached.index(kept) + 1 if kept else 0])
+        return kept or await self.block_before_all(head)
 
-    async def bottom(self, head: Header) -> BlockRef:
-        """A block before everything that was read."""
+    async def block_before_all(self, head: Header) -> BlockRef:
+        """Return a block before everything that was read."""
         below = min([self._start_block, *(ref.number for ref in self._ring)]) - 1
         number = min(max(below, 0), head.number)
         header = await self._rpc.block(number)
         if header is None:
-            raise Moved(f"it has no block {number}, below its own head")
-        return BlockRef.of(header)
+            raise ChainChanged(f"it has no block {number}, below its own head")
+        return header.ref
 
     async def _newest_kept(self, refs: list[BlockRef]) -> BlockRef | None:
         size = 1  # nearly always the newest one or two
@@ -116,39 +122,40 @@ class Forks:
             found = await self._rpc.blocks([ref.number for ref in chunk])
             for ref, header in zip(reversed(chunk), reversed(found), strict=True):
                 if header is None:
-                    raise Moved(f"it has no block {ref.number}, below its own head")
+                    raise ChainChanged(f"it has no block {ref.number}, below its own head")
                 if header.hash == ref.hash:
                     return ref
             size *= 8
         return None
 
-    async def _contest(self, ours: BlockRef) -> None:
-        """Return if a chain without `ours`, the lowest block contradicted, is to be followed."""
-        asked = self._rpc.endpoint
-        heard = await self._rpc.survey(
+    async def _confirm_replaced(self, ours: BlockRef) -> None:
+        """Return if a chain without `ours`, the lowest contradicted block, may be followed."""
+        endpoint = self._rpc.endpoint
+        answers = await self._rpc.survey(
             "eth_getBlockByNumber", [hex(ours.number), False], read_header
         )
-        words = [
-            Word(one.label, one.origin, one.said.hash if isinstance(one.said, Header) else None)
-            for one in heard
+        reports = [
+            HashReport(x.label, x.origin, x.said.hash if isinstance(x.said, Header) else None)
+            for x in answers
         ]
-        theirs = next((word.hash for word in words if word.label == asked), None)
+        theirs = next((report.hash for report in reports if report.label == endpoint), None)
         if theirs is None or theirs == ours.hash:
-            raise Moved(f"it says one thing and another of block {ours.number}")
-        finding = weigh(ours.hash, words)
-        if finding.gone == theirs or (not finding.gone and await self._is_accepted(ours)):
+            raise ChainChanged(f"it says one thing and another of block {ours.number}")
+        choice = choose_fork(ours.hash, reports)
+        replaced = choice.replaced_by
+        if replaced == theirs or (not replaced and await self._is_accepted(ours)):
             return
-        if finding.gone:
-            raise self._rpc.blame("it is on a chain of its own", asked)
-        for liar in finding.liars:
-            self._rpc.blame(f"it contradicts block {ours.number}, which others hold", liar)
-        if finding.liars:
-            raise Moved(f"{', '.join(finding.liars)} contradicts what others hold to be final")
+        if replaced:
+            raise self._rpc.blame("it is on a chain of its own", endpoint)
+        for label in choice.wrong:
+            self._rpc.blame(f"it contradicts block {ours.number}, which others hold", label)
+        if choice.wrong:
+            raise ChainChanged(f"{', '.join(choice.wrong)} contradicts what others hold as final")
         raise Unavailable(
             "the chain was reorganised deeper than its finality",
             Code.STALLED,
-            why=f"block {ours.number} was {hex_(ours.hash)} and final, and {asked} alone now shows "
-            f"{hex_(theirs)} there; if that is real, run `capdex node accept {hex_(theirs)}`",
+            why=f"block {ours.number} was {hex_(ours.hash)} and final, and {endpoint} alone now "
+            f"shows {hex_(theirs)} there; if that is real, run `capdex node accept {hex_(theirs)}`",
             fix="compare with sources of your own; accept the block, or replace the endpoint",
             details={"block": ours.number, "ours": hex_(ours.hash), "theirs": hex_(theirs)},
         )

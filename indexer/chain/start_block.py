@@ -1,4 +1,4 @@
-"""Before the first block: is this the chain, is this the registry, where does it begin?"""
+"""Before the first block: check the chain id and the registry, find the first block to read."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from indexer.chain.reader import DEV_CHAIN_ID
 
 log = structlog.get_logger(part="node")
 
-PAUSE_S = 1.0  # where an endpoint asks for patience and does not say how much
-MAX_TRIES = 6  # as for a call that fails: whoever has no first block is not to be believed at once
+PAUSE_S = 1.0  # after a rate limit without a Retry-After
+MAX_TRIES = 6  # an endpoint without a genesis block may be wrong: as many as for a failed call
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a registry stands: the chain's genesis hash and the first block worth reading.
+class RegistryLocation:
+    """The chain's genesis hash and the first block worth reading.
 
-    A development chain has no lasting genesis (Anvil makes a new one whenever it starts after a
-    SIGKILL, whatever its state file holds), so there it is all zeros.
+    A development chain has no lasting genesis (Anvil makes a new one when it starts after a
+    SIGKILL, even with a state file), so there it is all zeros.
     """
 
     genesis: bytes
     start_block: int
 
 
-async def locate(
+async def locate_registry(
     rpc: Rpc, *, chain_id: int, registry: bytes, start_block: int | None = None
-) -> Place:
+) -> RegistryLocation:
     """Check the endpoints against the configuration and find where to begin.
 
-    One that asks for patience is waited for. Raises Refused(WRONG_CHAIN) when any endpoint speaks
-    for another chain, UsageError(NO_CONTRACT), or RpcError when nobody answers.
+    A rate limit is waited for. Raises Refused(WRONG_CHAIN) if any endpoint serves another chain,
+    UsageError(NO_CONTRACT), or RpcError if no endpoint answers.
     """
     while True:
         try:
-            return await _locate(rpc, chain_id, registry, start_block)
+            return await _locate_once(rpc, chain_id, registry, start_block)
         except RpcError as error:
             if error.fault is not RpcFault.RATE:
                 raise
@@ -50,9 +50,11 @@ async def locate(
             await asyncio.sleep(error.retry_after_s or PAUSE_S)
 
 
-async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | None) -> Place:
-    heard = await rpc.survey("eth_chainId", (), quantity)
-    for one in heard:
+async def _locate_once(
+    rpc: Rpc, chain_id: int, registry: bytes, start_block: int | None
+) -> RegistryLocation:
+    answers = await rpc.survey("eth_chainId", (), quantity)
+    for one in answers:
         if isinstance(one.said, int) and one.said != chain_id:
             raise Refused(
                 f"the RPC endpoint speaks for chain {one.said}, not {chain_id}",
@@ -60,8 +62,8 @@ async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | N
                 why=f"{one.label} answers eth_chainId with {one.said}",
                 fix="pass the endpoint of the configured chain, or configure the chain you mean",
             )
-    silent = [one.said for one in heard if isinstance(one.said, RpcError)]
-    if len(silent) == len(heard):
+    silent = [one.said for one in answers if isinstance(one.said, RpcError)]
+    if len(silent) == len(answers):
         raise silent[0]
     rpc.expect(chain_id)
     if not await rpc.code(registry) and not await _known_elsewhere(rpc, registry):
@@ -74,11 +76,11 @@ async def _locate(rpc: Rpc, chain_id: int, registry: bytes, start_block: int | N
     genesis = await _genesis(rpc)
     if start_block is None:
         start_block = await _deployed_at(rpc, registry)
-    return Place(bytes(32) if chain_id == DEV_CHAIN_ID else genesis.hash, start_block)
+    return RegistryLocation(bytes(32) if chain_id == DEV_CHAIN_ID else genesis.hash, start_block)
 
 
 async def _genesis(rpc: Rpc) -> Header:
-    """The first block, of another endpoint where one says that there is none, or a moment later."""
+    """Return the first block; an endpoint without one is blamed and another one asked."""
     tries = 0
     while (genesis := await rpc.block(0)) is None:
         error, tries = rpc.blame("it knows no genesis block"), tries + 1
@@ -88,7 +90,7 @@ async def _genesis(rpc: Rpc) -> Header:
 
 
 async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:
-    """Whether another endpoint knows the code: the current one may be far behind."""
+    """True if another endpoint knows the code: the current one may be far behind."""
     if rpc.alone:
         return False
     label = rpc.endpoint
@@ -100,7 +102,7 @@ async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:
 
 
 async def _deployed_at(rpc: Rpc, registry: bytes) -> int:
-    """The block that brought the code, by bisection; 0 where old states are not served."""
+    """Return the block of the deployment, by bisection; 0 if old state is not served."""
     head = await rpc.block("latest")
     low, high = 0, head.number if head else 0
     try:

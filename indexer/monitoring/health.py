@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from capdex.errors import CapdexError, Code, Unavailable
+from capdex.registry.block import BlockRef
 from indexer.db.heartbeat import Heartbeat
-from indexer.projection.block_range import BlockRef
 from indexer.query.status import Position
 from indexer.sync.loop import Progress
 

@@ -17,7 +17,8 @@ from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.net.ipfs.open import BlockDirectory, open_ipfs
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
-from indexer.chain.start_block import locate
+from capdex.net.tasks import run_to_completion
+from indexer.chain.start_block import locate_registry
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
 from indexer.http.status import Surface
@@ -28,7 +29,6 @@ from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress
-from indexer.threads import whole
 from indexer.workers.pool import Verifier
 
 __all__ = ["Node", "NodeOptions", "Role"]
@@ -75,7 +75,7 @@ class Node:
             node = cls(surface, options, means)
             stack.push_async_callback(node._leave)
             if means is None:
-                await whole(index.position)  # a wrong database is told now
+                await run_to_completion(index.position)  # a wrong database is told now
             else:
                 await node._sit_or_stand(means)
             yield node
@@ -96,7 +96,7 @@ class Node:
             calls=dict(rpc.counts),
             endpoints=rpc.endpoints_state(),
             sources=seat.fetcher.sources.states() if seat else (),
-            range_blocks=seat.reader.span.blocks if seat else None,
+            range_blocks=seat.reader.range_sizer.blocks if seat else None,
         )
 
     async def run(self) -> None:
@@ -162,7 +162,7 @@ class Node:
         health, index = self.surface.health, self.surface.index
         while True:
             try:
-                health.see(*await whole(index.heartbeat))
+                health.see(*await run_to_completion(index.heartbeat))
             except CapdexError as error:
                 health.blind(error)
             await asyncio.sleep(BEAT_S)
@@ -181,11 +181,11 @@ class Node:
         if now.undone:
             log.warning("reorg undone", blocks=now.undone, position=health.position())
         if health.following and not was_following:
-            log.info("following", position=health.position(), events=now.log.count)
+            log.info("following", position=health.position(), events=now.log_head.count)
         elif now.block and before.block and not health.following:
             passed = now.block.number // SAY_BLOCKS > before.block.number // SAY_BLOCKS
             if passed:
-                log.info("backfill", position=health.position(), events=now.log.count)
+                log.info("backfill", position=health.position(), events=now.log_head.count)
 
 
 async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
@@ -195,7 +195,7 @@ async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
     rpc = await stack.enter_async_context(
         Rpc(options.rpc_urls, transport=AiohttpTransport(), read_reply=verifier.read_reply)
     )
-    place = await locate(
+    place = await locate_registry(
         rpc, chain_id=options.chain_id, registry=registry, start_block=options.start_block
     )
     deployment = Deployment(

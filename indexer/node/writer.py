@@ -20,7 +20,7 @@ from capdex.errors import Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.open import Source
 from capdex.net.rpc.client import Rpc
-from capdex.net.tasks import cause
+from capdex.net.tasks import cause, run_to_completion
 from indexer.chain.reader import ChainReader
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
@@ -28,8 +28,7 @@ from indexer.fetch.fetcher import Fetcher
 from indexer.monitoring.health import Health
 from indexer.options import NodeOptions
 from indexer.store import Deployment, Store
-from indexer.sync.loop import Progress, index
-from indexer.threads import whole
+from indexer.sync.loop import Progress, follow_chain
 from indexer.workers.pool import Verifier
 
 log = structlog.get_logger(part="node")
@@ -75,7 +74,9 @@ class Seat:
             ballots = None
             if means.votes is not None:
                 first = store.deployment.start_block
-                beside = await whole(store.beside, replace(means.votes, start_block=first))
+                beside = await run_to_completion(
+                    store.beside, replace(means.votes, start_block=first)
+                )
                 ballots = beside, await _reader(options, means.rpc, beside)
             fetcher = Fetcher(
                 store,
@@ -85,17 +86,17 @@ class Seat:
                 committed=committed,
                 clock=options.clock,
             )
-            await whole(store.reset_skewed_delays)
+            await run_to_completion(store.reset_skewed_delays)
             yield cls(store, reader, fetcher, options, committed, ballots)
         finally:
-            await whole(store.close)
+            await run_to_completion(store.close)
 
     async def run(self, health: Health, report: Callable[[Progress], None]) -> None:
         """Index, fetch, judge and tell the others so, until cancelled.
 
         What ends one of the loops is raised: SessionLost when somebody else may sit here now.
         """
-        walk = index(
+        walk = follow_chain(
             self.reader,
             self.store,
             committed=self.committed,
@@ -122,7 +123,7 @@ class Seat:
                 log.info("votes", waiting_for=trouble or "nothing")
             last = trouble
 
-        await index(
+        await follow_chain(
             reader,
             ballots,
             committed=asyncio.Event(),
@@ -140,10 +141,10 @@ class Seat:
                 ahead_s = clock() - time.monotonic()
                 if before is not None and abs(ahead_s - before) > CLOCK_SET_S:
                     log.warning("the clock was set", by_s=round(ahead_s - before))
-                    await whole(self.store.reset_skewed_delays, executor=heart)
+                    await run_to_completion(self.store.reset_skewed_delays, executor=heart)
                 before = ahead_s
                 try:
-                    await whole(self.store.beat, health.beat(), executor=heart)
+                    await run_to_completion(self.store.beat, health.beat(), executor=heart)
                     health.refused = None
                 except SessionLost:
                     raise
@@ -161,8 +162,8 @@ async def _reader(options: NodeOptions, rpc: Rpc, store: Store) -> ChainReader:
         start_block=deployment.start_block,
         finality_depth=options.finality_depth,
         poll_interval_s=options.poll_interval_s,
-        ring=await whole(store.ring),
-        accepted=lambda: whole(store.accepted),
+        ring=await run_to_completion(store.ring),
+        accepted=lambda: run_to_completion(store.accepted),
     )
 
 

@@ -108,11 +108,6 @@ def refusal(announcement: Announcement, message: str) -> RejectedPackage:
     return RejectedPackage(announcement, Verdict.MISMATCH, Reason.BAD_EVENT, message)
 
 
-def shown(error: str | None) -> str | None:
-    """Why an event counts for nothing, fit for its row."""
-    return None if error is None else visible(error, MAX_REASON_CHARS)
-
-
 def announced(
     name: str, publisher: str, cap_uri: str, semver: str, cid: str, sha256: bytes
 ) -> Announced:

@@ -1,7 +1,7 @@
-"""What logs say by themselves: all of their rows but for their place among the other logs.
+"""The rows of logs, as far as each log decides them alone.
 
-A draft is a function of its log alone, so any process may make it. What the log before it decides
-(its place in the log slot, whether a version was announced before) the writer adds.
+Any process may make them, so replies are decoded in the workers. What earlier logs decide (the log
+head, whether a version was announced before) is added by the writer.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from indexer.projection.event_rows import Announced, announced
 
 
 @dataclass(frozen=True, slots=True)
-class Drafts:
-    """Logs by column, and beside each its `entry` in the log head and the release it announces.
+class LogRows:
+    """Logs by column; beside each its `entry` in the log head and the release it announces.
 
-    A release is None for everything that is not a publication to be judged by its bytes.
+    A release is None for everything but a well-formed publication.
     """
 
     logs: LogColumns = field(default_factory=LogColumns)
@@ -32,8 +32,8 @@ class Drafts:
     releases: list[Announced | None] = field(default_factory=list)
 
     @classmethod
-    def of(cls, logs: LogColumns | Iterable[RawLog]) -> Drafts:
-        """All that follows from these logs, each by itself."""
+    def of(cls, logs: LogColumns | Iterable[RawLog]) -> LogRows:
+        """Return the rows of these logs."""
         if not isinstance(logs, LogColumns):
             logs = LogColumns.of(logs)
         return cls(logs, logs.entries(), list(map(_release, logs.topics, logs.data)))
@@ -41,9 +41,9 @@ class Drafts:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __add__(self, more: Drafts) -> Drafts:
+    def __add__(self, more: LogRows) -> LogRows:
         entries, releases = self.entries + more.entries, self.releases + more.releases
-        return Drafts(self.logs + more.logs, entries, releases)
+        return LogRows(self.logs + more.logs, entries, releases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,23 @@ class LogReader:
     first: int
     last: int
 
-    def __call__(self, value: Any) -> tuple[Drafts, dict[int, int]]:
-        """Return the drafts of a reply, and the times of its blocks (seconds) by number.
+    def __call__(self, value: Any) -> tuple[LogRows, dict[int, int]]:
+        """Return the rows of a reply, and the times of its blocks (seconds) by number.
 
         Raises ValueError as `capdex.net.rpc.types.read_logs` does.
         """
         logs = read_logs(value, self.address, self.first, self.last)
-        return Drafts.of(logs), read_times(value)
+        return LogRows.of(logs), read_times(value)
 
 
 def _release(topics: bytes, data: bytes) -> Announced | None:
     if len(topics) != 96 or not topics.startswith(PUBLISHED):
         return None
     try:
-        publisher, said = account(topics[64:]), publication(data)
+        publisher, fields = account(topics[64:]), publication(data)
     except InvalidInput:
         return None
-    _, cap_uri, semver, cid, sha256 = said
+    _, cap_uri, semver, cid, sha256 = fields
     name = sound(cap_uri, semver, cid, sha256)
     if name is None or name_id(name) != topics[32:64]:
         return None

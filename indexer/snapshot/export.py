@@ -22,11 +22,11 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.proof.log_head import LogProof, verify_log
 from capdex.proof.verify import Anchor
+from capdex.registry.block import BlockRef
 from indexer.chain.reader import DEV_CHAIN_ID
 from indexer.db import denylist
 from indexer.db.engine import open_reader, transaction
 from indexer.db.models import REGISTRY, VOTES, BlockRow, CursorRow, DeploymentRow, ReleaseRow, table
-from indexer.projection.block_range import BlockRef
 from indexer.query.digest import Digest, check_indexed, read_digest, read_leaves, read_votes_digest
 from indexer.snapshot.event_records import pack
 from indexer.snapshot.manifest import LogPart, SnapshotManifest

@@ -25,8 +25,8 @@ from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from indexer.db.engine import open_reader, open_writer, transaction
 from indexer.db.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
-from indexer.projection.block_range import Blocks
-from indexer.projection.log_rows import Drafts
+from indexer.projection.block_range import BlockRange
+from indexer.projection.log_rows import LogRows
 from indexer.query.digest import Digest, read_digest, read_votes_digest
 from indexer.snapshot.archive import damaged
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
@@ -156,8 +156,8 @@ def _fill(
             _apply(connection, deployment_id, manifest, entries)
             done += len(entries)
             progress("events", done, total)
-        end = Blocks(
-            Drafts(), {}, (block,), block, block.number, 0
+        end = BlockRange(
+            LogRows(), {}, (block,), block, block.number, 0
         )  # the node will hear what is final
         place.advance(connection, deployment_id, end, part.log)
     _check_digests(parts, read_digest(connection), read_votes_digest(connection))
@@ -183,7 +183,7 @@ def _apply(
     journal.apply(
         connection,
         deployment_id,
-        Drafts.of(x.log for x in entries),
+        LogRows.of(x.log for x in entries),
         [x.head for x in entries],
         times={x.log.position.block_number: x.timestamp for x in entries},
         chain_id=manifest.chain_id,

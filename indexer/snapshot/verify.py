@@ -21,7 +21,7 @@ from capdex.net.trusted_block import trusted_block
 from capdex.proof.log_head import verify_log
 from capdex.proof.verify import Anchor
 from capdex.registry.events import Published, RawLog
-from indexer.chain.start_block import locate
+from indexer.chain.start_block import locate_registry
 from indexer.db.models import DECODER_VERSION, REGISTRY
 from indexer.projection import event_rows as rows
 from indexer.snapshot.archive import damaged
@@ -154,7 +154,7 @@ async def _trusted_hash(manifest: SnapshotManifest, trust: TrustAnchor) -> bytes
                 fix="find out which of the two is wrong",
             )
         registry = manifest.registry
-        place = await locate(
+        place = await locate_registry(
             trust.rpc,
             chain_id=manifest.chain_id,
             registry=registry.contract,

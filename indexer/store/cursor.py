@@ -9,10 +9,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, case, delete, insert, select, update
 
 from capdex.errors import Code, Unavailable
+from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead
 from indexer.db.bulk_insert import insert_rows
 from indexer.db.models import BlockRow, CursorRow, table
-from indexer.projection.block_range import BlockRef, Blocks
+from indexer.projection.block_range import BlockRange
 from indexer.projection.event_rows import Row
 
 RING_BLOCKS: Final = 1024  # deeper than any reorg a node follows by itself
@@ -25,7 +26,7 @@ class Cursor:
     """The last applied block, the registry's log slot after it, and how far was final then."""
 
     block: BlockRef
-    log: LogHead
+    log_head: LogHead
     finalized: int
 
 
@@ -38,7 +39,7 @@ def read_cursor(connection: Connection, deployment_id: int) -> Cursor | None:
     return Cursor(block, LogHead(row.log_head, row.log_count), row.finalized)
 
 
-def advance(connection: Connection, deployment_id: int, step: Blocks, log: LogHead) -> None:
+def advance(connection: Connection, deployment_id: int, step: BlockRange, log: LogHead) -> None:
     """Move the cursor to the end of a step, and the ring with it."""
     newest = sorted({*step.blocks, step.upto}, key=lambda x: x.number)[-RING_BLOCKS:]
     ours = BLOCK.c.deployment_id == deployment_id
@@ -68,12 +69,12 @@ def read_ring(connection: Connection, deployment_id: int) -> list[BlockRef]:
     return [BlockRef(x.number, x.hash, x.parent, x.timestamp) for x in connection.execute(ring)]
 
 
-def check_step(before: Cursor | None, step: Blocks, heads: Sequence[LogHead]) -> None:
+def check_step(before: Cursor | None, step: BlockRange, heads: Sequence[LogHead]) -> None:
     """Refuse a step that would leave a hole or apply something twice (Unavailable STALLED)."""
-    after, log = (before.block.number, before.log) if before else (-1, LogHead())
+    after, log = (before.block.number, before.log_head) if before else (-1, LogHead())
     first = min((*step.blocks, step.upto), key=lambda block: block.number)
     begins = min([first.number, *step.times])
-    if [head.count - log.count for head in heads] != list(range(1, len(step.drafts) + 1)):
+    if [head.count - log.count for head in heads] != list(range(1, len(step.log_rows) + 1)):
         raise _astray(f"its events do not continue the {log.count} that are stored")
     if begins <= after:
         raise _astray(f"it begins at block {begins}, the cursor stands at {after}")
@@ -82,7 +83,7 @@ def check_step(before: Cursor | None, step: Blocks, heads: Sequence[LogHead]) ->
     if step.times and max(step.times) > step.upto.number:
         raise _astray(f"it goes beyond its last block {step.upto.number}")
     hashes = {block.number: block.hash for block in (*step.blocks, step.upto)}
-    for number, hash_ in step.drafts.logs.blocks():
+    for number, hash_ in step.log_rows.logs.blocks():
         if number not in step.times or hashes.setdefault(number, hash_) != hash_:
             raise _astray(f"a log stands in another block {number} than the step's")
 

@@ -1,8 +1,7 @@
-"""The events of a contract as rows: written in canonical order, and taken back to a fork.
+"""The events of a contract as rows: written in canonical order, and deleted back to a fork.
 
-What else depends on an event (its release, the yank flags of others, deprecations, ownership, a
-vote) follows in the same transaction; the caller lists the names that `apply` and
-`undo` return.
+Rows that depend on an event (its release, yank flags of others, deprecations, ownership, votes)
+change in the same transaction; the caller lists the names that `apply` and `undo` return.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ from indexer.db.models import (
     base,
     table,
 )
-from indexer.projection import event_rows as rows
-from indexer.projection.event_rows import Claim, Row
-from indexer.projection.log_rows import Drafts
+from indexer.projection import event_rows
+from indexer.projection.event_rows import MAX_REASON_CHARS, Claim, Row, visible
+from indexer.projection.log_rows import LogRows
 from indexer.projection.package_rows import Judgement
 from indexer.store import listing
 from indexer.store.fetch_queue import write_packages
@@ -62,32 +61,32 @@ _FLAGGED: Final = (
 
 
 @dataclass(slots=True)
-class _Consequences:
-    """What events of a deployment change beside their own rows; `sequences` are their keys."""
+class _DerivedRows:
+    """The rows that follow from events of one deployment, whose keys are `sequences`."""
 
     deployment_id: int
     chain_id: int
-    drafts: Drafts
+    log_rows: LogRows
     sequences: Sequence[int]
-    published: list[int] = field(default_factory=list)  # their places among the drafts
+    published: list[int] = field(default_factory=list)  # indexes of publications in `log_rows`
     yanks: list[Row] = field(default_factory=list)
     deprecations: list[Row] = field(default_factory=list)
     ownerships: list[Row] = field(default_factory=list)
     votes: list[Row] = field(default_factory=list)
-    yanked: set[str] = field(default_factory=set)  # the names
+    yanked: set[str] = field(default_factory=set)  # names
 
-    def take(self) -> list[str | None]:
-        """Gather them; why each of the events counts for nothing, if it does."""
-        errors: list[str | None] = [None] * len(self.drafts)
-        for at, release in enumerate(self.drafts.releases):
+    def derive(self) -> list[str | None]:
+        """Collect the rows; return per event the error why it has no effect, or None."""
+        errors: list[str | None] = [None] * len(self.log_rows)
+        for at, release in enumerate(self.log_rows.releases):
             if release is not None and self.deployment_id == REGISTRY:  # nearly always
                 self.published.append(at)
-            else:
-                errors[at] = rows.shown(self._take_other(at))
+            elif (error := self._derive_other(at)) is not None:
+                errors[at] = visible(error, MAX_REASON_CHARS)
         return errors
 
     def write(self, connection: Connection, now: float) -> None:
-        """Insert them; their events are there already."""
+        """Insert the rows; those of their events are there already."""
         self._write_releases(connection, now)
         if self.yanks:
             insert_rows(connection, YANK, self.yanks)
@@ -97,54 +96,56 @@ class _Consequences:
         insert_rows(connection, OWNERSHIP, self.ownerships)
         insert_rows(connection, VOTE, self.votes)
 
-    def _take_other(self, at: int) -> str | None:
+    def _derive_other(self, at: int) -> str | None:
         event, sequence = self._event(at), self.sequences[at]
         if isinstance(event, InvalidInput):
             return event.message
-        if isinstance(event, Published) and self.deployment_id == REGISTRY:
+        of_votes = self.deployment_id == VOTES
+        if isinstance(event, Voted) != of_votes:
+            return "it is no event of this contract"
+        if isinstance(event, Published):
             self.published.append(at)
             return None
-        if isinstance(event, Published) or isinstance(event, Voted) != (
-            self.deployment_id == VOTES
-        ):
-            return "it is no event of this contract"
+        if isinstance(event, YankChanged | DeprecationChanged | NameDeprecationChanged):
+            return self._derive_flag(event, sequence)
         if isinstance(event, Voted):
-            row, found = rows.vote_row(event, sequence), self.votes
-        elif isinstance(event, YankChanged | DeprecationChanged | NameDeprecationChanged):
-            return self._take_flag(event, sequence)
-        else:  # whose a name is decides nothing here: the contract has let them do it
-            row, found = rows.ownership_row(event, sequence), self.ownerships
+            row, derived = event_rows.vote_row(event, sequence), self.votes
+        else:  # the contract has checked who may change a name
+            row, derived = event_rows.ownership_row(event, sequence), self.ownerships
         if row is None:
             return f"it concerns no name: {getattr(event, 'name', '')!r}"
-        found.append(row)
+        derived.append(row)
         return None
 
-    def _take_flag(
+    def _derive_flag(
         self, event: YankChanged | DeprecationChanged | NameDeprecationChanged, sequence: int
     ) -> str | None:
-        uri = rows.concerned(event)
+        uri = event_rows.concerned(event)
         if uri is None:
             return f"it concerns no release and no name: {event.name!r}"
         if isinstance(event, YankChanged):
-            self.yanks.append(rows.yank_row(event, uri, sequence))
+            self.yanks.append(event_rows.yank_row(event, uri, sequence))
             self.yanked.add(uri.name)
         else:
-            self.deprecations.append(rows.deprecation_row(event, uri, sequence))
+            self.deprecations.append(event_rows.deprecation_row(event, uri, sequence))
         return None
 
     def _event(self, at: int) -> Event | InvalidInput:
-        return rows.read_event(self.drafts.logs[at], self.chain_id)
+        return event_rows.read_event(self.log_rows.logs[at], self.chain_id)
 
     def _write_releases(self, connection: Connection, now: float) -> None:
-        """Queue what was announced, or reject it at once; of two for one version one stands."""
+        """Queue or reject what was announced; only the first release of a version stands."""
         keys = [self.sequences[at] for at in self.published]
-        sound = [x for x in map(self.drafts.releases.__getitem__, self.published) if x is not None]
+        releases = map(self.log_rows.releases.__getitem__, self.published)
+        sound = [release for release in releases if release is not None]
         if len(sound) == len(keys):
             try:
-                # Our contract announces no version twice: ask only when the index says so.
+                # Our contract announces no version twice: look only if the unique index fails.
                 with connection.begin_nested():
                     columns = [keys, *zip(*sound, strict=True)]
-                    insert_columns(connection, RELEASE, columns, rows.ANNOUNCED, rows.queued(now))
+                    insert_columns(
+                        connection, RELEASE, columns, event_rows.ANNOUNCED, event_rows.queued(now)
+                    )
             except IntegrityError:
                 pass
             else:
@@ -154,10 +155,10 @@ class _Consequences:
         ]
         claims = _one_stands(
             connection,
-            [(n, rows.claim(event)) for n, event in events if isinstance(event, Published)],
+            [(n, event_rows.claim(event)) for n, event in events if isinstance(event, Published)],
         )
-        found = [rows.release_row(claim, n, now) for n, claim in claims]
-        insert_rows(connection, RELEASE, found, (*rows.ANNOUNCED, *rows.queued(now)))
+        found = [event_rows.release_row(claim, n, now) for n, claim in claims]
+        insert_rows(connection, RELEASE, found, (*event_rows.ANNOUNCED, *event_rows.queued(now)))
         rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
         for sequences in chunks(list(rejected)):
             ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
@@ -168,35 +169,35 @@ class _Consequences:
 def apply(
     connection: Connection,
     deployment_id: int,
-    drafts: Drafts,
+    log_rows: LogRows,
     heads: Sequence[LogHead],
     *,
     times: Mapping[int, int],
     chain_id: int,
     now: float,
 ) -> set[str]:
-    """Write the events that follow, each with the log slot after it; the names yanked.
+    """Write the events that follow, each with the log head after it; return the names yanked.
 
-    `times` are those of their blocks, in seconds, by number.
+    `times` are the timestamps of their blocks in seconds, by number.
     """
-    if not drafts:
+    if not log_rows:
         return set()
     hashes, counts = zip(*heads, strict=True)
     sequences = [base(deployment_id) + count for count in counts]
-    consequences = _Consequences(deployment_id, chain_id, drafts, sequences)
-    errors, logs = consequences.take(), drafts.logs
+    derived = _DerivedRows(deployment_id, chain_id, log_rows, sequences)
+    errors, logs = derived.derive(), log_rows.logs
     columns = (
         *(sequences, logs.block_numbers, logs.block_hashes),
         list(map(times.__getitem__, logs.block_numbers)),
         *(logs.tx_hashes, logs.log_indexes, logs.topics, logs.data, hashes, errors),
     )
     insert_columns(connection, EVENT, columns)
-    consequences.write(connection, now)
-    return consequences.yanked
+    derived.write(connection, now)
+    return derived.yanked
 
 
 def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHead, set[str]]:
-    """Delete the events above a block; the slot before them, and the names they concerned."""
+    """Delete the events above a block; return the log head before them and the names concerned."""
     ours = _of(deployment_id)
     gone = ours & (EVENT.c.block_number > above)
     yanked = set(_scalars(connection, select(YANK.c.cap_uri).join(EVENT).where(gone)))
@@ -205,11 +206,11 @@ def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHea
     tables = LISTING.join(RELEASE).join(EVENT)
     listed = select(LISTING.c.release_id).select_from(tables).where(gone)
     listing.unlist(connection, _scalars(connection, listed))
-    connection.execute(delete(EVENT).where(gone))  # what follows from them goes with them
+    connection.execute(delete(EVENT).where(gone))  # derived rows are deleted with them
     names |= _flag_again(connection, yanked)
     last = select(EVENT.c.sequence, EVENT.c.log_head).where(ours)
     row = connection.execute(last.order_by(EVENT.c.sequence.desc()).limit(1)).first()
-    return _head(row) if row else LogHead(), names
+    return LogHead(row.log_head, row.sequence % SEQUENCES) if row else LogHead(), names
 
 
 def _of(deployment_id: int) -> Any:
@@ -227,7 +228,7 @@ def _one_stands(
     for sequence, claim in claims:
         cap_uri = claim.event.announcement.cap_uri
         if claim.stands and cap_uri in taken:
-            claim = rows.repeated(claim)
+            claim = event_rows.repeated(claim)
         elif claim.stands:
             taken.add(cap_uri)
         found.append((sequence, claim))
@@ -235,7 +236,7 @@ def _one_stands(
 
 
 def _flag_again(connection: Connection, cap_uris: set[str]) -> set[str]:
-    """Set the yank flags of these releases by the latest yank that is left; the names concerned."""
+    """Set the yank flags of these releases by the latest yank left; return the names concerned."""
     names: set[str] = set()
     for cap_uri in sorted(cap_uris):
         standing = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
@@ -256,10 +257,6 @@ def _flag_again(connection: Connection, cap_uris: set[str]) -> set[str]:
         )
         names.add(release.name)
     return names
-
-
-def _head(row: Any) -> LogHead:
-    return LogHead(row.log_head, row.sequence % SEQUENCES)
 
 
 def _scalars(connection: Connection, query: Any) -> list[Any]:

@@ -17,11 +17,12 @@ from sqlalchemy import Connection, Engine, update
 
 from capdex.package import RULES_VERSION
 from capdex.problems import Verdict
+from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead
 from indexer.db.engine import bound_idleness, open_writer, transaction
 from indexer.db.heartbeat import Heartbeat, write_heartbeat
 from indexer.db.models import REGISTRY, VOTES, DeploymentRow, table
-from indexer.projection.block_range import BlockRef, Blocks
+from indexer.projection.block_range import BlockRange
 from indexer.projection.package_rows import Judgement
 from indexer.store import cursor as cursors
 from indexer.store import deployment as deployments
@@ -115,10 +116,10 @@ class Store:
         with self._read() as connection:
             return cursors.read_ring(connection, self._id)
 
-    def append(self, step: Blocks, heads: Sequence[LogHead]) -> None:
+    def append(self, step: BlockRange, heads: Sequence[LogHead]) -> None:
         """Apply one step: its events, releases, flags and blocks, and the cursor.
 
-        `heads` has the log slot after each log of the step, in order. A step already applied is
+        `heads` has the log head after each log of the step, in order. A step already applied is
         left alone; raises Unavailable STALLED when the step does not follow the cursor.
         """
         with self._write() as connection:
@@ -129,14 +130,14 @@ class Store:
             names = events.apply(
                 connection,
                 self._id,
-                step.drafts,
+                step.log_rows,
                 heads,
                 times=step.times,
                 chain_id=self.deployment.chain_id,
                 now=self._clock(),
             )
             listing.refresh(connection, names, self._serve)
-            log = before.log if before else LogHead()
+            log = before.log_head if before else LogHead()
             cursors.advance(connection, self._id, step, heads[-1] if heads else log)
 
     def rollback(self, fork: BlockRef) -> None:

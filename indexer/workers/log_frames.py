@@ -18,7 +18,7 @@ import orjson
 from capdex.net.rpc.replies import Answer, read_one
 from capdex.registry.logs import LogColumns
 from indexer.projection.event_rows import MAX_TEXT_CHARS, Announced
-from indexer.projection.log_rows import Drafts, LogReader
+from indexer.projection.log_rows import LogReader, LogRows
 from indexer.workers.frames import Frame, Work, make_request
 
 MAX_REPLY_BYTES: Final = 8 * 1024 * 1024  # larger replies are read in a thread of the node
@@ -59,7 +59,7 @@ def read_logs(header: list[Any], data: bytes) -> bytes:
     return b"".join([_LENGTH.pack(len(text)), text, *columns])
 
 
-def read_columns(answer: bytes, reader: LogReader) -> tuple[Drafts, dict[int, int]]:
+def read_columns(answer: bytes, reader: LogReader) -> tuple[LogRows, dict[int, int]]:
     """Return what `LogReader` makes of the reply, from a worker's answer.
 
     Raises ValueError unless each column has its type and length, and the logs are in canonical
@@ -99,7 +99,7 @@ def read_columns(answer: bytes, reader: LogReader) -> tuple[Drafts, dict[int, in
     found: list[Announced | None] = [None] * count
     for at, release in zip(announced, _releases(releases, digests), strict=True):
         found[at] = release
-    return Drafts(logs, entries, found), dict(zip(blocks, times, strict=True))
+    return LogRows(logs, entries, found), dict(zip(blocks, times, strict=True))
 
 
 def _releases(columns: list[list[Any]], digests: list[bytes]) -> Iterator[Announced]:

@@ -28,15 +28,16 @@ from capdex.encoding.abi import checksum_address
 from capdex.errors import InvalidInput
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import quantity, unhex
+from capdex.registry.block import BlockRef
 from capdex.registry.events import TOPICS, LogHead, RawLog, Voted, decode
 from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
 from capdex.registry.votes import Votes
 from capdex.uri import PREFIX, check_name, is_reserved, skeleton
-from indexer.projection.block_range import BlockRef, Blocks
-from indexer.projection.log_rows import Drafts
+from indexer.projection.block_range import BlockRange
+from indexer.projection.log_rows import LogRows
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
-from indexer.sync.log_completeness import follow
+from indexer.sync.log_completeness import check_logs
 
 OPERATIONS = int(os.environ.get("OPERATIONS", "5000"))
 SEED, SEEDS = int(os.environ.get("SEED", "1")), int(os.environ.get("SEEDS", "1"))
@@ -214,12 +215,12 @@ def expected(
             yield (at, "indexOf", ["string", "string"], which, "uint256"), (index,)
 
 
-def in_one_step(logs: list[RawLog], head: LogHead) -> Blocks:
+def in_one_step(logs: list[RawLog], head: LogHead) -> BlockRange:
     places = {log.position.block_number: log.position.block_hash for log in logs}
     blocks = tuple(BlockRef(n, hash_, bytes(32), 0) for n, hash_ in places.items())
     upto = blocks[-1]
-    return Blocks(
-        Drafts.of(logs), dict.fromkeys(places, 0), blocks, upto, upto.number, upto.number, head
+    return BlockRange(
+        LogRows.of(logs), dict.fromkeys(places, 0), blocks, upto, upto.number, upto.number, head
     )
 
 
@@ -238,11 +239,11 @@ def index_says_the_same(
     index = Index(url)
     try:
         step = in_one_step(logs, head)
-        store.append(step, follow(step, LogHead()))
+        store.append(step, check_logs(step, LogHead()))
         votes, polled = count_votes(cast)
         step = in_one_step(cast, polled)
         ballots = store.beside(deployment(contracts.votes))
-        ballots.append(step, follow(step, LogHead()))
+        ballots.append(step, check_logs(step, LogHead()))
         assert index.status().undecodable == 0
         ledger, told = rebuild(logs)[0], 0
         for name, state in ledger.names.items():

@@ -26,7 +26,7 @@ from capdex.net.rpc import client as rpc
 from capdex.net.rpc.errors import RpcError
 from indexer.query.index import Index
 from indexer.store import Store
-from indexer.sync import loop as sync
+from indexer.sync import recovery
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -59,8 +59,8 @@ def serving() -> Any:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses after faults of a few milliseconds."""
-    monkeypatch.setattr(sync, "PAUSE_BASE_S", 0.01)
-    monkeypatch.setattr(sync, "PAUSE_CAP_S", 0.05)
+    monkeypatch.setattr(recovery, "PAUSE_BASE_S", 0.01)
+    monkeypatch.setattr(recovery, "PAUSE_CAP_S", 0.05)
     monkeypatch.setattr(rpc, "BACKOFF_BASE_S", 0.01)
     monkeypatch.setattr(rpc, "BACKOFF_CAP_S", 0.05)
 

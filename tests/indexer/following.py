@@ -16,7 +16,7 @@ from capdex.net.rpc.transport import ReadReply, read_in_thread
 from capdex.registry.events import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.store import Deployment, Store
-from indexer.sync.loop import Progress, index
+from indexer.sync.loop import Progress, follow_chain
 
 FAIL_AFTER_S = 30.0  # a hang's end; no test waits for it
 
@@ -56,7 +56,7 @@ class Following:
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(
-            index(
+            follow_chain(
                 self.reader,
                 self.store,
                 committed=asyncio.Event(),

@@ -18,12 +18,13 @@ from capdex import package
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
 from capdex.registry import events
+from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead, LogPosition, RawLog
 from capdex.signature import did
 from capdex.signature import signature as signing
 from capdex.uri import PREFIX
-from indexer.projection.block_range import BlockRef, Blocks
-from indexer.projection.log_rows import Drafts
+from indexer.projection.block_range import BlockRange
+from indexer.projection.log_rows import LogRows
 from indexer.projection.package_rows import Judgement
 from indexer.store import Deployment, Job, Store
 
@@ -155,15 +156,15 @@ class Chain:
         del self.blocks[len(self.blocks) - depth :]
         return self.head
 
-    def step(self, after: BlockRef | None = None, upto: BlockRef | None = None) -> Blocks:
+    def step(self, after: BlockRef | None = None, upto: BlockRef | None = None) -> BlockRange:
         """What a reader hands over, following the cursor at `after`."""
         first = after.number + 1 if after else 0
         last = upto.number if upto else self.head.number
         some = self.blocks[first : last + 1]
-        drafts = Drafts.of(log for block in some for log in block.logs)
+        log_rows = LogRows.of(log for block in some for log in block.logs)
         times = {block.ref.number: block.ref.timestamp for block in some}
         refs = tuple(block.ref for block in some)
-        return Blocks(drafts, times, refs, some[-1].ref, self.head.number, max(0, last - 2))
+        return BlockRange(log_rows, times, refs, some[-1].ref, self.head.number, max(0, last - 2))
 
 
 def published(
@@ -228,10 +229,10 @@ def committed(commitment: bytes = b"\x77" * 32) -> tuple[bytes, bytes, bytes, An
     return events.TOPICS["Committed"], commitment, PUBLISHER, (("uint64", "uint64"), (1,))
 
 
-def heads(step: Blocks, log: LogHead = BEGINNING) -> list[LogHead]:
+def heads(step: BlockRange, log: LogHead = BEGINNING) -> list[LogHead]:
     """The log slot after each log of a step that follows the slot `log`, whatever it claims."""
     found = []
-    for one in step.drafts.logs:
+    for one in step.log_rows.logs:
         log = log.fold(one)
         found.append(log)
     return found
@@ -241,7 +242,7 @@ def append(store: Store, chain: Chain, upto: BlockRef | None = None) -> None:
     """Apply what the chain has beyond the store's cursor."""
     cursor = store.cursor()
     step = chain.step(cursor.block if cursor else None, upto)
-    store.append(step, heads(step, cursor.log if cursor else BEGINNING))
+    store.append(step, heads(step, cursor.log_head if cursor else BEGINNING))
 
 
 def judge(chain: Chain, job: Job) -> Judgement:

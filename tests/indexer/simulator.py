@@ -40,7 +40,7 @@ class SimBlock:
     hash: bytes
     parent: bytes
     logs: tuple[RawLog, ...]
-    slot: LogHead
+    log_head: LogHead
 
     @property
     def bloom(self) -> bytes:
@@ -111,7 +111,7 @@ class SimulatedChain:
     def _append(self, events: int) -> None:
         number = len(self.blocks)
         parent = self.head.hash if self.blocks else bytes(32)
-        slot = self.head.slot if self.blocks else LogHead()
+        slot = self.head.log_head if self.blocks else LogHead()
         salt = next(self._salt).to_bytes(8, "big")
         hash_ = keccak(parent + salt + events.to_bytes(4, "big"))
         logs = []
@@ -233,7 +233,7 @@ class SimulatedChain:
         block = self._block(at["blockHash"])
         if self.keeps_states and block.number <= self._shown[-1].number - self.keeps_states:
             raise Refusal(-32602, f"BlockOutOfRangeError: requested was {block.number}")
-        slot = block.slot
+        slot = block.log_head
         return "0x" + (slot.head + bytes(8) + bytes(24) + slot.count.to_bytes(8, "big")).hex()
 
     def _log_json(self, log: RawLog) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.proof.document import Slot
 from capdex.proof.log_head import LogProof
+from capdex.registry.block import BlockRef
 from capdex.registry.logs import LogHead
 from indexer.db.models import REGISTRY
-from indexer.projection.block_range import BlockRef
 from indexer.query.digest import Digest
 from indexer.query.index import Index
 from indexer.snapshot import archive, export

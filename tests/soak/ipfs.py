@@ -47,10 +47,10 @@ from capdex.net.rpc.client import Rpc
 from capdex.registry.events import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.fetch.fetcher import Fetcher
-from indexer.projection.block_range import Blocks
+from indexer.projection.block_range import BlockRange
 from indexer.store import Store
-from indexer.sync.log_completeness import follow
-from indexer.sync.loop import index
+from indexer.sync.log_completeness import check_logs
+from indexer.sync.loop import follow_chain
 from indexer.workers.pool import Verifier
 
 PUBLISHERS = [bytes(19) + bytes([number]) for number in range(1, 6)]
@@ -105,7 +105,7 @@ class Trap:
 class Soak:
     """Releases, where their blocks are, and what judges them."""
 
-    step: Blocks
+    step: BlockRange
     cids: dict[str, Cid]  # by capability URI
     verifier: Verifier
     folder: Path
@@ -174,7 +174,7 @@ class Soak:
         return found
 
     def announce(self, store: Store) -> None:
-        store.append(self.step, follow(self.step, making.BEGINNING))
+        store.append(self.step, check_logs(self.step, making.BEGINNING))
 
     async def healthy(self) -> dict[str, float]:
         """When each release is verified where nothing is wrong."""
@@ -255,7 +255,7 @@ class Soak:
                     ring=[],
                 )
                 started = time.perf_counter()
-                walk = asyncio.create_task(index(reader, store, committed=committed))
+                walk = asyncio.create_task(follow_chain(reader, store, committed=committed))
                 while (cursor := store.cursor()) is None or cursor.block.hash != head:
                     await asyncio.sleep(0.002)
                     if walk.done():
@@ -263,7 +263,7 @@ class Soak:
                 seconds = time.perf_counter() - started
                 walk.cancel()
                 await asyncio.gather(walk, return_exceptions=True)
-        return len(self.step.drafts) / seconds
+        return len(self.step.log_rows) / seconds
 
 
 def judged(path: Path) -> set[str]:
@@ -276,18 +276,18 @@ async def as_app(sim: Any) -> Any:
     return sim.app()
 
 
-def simulate(step: Blocks) -> Any:
+def simulate(step: BlockRange) -> Any:
     """A chain with a release in each block, whose endpoint allows short ranges only."""
     simulator = load("simulator")
     sim = simulator.SimulatedChain(
         chain_id=making.CHAIN_ID, registry=making.REGISTRY, max_blocks=BLOCKS
     )
-    for raw in step.drafts.logs:
+    for raw in step.log_rows.logs:
         number, parent = len(sim.blocks), sim.head
         hash_ = hashlib.sha256(parent.hash + number.to_bytes(8, "big")).digest()
         position = LogPosition(number, hash_, raw.position.tx_hash, 0)
         log = RawLog(raw.address, raw.topics, raw.data, position)
-        block = simulator.SimBlock(number, hash_, parent.hash, (log,), parent.slot.fold(log))
+        block = simulator.SimBlock(number, hash_, parent.hash, (log,), parent.log_head.fold(log))
         sim.blocks.append(block)
     sim.finalized = len(sim.blocks) - 1
     return sim

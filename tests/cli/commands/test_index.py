@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from capdex.registry.block import BlockRef
 from indexer.db.models import DECODER_VERSION
-from indexer.projection.block_range import BlockRef, Blocks
-from indexer.projection.log_rows import Drafts
+from indexer.projection.block_range import BlockRange
+from indexer.projection.log_rows import LogRows
 from indexer.store import Deployment, Store
 
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
@@ -26,7 +27,7 @@ def make_index(folder: Path) -> Callable[..., str]:
         place.parent.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{place}"
         store = Store.open(url, Deployment(31337, CONTRACT, 1, bytes(32)))
-        store.append(Blocks(Drafts(), {}, (BLOCK,), BLOCK, 3, 1), ())
+        store.append(BlockRange(LogRows(), {}, (BLOCK,), BLOCK, 3, 1), ())
         store.close()
         return url
 

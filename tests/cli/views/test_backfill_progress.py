@@ -9,11 +9,11 @@ from contextlib import suppress
 import pytest
 
 from capdex.errors import Code, Unavailable
+from capdex.registry.block import BlockRef
 from cli.terminal.output import Format, Output, Stream
 from cli.terminal.status_line import ERASE, StatusLine
 from cli.views.backfill_progress import Pace, show_backfill
 from indexer.monitoring.health import Health
-from indexer.projection.block_range import BlockRef
 from indexer.sync.loop import Progress
 
 

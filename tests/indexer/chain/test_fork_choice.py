@@ -7,12 +7,12 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.chain.fork_choice import Finding, Word, weigh
+from indexer.chain.fork_choice import ForkChoice, HashReport, choose_fork
 
 OURS, NEW, OTHER = (bytes([n]) * 32 for n in (1, 2, 3))
 WORDS = st.lists(
     st.builds(
-        Word,
+        HashReport,
         st.uuids().map(str),
         st.sampled_from(["a", "b", "c", "d"]),
         st.sampled_from([None, OURS, NEW, OTHER]),
@@ -21,7 +21,7 @@ WORDS = st.lists(
 
 
 def words(*said):
-    return [Word(f"{at}", f"host-{at}", hash_) for at, hash_ in enumerate(said)]
+    return [HashReport(f"{at}", f"host-{at}", hash_) for at, hash_ in enumerate(said)]
 
 
 @given(WORDS)
@@ -29,35 +29,42 @@ def test_nothing_final_goes_on_one_witness_or_against_as_many(said):
     origins = defaultdict(set)
     for word in said:
         origins[word.hash].add(word.origin)
-    finding = weigh(OURS, said)
-    if finding.gone is not None:
-        assert finding.gone != OURS
-        assert len(origins[finding.gone]) >= 2
-        assert len(origins[finding.gone]) > len(origins[OURS])
-        assert not finding.liars
-    if finding.liars:
+    choice = choose_fork(OURS, said)
+    if choice.replaced_by is not None:
+        assert choice.replaced_by != OURS
+        assert len(origins[choice.replaced_by]) >= 2
+        assert len(origins[choice.replaced_by]) > len(origins[OURS])
+        assert not choice.wrong
+    if choice.wrong:
         assert origins[OURS]
         assert {
-            w.label for w in said if w.label in finding.liars and w.hash in (None, OURS)
+            w.label for w in said if w.label in choice.wrong and w.hash in (None, OURS)
         } == set()
 
 
 def test_two_keys_at_one_vendor_are_one_witness():
-    assert weigh(OURS, [Word("1", "host", NEW), Word("2", "host", NEW)]) == Finding()
+    assert (
+        choose_fork(OURS, [HashReport("1", "host", NEW), HashReport("2", "host", NEW)])
+        == ForkChoice()
+    )
 
 
 def test_one_endpoint_alone_decides_nothing():
-    assert weigh(OURS, words(NEW)) == weigh(OURS, words(NEW, None)) == Finding()
+    assert choose_fork(OURS, words(NEW)) == choose_fork(OURS, words(NEW, None)) == ForkChoice()
 
 
 def test_two_that_disagree_with_each_other_decide_nothing():
-    assert weigh(OURS, words(NEW, OTHER)) == Finding()
+    assert choose_fork(OURS, words(NEW, OTHER)) == ForkChoice()
 
 
 def test_who_contradicts_a_block_that_another_holds_is_a_liar():
-    assert weigh(OURS, words(NEW, OURS)) == Finding(liars=("0",))
-    assert weigh(OURS, words(NEW, OURS, OURS, NEW)) == Finding(liars=("0", "3"))
+    assert choose_fork(OURS, words(NEW, OURS)) == ForkChoice(wrong=("0",))
+    assert choose_fork(OURS, words(NEW, OURS, OURS, NEW)) == ForkChoice(wrong=("0", "3"))
 
 
 def test_two_that_agree_outweigh_one_that_was_left_behind():
-    assert weigh(OURS, words(NEW, NEW)) == weigh(OURS, words(NEW, OURS, NEW)) == Finding(NEW)
+    assert (
+        choose_fork(OURS, words(NEW, NEW))
+        == choose_fork(OURS, words(NEW, OURS, NEW))
+        == ForkChoice(NEW)
+    )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.chain.range_sizer import MAX_BLOCKS, MAX_GROWTH, TARGET_BYTES, TARGET_LOGS, Span
+from indexer.chain.range_sizer import MAX_BLOCKS, MAX_GROWTH, TARGET_BYTES, TARGET_LOGS, RangeSizer
 
 REPLY = st.tuples(
     st.integers(1, 200_000), st.integers(0, 100_000), st.integers(0, 2**27), st.booleans()
@@ -13,57 +13,57 @@ REPLY = st.tuples(
 
 @given(st.lists(REPLY), st.none() | st.integers(1, 10_000))
 def test_a_span_stays_within_its_bounds_and_grows_by_steps(replies, hint):
-    span = Span()
+    range_sizer = RangeSizer()
     for blocks, logs, size, refused in replies:
-        before = span.blocks
+        before = range_sizer.blocks
         if refused:
-            less = span.shrink(blocks, hint)
+            less = range_sizer.shrink(blocks, hint)
             assert 1 <= less < max(2, blocks)
-            assert span.blocks <= less
+            assert range_sizer.blocks <= less
         else:
-            span.learn(blocks, logs, size)
-        assert 1 <= span.blocks <= min(MAX_BLOCKS, before * MAX_GROWTH)
+            range_sizer.learn(blocks, logs, size)
+        assert 1 <= range_sizer.blocks <= min(MAX_BLOCKS, before * MAX_GROWTH)
 
 
 @given(st.integers(1, 1000), st.integers(100, 5000))
 def test_replies_come_to_the_size_aimed_at(logs_a_block, bytes_a_log):
-    span = Span()
+    range_sizer = RangeSizer()
     for _ in range(20):
-        logs = span.blocks * logs_a_block
-        span.learn(span.blocks, logs, logs * bytes_a_log)
-    logs = span.blocks * logs_a_block
+        logs = range_sizer.blocks * logs_a_block
+        range_sizer.learn(range_sizer.blocks, logs, logs * bytes_a_log)
+    logs = range_sizer.blocks * logs_a_block
     assert logs <= max(TARGET_LOGS, logs_a_block)
     assert logs * bytes_a_log <= max(TARGET_BYTES, logs_a_block * bytes_a_log)
-    assert span.blocks == 1 or 2 * (logs + logs_a_block) * bytes_a_log >= min(
+    assert range_sizer.blocks == 1 or 2 * (logs + logs_a_block) * bytes_a_log >= min(
         TARGET_BYTES, TARGET_LOGS * bytes_a_log
     )
 
 
 def test_a_hint_is_taken_when_it_is_narrower_than_what_was_refused():
-    assert Span().shrink(1000, 800) == 800
-    assert Span().shrink(1000, 1000) == 500
-    assert Span().shrink(1000, 5000) == 500
-    assert Span().shrink(1) == 1
+    assert RangeSizer().shrink(1000, 800) == 800
+    assert RangeSizer().shrink(1000, 1000) == 500
+    assert RangeSizer().shrink(1000, 5000) == 500
+    assert RangeSizer().shrink(1) == 1
 
 
 @pytest.mark.parametrize("limit", [1, 10, 2000])
 def test_a_fixed_limit_is_run_into_ever_less_often(limit):
-    span, refused, asked = Span(), [], 4000
+    range_sizer, refused, asked = RangeSizer(), [], 4000
     for n in range(asked):
-        while span.blocks > limit:
+        while range_sizer.blocks > limit:
             refused.append(n)
-            span.shrink(span.blocks, limit)
-        span.learn(span.blocks, 0, 40)
-    assert span.blocks >= min(limit, 1) * limit / 2
+            range_sizer.shrink(range_sizer.blocks, limit)
+        range_sizer.learn(range_sizer.blocks, 0, 40)
+    assert range_sizer.blocks >= min(limit, 1) * limit / 2
     late = [n for n in refused if n > asked // 2]
     assert len(late) <= asked // 2 // 200
 
 
 @pytest.mark.parametrize("refusals", [1, 100])
 def test_more_is_asked_for_again_once_refusals_stop(refusals):
-    span = Span()
+    range_sizer = RangeSizer()
     for _ in range(refusals):
-        span.shrink(span.limit, 1)
+        range_sizer.shrink(range_sizer.limit, 1)
     for _ in range(2000):
-        span.learn(span.blocks, 0, 40)
-    assert span.blocks == MAX_BLOCKS
+        range_sizer.learn(range_sizer.blocks, 0, 40)
+    assert range_sizer.blocks == MAX_BLOCKS

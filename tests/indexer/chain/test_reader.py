@@ -7,7 +7,7 @@ import pytest
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import read_header
 from indexer.chain.reader import ChainReader
-from indexer.projection.block_range import Blocks, Reorg
+from indexer.projection.block_range import BlockRange, Reorg
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -23,7 +23,7 @@ async def steps_up_to(reader, sim):
     async with aclosing(reader.steps()) as steps:
         async for step in steps:
             found.append(step)
-            if isinstance(step, Blocks) and step.upto.hash == sim.head.hash:
+            if isinstance(step, BlockRange) and step.upto.hash == sim.head.hash:
                 return found
     raise AssertionError("the stream ended")
 
@@ -39,8 +39,8 @@ async def test_the_tail_comes_block_by_block_and_the_rest_in_ranges(simulate):
     assert all(
         child.parent == b.hash for b, child in zip(tail.blocks, tail.blocks[1:], strict=False)
     )
-    assert [log for step in steps for log in step.drafts.logs] == sim.logs
-    assert tail.log == sim.head.slot
+    assert [log for step in steps for log in step.log_rows.logs] == sim.logs
+    assert tail.log_head == sim.head.log_head
     assert (tail.head, tail.finalized) == (30, 22)
 
 
@@ -54,7 +54,7 @@ async def test_the_time_of_every_block_with_a_log_and_its_last_block_come_with_a
     for step in steps:
         numbers = [block.number for block in step.blocks]
         assert numbers == sorted(set(numbers))
-        assert {number for number, _ in step.drafts.logs.blocks()} <= step.times.keys()
+        assert {number for number, _ in step.log_rows.logs.blocks()} <= step.times.keys()
         assert step.blocks[-1] == step.upto
 
 
@@ -69,7 +69,7 @@ async def times_of(sim, blocks):
     sim.mine(8)
     async with Rpc([sim.url]) as rpc:
         steps = await steps_up_to(read(rpc, sim), sim)
-    assert [log for step in steps for log in step.drafts.logs] == sim.logs
+    assert [log for step in steps for log in step.log_rows.logs] == sim.logs
     return {number: time for step in steps for number, time in step.times.items()}
 
 
@@ -111,7 +111,7 @@ async def test_a_step_that_was_not_taken_is_given_again(simulate):
             async with aclosing(reader.steps()) as steps:
                 step = await anext(steps)
                 assert step.upto.number == 0
-        assert [log for x in await steps_up_to(reader, sim) for log in x.drafts.logs] == sim.logs
+        assert [log for x in await steps_up_to(reader, sim) for log in x.log_rows.logs] == sim.logs
 
 
 async def test_a_fork_in_the_ring_is_found_and_told(simulate):
@@ -137,7 +137,7 @@ async def test_empty_logs_of_a_block_whose_bloom_promises_some_are_asked_for_aga
     sim.once("eth_getLogs", lambda logs: [], times=given_again)
     async with Rpc([sim.url]) as rpc:
         steps = await steps_up_to(read(rpc, sim, start_block=1), sim)
-    assert [log for step in steps for log in step.drafts.logs] == sim.logs
+    assert [log for step in steps for log in step.log_rows.logs] == sim.logs
 
 
 async def test_a_bloom_that_errs_holds_nothing_up_for_good(simulate):
@@ -146,7 +146,7 @@ async def test_a_bloom_that_errs_holds_nothing_up_for_good(simulate):
     sim.once("eth_getLogs", lambda logs: [], times=1000)
     async with Rpc([sim.url]) as rpc:
         steps = await steps_up_to(read(rpc, sim, start_block=1), sim)
-    assert [len(step.drafts) for step in steps] == [0]
+    assert [len(step.log_rows) for step in steps] == [0]
 
 
 async def test_a_bloom_filter_admits_the_address_it_was_made_for(simulate):

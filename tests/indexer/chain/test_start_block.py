@@ -7,14 +7,14 @@ import pytest
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
-from indexer.chain.start_block import locate
+from indexer.chain.start_block import locate_registry
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
 
 async def find(*sims, registry=None, start_block=3):
     async with Rpc([sim.url for sim in sims]) as rpc:
-        place = await locate(
+        place = await locate_registry(
             rpc, chain_id=1, registry=registry or sims[0].registry, start_block=start_block
         )
         return place, rpc.endpoint

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Unavailable
+from capdex.registry.block import BlockRef
 from indexer.db.heartbeat import Heartbeat
 from indexer.monitoring.health import DEPTHS, Health
-from indexer.projection.block_range import BlockRef
 from indexer.query.status import Position
 from indexer.sync.loop import Progress
 

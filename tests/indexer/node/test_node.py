@@ -21,7 +21,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.client import Rpc
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from indexer.chain.start_block import locate
+from indexer.chain.start_block import locate_registry
 from indexer.node.node import Node, NodeOptions
 from indexer.sync.loop import Progress
 
@@ -371,18 +371,18 @@ async def test_a_chain_is_known_by_its_genesis_except_for_development(registry: 
     async with Rpc([registry.url]) as rpc:
         genesis = await rpc.block(0)
         assert genesis is not None
-        dev = await locate(rpc, chain_id=DEV, registry=registry.address)
+        dev = await locate_registry(rpc, chain_id=DEV, registry=registry.address)
     assert dev.genesis == bytes(32)
     await registry.call("anvil_setChainId", 7777)
     async with Rpc([registry.url]) as rpc:
-        place = await locate(rpc, chain_id=7777, registry=registry.address)
+        place = await locate_registry(rpc, chain_id=7777, registry=registry.address)
     assert place.genesis == genesis.hash != bytes(32)
     assert place.start_block == registry.start_block
 
 
 async def test_the_first_block_may_be_named(registry: Any) -> None:
     async with Rpc([registry.url]) as rpc:
-        place = await locate(rpc, chain_id=DEV, registry=registry.address, start_block=0)
+        place = await locate_registry(rpc, chain_id=DEV, registry=registry.address, start_block=0)
     assert place.start_block == 0
 
 

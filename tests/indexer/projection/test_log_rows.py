@@ -1,4 +1,4 @@
-"""Drafts: what a log says by itself, the same by column as event by event."""
+"""Rows of logs: what a log says by itself, the same by column as event by event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capdex.ipld.cid import Cid
 from capdex.registry.events import PUBLISHED, LogHead, LogPosition, Published, RawLog, decode
 from capdex.registry.logs import LogColumns
 from indexer.projection import event_rows as rows
-from indexer.projection.log_rows import Drafts
+from indexer.projection.log_rows import LogRows
 
 TYPES = ["uint64", "string", "string", "string", "bytes32"]
 DIGEST = bytes(range(32))
@@ -65,7 +65,7 @@ def test_a_release_is_drafted_as_its_event_has_it_or_left_to_its_event(
     lies: dict[str, Any],
 ) -> None:
     log = publication(SOUND | lies)
-    (release,) = Drafts.of([log]).releases
+    (release,) = LogRows.of([log]).releases
     event = decode(log, 31337)
     assert isinstance(event, Published)
     claim = rows.claim(event)
@@ -88,9 +88,9 @@ logs = st.builds(
 
 @given(st.lists(logs, max_size=6), st.lists(logs, max_size=3))
 def test_columns_hold_the_logs_they_are_made_of(some: list[RawLog], more: list[RawLog]) -> None:
-    whole = Drafts.of(some) + Drafts.of(more)
+    whole = LogRows.of(some) + LogRows.of(more)
     assert list(whole.logs) == some + more
-    assert whole == Drafts.of(some + more)
+    assert whole == LogRows.of(some + more)
     assert len(whole) == len(whole.logs) == len(some) + len(more)
     assert LogColumns.of(whole.logs) == whole.logs
     head, heads = LogHead(), []

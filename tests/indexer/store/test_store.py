@@ -10,10 +10,11 @@ import pytest
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.problems import Availability, Reason, Verdict
+from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead
 from capdex.uri import CapabilityURI
-from indexer.projection.block_range import BlockRef, Blocks
-from indexer.projection.log_rows import Drafts
+from indexer.projection.block_range import BlockRange
+from indexer.projection.log_rows import LogRows
 from indexer.query.index import Index
 from indexer.store import RING_BLOCKS, Delay, Deployment, Operator, Store
 
@@ -39,7 +40,7 @@ def test_rows_and_cursor_are_there_together(
         head = head.fold(log)
     cursor = store.cursor()
     assert cursor is not None
-    assert (cursor.block, cursor.log) == (chain.head, head)
+    assert (cursor.block, cursor.log_head) == (chain.head, head)
     assert store.ring() == [block.ref for block in chain.blocks]
     state = search_index.status()
     assert (state.block_number, state.log_count, state.log_head) == (2, 1, "0x" + head.head.hex())
@@ -104,7 +105,7 @@ def test_a_failed_transaction_leaves_nothing(
     chain.mine(making.yanked("note"), making.published("later", "1.0.0"))
     step = chain.step(store.cursor().block)  # type: ignore[union-attr]
     broken = replace(step, upto=replace(step.upto, timestamp=1 << 70))  # no column holds it
-    decoded = making.heads(step, store.cursor().log)  # type: ignore[union-attr]
+    decoded = making.heads(step, store.cursor().log_head)  # type: ignore[union-attr]
     with pytest.raises(Unavailable):
         store.append(replace(broken, blocks=(broken.upto,)), decoded)
     assert store.cursor().block == chain.blocks[1].ref  # type: ignore[union-attr]
@@ -265,15 +266,15 @@ def test_rollback_restores_the_log_slot_at_any_depth(making: Any, store: Store, 
         chain.publish("note", f"1.0.{i}")
         chain.mine()
         making.append(store, chain)
-        slots.append((chain.head, store.cursor().log))  # type: ignore[union-attr]
+        slots.append((chain.head, store.cursor().log_head))  # type: ignore[union-attr]
     for block, log in reversed(slots):
         store.rollback(block)
         cursor = store.cursor()
         assert cursor is not None
-        assert (cursor.block, cursor.log) == (block, log)
+        assert (cursor.block, cursor.log_head) == (block, log)
         assert store.ring()[-1] == block
     store.rollback(chain.blocks[0].ref)
-    assert store.cursor().log == LogHead()  # type: ignore[union-attr]
+    assert store.cursor().log_head == LogHead()  # type: ignore[union-attr]
 
 
 def test_a_fork_above_the_cursor_is_refused(making: Any, store: Store, chain: Any) -> None:
@@ -288,8 +289,8 @@ def test_the_ring_keeps_the_newest_blocks(store: Store) -> None:
         BlockRef(i, i.to_bytes(32, "big"), max(i - 1, 0).to_bytes(32, "big"), i)
         for i in range(RING_BLOCKS + 20)
     ]
-    store.append(Blocks(Drafts(), {}, tuple(refs[:-1]), refs[-2], len(refs), 0), [])
-    store.append(Blocks(Drafts(), {}, refs[-1:], refs[-1], len(refs), 0), [])  # type: ignore[arg-type]
+    store.append(BlockRange(LogRows(), {}, tuple(refs[:-1]), refs[-2], len(refs), 0), [])
+    store.append(BlockRange(LogRows(), {}, refs[-1:], refs[-1], len(refs), 0), [])  # type: ignore[arg-type]
     assert store.ring() == refs[-RING_BLOCKS:]
 
 

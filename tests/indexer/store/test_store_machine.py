@@ -225,7 +225,7 @@ class Indexing(RuleBasedStateMachine):
     def the_log_slot_is_that_of_the_chain(self) -> None:
         cursor = self.store.cursor()
         assert cursor is not None
-        assert (cursor.block, cursor.log.count) == (self.chain.head, len(self.chain.logs))
+        assert (cursor.block, cursor.log_head.count) == (self.chain.head, len(self.chain.logs))
         assert self.store.ring() == [block.ref for block in self.chain.blocks]
 
     @invariant()

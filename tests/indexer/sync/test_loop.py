@@ -5,8 +5,8 @@ import pytest
 from capdex.errors import Code
 from capdex.net.rpc.failover import MAX_ATTEMPTS
 from indexer.chain import reader as chain
-from indexer.chain.log_head import MAX_DOUBTS
-from indexer.sync.loop import MAX_REREADS
+from indexer.chain.log_head import MAX_REFUSALS
+from indexer.sync.recovery import RECHECK_EVERY
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -55,7 +55,7 @@ async def test_a_chain_is_backfilled_and_then_followed(simulate, following):
         sim.publish(3)
         await it.reach(sim.head.hash)
         assert it.logs == sim.logs
-        assert it.store.cursor().log == sim.head.slot
+        assert it.store.cursor().log_head == sim.head.log_head
         assert [trouble.why for trouble in it.troubles] == []
 
 
@@ -101,7 +101,7 @@ async def test_bent_logs_do_not_pass_while_the_state_is_refused_for_once(
     simulate, following, bend, served_before, refusal
 ):
     def spoil():
-        for _ in range(MAX_DOUBTS):
+        for _ in range(MAX_REFUSALS):
             if refusal:
                 sim.refuse_once("eth_call", *refusal)
             else:
@@ -274,7 +274,7 @@ async def test_a_contract_that_said_what_was_not_true_is_doubted_too(simulate, f
     sim.publish(5)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-        before = word(sim.head.slot)
+        before = word(sim.head.log_head)
         sim.once("eth_getLogs", lambda _: [])
         sim.once("eth_call", lambda _: before)
         sim.publish(1)
@@ -289,13 +289,13 @@ async def test_rows_that_are_right_stand_whatever_the_contract_is_said_to_say(si
     sim = pruned(await simulate())
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-    stored, lie = sim.head.number, word(sim.blocks[5].slot)
-    sim.once("eth_call", lambda _: lie, times=2 * MAX_REREADS + 1)
+    stored, lie = sim.head.number, word(sim.blocks[5].log_head)
+    sim.once("eth_call", lambda _: lie, times=2 * RECHECK_EVERY + 1)
     sim.publish(1)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
-    assert len(it.troubles) >= MAX_REREADS
+    assert len(it.troubles) >= RECHECK_EVERY
     assert min(report.block.number for report in it.reports) >= stored
 
 
@@ -312,7 +312,7 @@ async def test_a_walk_that_doubts_its_rows_outlives_an_endpoint_that_does_not_an
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
         assert len(it.logs) == 4
-        sim.once("eth_getLogs", lambda logs: logs, times=MAX_REREADS)
+        sim.once("eth_getLogs", lambda logs: logs, times=RECHECK_EVERY)
         for _ in range(MAX_ATTEMPTS):
             sim.refuse_once("eth_getLogs", code, words)
         sim.publish(1)
@@ -325,7 +325,7 @@ async def test_an_undecodable_event_is_kept_with_its_reason(simulate, following)
     sim.publish(1)
     lie = sim.logs[0]
     broken = type(lie)(lie.address, (b"\x01" * 32, *lie.topics[1:]), lie.data, lie.position)
-    slot = type(sim.head.slot)().fold(broken)
+    slot = type(sim.head.log_head)().fold(broken)
     sim.blocks[-1] = type(sim.head)(1, sim.head.hash, sim.head.parent, (broken,), slot)
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
@@ -547,7 +547,7 @@ async def test_a_cancelled_walk_leaves_whole_transactions(simulate, following):
         async with following([sim.url], registry=sim.registry) as it:
             await it.until(lambda: it.reports)
             cursor = it.store.cursor()
-        assert cursor is None or len(it.logs) >= cursor.log.count
+        assert cursor is None or len(it.logs) >= cursor.log_head.count
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs

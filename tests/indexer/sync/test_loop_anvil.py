@@ -10,7 +10,7 @@ import pytest
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.new_heads import wake_on_heads
-from indexer.chain.start_block import locate
+from indexer.chain.start_block import locate_registry
 
 pytestmark = pytest.mark.real
 
@@ -99,12 +99,12 @@ async def test_a_bell_rings_at_each_head(registry):
 async def test_the_deployment_is_found_and_checked(registry):
     await registry.mine(20)
     async with Rpc([registry.url]) as rpc:
-        place = await locate(rpc, chain_id=DEV, registry=registry.address)
+        place = await locate_registry(rpc, chain_id=DEV, registry=registry.address)
         assert place.start_block == registry.start_block
         assert place.genesis == bytes(32)  # Anvil's own changes when it is killed and started
         with pytest.raises(Refused) as wrong_chain:
-            await locate(rpc, chain_id=1, registry=registry.address)
+            await locate_registry(rpc, chain_id=1, registry=registry.address)
         with pytest.raises(UsageError) as no_contract:
-            await locate(rpc, chain_id=DEV, registry=bytes(20))
+            await locate_registry(rpc, chain_id=DEV, registry=bytes(20))
     assert wrong_chain.value.code == Code.WRONG_CHAIN
     assert no_contract.value.code == Code.NO_CONTRACT

@@ -9,10 +9,10 @@ import pytest
 
 from capdex.errors import Code
 from capdex.net.rpc import transport as jsonrpc
+from capdex.net.tasks import run_to_completion
 from indexer.chain import reader as chain
 from indexer.chain import reorg as forks
 from indexer.store import Operator
-from indexer.threads import whole
 from indexer.workers.pool import Verifier
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -44,7 +44,7 @@ def accepting():
 
         async def of(self):
             self.asked += 1
-            return await whole(self.of_store) if self.of_store else self.hash
+            return await run_to_completion(self.of_store) if self.of_store else self.hash
 
     return Accepting()
 
@@ -354,7 +354,7 @@ async def test_the_range_that_an_endpoint_names_is_asked_for(twins, following, l
     (sim,) = await twins(1, blocks=200, max_blocks=limit)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
-        assert it.reader.span.blocks <= 2 * limit
+        assert it.reader.range_sizer.blocks <= 2 * limit
     assert it.logs == sim.logs
     assert sim.calls.count("eth_getLogs") < 8 + 3 * (200 // limit)
 

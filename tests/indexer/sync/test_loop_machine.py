@@ -162,7 +162,7 @@ class ChainMachine(RuleBasedStateMachine):
         self.runner.run(self.it.reach(self.sim.head.hash))
         self._seen()
         assert self.it.logs == self.sim.logs
-        assert self.it.store.cursor().log == self.sim.head.slot
+        assert self.it.store.cursor().log_head == self.sim.head.log_head
 
     def teardown(self) -> None:
         if not hasattr(self, "it"):
