@@ -351,7 +351,7 @@ async def test_a_user_checks_a_node_by_another_endpoints_word(
     at = shell.json("resolve", "weather", "--trust-block", exact["proven"]["block_hash"])
     assert at["proven"]["by"] == "the block hash you gave"
 
-    for missing, said in (("nobody", "nobody has claimed nobody"), ("weather@^7", "none of 2")):
+    for missing, said in (("nobody", "nobody is not claimed"), ("weather@^7", "none of 2")):
         done = shell("resolve", missing, *proof, code=1)
         assert "error[NOT_FOUND]" in done.stderr
         assert said in done.stderr

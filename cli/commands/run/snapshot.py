@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from capdex.errors import CapdexError, UsageError
-from capdex.net.verified_resolve import address_bytes, registry_bytes
 from cli.node.options import (
     blocks_option,
     create_directories,
@@ -154,9 +153,9 @@ async def _import(
     from indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
 
     status = StatusLine(app.output)
-    votes = address_bytes(network.votes, "votes") if network.votes else None
+    votes = network.address("votes") if network.votes else None
     start_block = network.start_block or None
-    expected = ExpectedIndex(network.chain, registry_bytes(network), votes, start_block)
+    expected = ExpectedIndex(network.chain, network.address("registry"), votes, start_block)
     try:
         async with AsyncExitStack() as stack:
             url = network.rpc_url

@@ -258,7 +258,7 @@ def test_that_there_is_nothing_is_proven_too(
     assert "proof" not in error["details"]
     result = capdex("resolve", asked, "--trust-rpc", trusted.url)
     assert "proven" in result.stderr
-    assert {"absent": "does not exist", "free": "nobody has claimed"}[name] in result.stderr
+    assert {"absent": "does not exist", "free": "is not claimed"}[name] in result.stderr
 
 
 @pytest.mark.parametrize(
