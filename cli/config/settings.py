@@ -50,6 +50,11 @@ class Network:
         self.require("chain_id")
         return self.chain_id or 0
 
+    @property
+    def has_chain(self) -> bool:
+        """True if the settings are enough to read the registry from the chain."""
+        return bool(self.rpc_url and self.chain_id and self.registry)
+
     def address(self, field: str) -> bytes:
         """Return the address in `field` (20 bytes); raises UsageError if it is none."""
         text = str(getattr(self, field))

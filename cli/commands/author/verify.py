@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from capdex.errors import CapdexError
-from cli.commands.find.get import announced
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK, exit_code, show, worst
 from cli.terminal.file_arguments import expand, read
 from cli.terminal.output import Stream
 from cli.terminal.text import safe
+from cli.views.progress import open_registry
+
+if TYPE_CHECKING:
+    from capdex.registry.events import Announcement
+    from capdex.uri import CapabilityURI
 
 FROM_CHAIN = ("event", "cid", "sha256", "id")
 
@@ -59,7 +63,7 @@ async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
 
     reading = read_package(read(name))
     manifest = reading.require()
-    said = self_announcement(reading) if offline else await announced(app, manifest.uri)
+    said = self_announcement(reading) if offline else await _announced(app, manifest.uri)
     judged = judge(said, reading)
     rejected = judged if isinstance(judged, RejectedPackage) else None
     return {
@@ -74,6 +78,16 @@ async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
         # Offline, a file is compared with its own claims: these checks would always hold.
         "checks": [x.to_json() for x in judged.checks if not (offline and x.name in FROM_CHAIN)],
     }
+
+
+async def _announced(app: App, uri: CapabilityURI) -> Announcement:
+    from publisher.registry.verified_get import announcement_of
+
+    async with open_registry(app) as registry:
+        announcement, yanked = await announcement_of(registry, uri)
+    if yanked:
+        app.output.warn(f"{uri} is yanked")
+    return announcement
 
 
 def _lines(stream: Stream, value: dict[str, Any]) -> Iterator[str]:

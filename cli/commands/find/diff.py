@@ -103,9 +103,9 @@ def _is_file(name: str) -> bool:
 
 
 async def _fetched(app: App, name: str) -> Side:
-    from cli.commands.find.get import fetch_verified
+    from cli.commands.find.get import get_package
 
-    package = await fetch_verified(app, CapabilityURI.loose(name))
+    package = await get_package(app, CapabilityURI.loose(name))
     return Side(name, package.data, package.manifest)
 
 

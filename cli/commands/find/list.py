@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from capdex.errors import UsageError
+from capdex.semver import Version, latest
 from cli.publish.account import account_address, account_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.output import Stream
 from cli.terminal.text import columns, safe
-from cli.views.name import asks_chain, held_by, published_by
 from cli.views.progress import open_registry
+from cli.views.release import flags, name_of
+
+if TYPE_CHECKING:
+    from capdex.registry.state import NameState
+    from publisher.registry.registry import Registry
+
+NODE_PAGE: Final = 50
+MAX_NODE_PAGES: Final = 20  # a thousand names of one account; the chain has them all
 
 Json = dict[str, Any]
 
@@ -59,11 +67,64 @@ async def _list(app: App, owner: str | None) -> tuple[list[Json], str, int | Non
 
     network = app.settings.need_network()
     account = await account_address(app) if owner is None else parse_address(owner)
-    if not asks_chain(app) and network.mcp_url:
-        return await published_by(network.mcp_url, account), account, None
+    if not network.has_chain and network.mcp_url:
+        return await _published_by(network.mcp_url, account), account, None
     async with open_registry(app) as registry:
-        found, block = await held_by(registry, account)
+        found, block = await _held_by(registry, account)
     return found, account, block
+
+
+async def _published_by(mcp_url: str, account: str) -> list[Json]:
+    """The names whose listed release an account published, as the node answers a search."""
+    from capdex.net.node_client import NodeClient
+
+    found: list[Json] = []
+    asked: Json = {"query_string": "", "filters": {"publisher": account}, "limit": NODE_PAGE}
+    async with NodeClient(mcp_url) as node:
+        for _ in range(MAX_NODE_PAGES):
+            answer = await node.call("search_capabilities", asked)
+            hits = answer.get("list_of_results")
+            for hit in hits if isinstance(hits, list) else []:
+                if isinstance(hit, dict):
+                    semver = hit.get("semver")
+                    row = {"role": "publisher", "release_count": None, "latest": semver}
+                    found.append({"name": name_of(hit), **row, "flags": flags(hit)})
+            if not answer.get("next_cursor"):
+                break
+            asked["cursor"] = answer["next_cursor"]
+    return found
+
+
+async def _held_by(registry: Registry, account: str) -> tuple[list[Json], int]:
+    """The names that an account owns, maintains or is offered, and the block they were read at."""
+    from publisher.registry.audit import describe
+    from publisher.registry.name_history import names_held
+
+    held, block = await names_held(registry, account)
+    found = []
+    for one in held:
+        state = one.state
+        live = [Version.parse(x.semver) for x in state.releases if not x.yanked]
+        highest = latest(live)
+        found.append(
+            describe(one.name, state)
+            | {
+                "role": one.role,
+                "release_count": len(state.releases),
+                "latest": None if highest is None else str(highest),
+                "flags": _flags(state),
+            }
+        )
+    return found, block
+
+
+def _flags(state: NameState) -> list[str]:
+    yanked = sum(x.yanked for x in state.releases)
+    deprecated = sum(x.deprecated for x in state.releases)
+    flags = ["deprecated"] if state.deprecated else []
+    flags += [f"on offer to {state.pending_owner}"] if state.pending_owner else []
+    flags += [f"{yanked} yanked"] if yanked else []
+    return flags + ([f"{deprecated} deprecated"] if deprecated else [])
 
 
 def _table(stream: Stream, found: list[Json]) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.errors import Code, InvalidInput
 from capdex.semver import Version
 from capdex.uri import CapabilityURI
 from cli.config.completion_cache import complete, remember
@@ -12,8 +14,12 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.output import Stream
 from cli.terminal.text import columns, safe
-from cli.views.name import asks_chain, joined, rows_of, standing_of
+from cli.views.name import rows_of
+from cli.views.progress import open_registry
 from cli.views.release import Json, card, freshness, mark, part
+
+if TYPE_CHECKING:
+    from publisher.registry.audit import NameAudit
 
 
 @command("show", examples=["capdex show weather", "capdex show weather@1.3.0 --json"])
@@ -25,10 +31,8 @@ def show_command(app: App, name: str) -> None:
     a release is not served, are the node's. With a version: every check it passed or failed.
     """
     uri = CapabilityURI.loose(name)
-    standing, answer = app.run(_look(app, uri.name))
-    found = [x for x in answer.get("releases") or [] if isinstance(x, dict)]
-    if standing is not None:
-        found = joined(standing, found, asked_node="as_of" in answer)
+    audited = app.run(_audit(app, uri.name))
+    standing, answer, found = audited.chain, audited.node, audited.releases
     if uri.selector is not None:
         found = [x for x in found if _chosen(uri, x)]
         if not found:
@@ -55,35 +59,18 @@ def show_command(app: App, name: str) -> None:
     app.output.say(app.output.err.dim(_sources(standing, answer)))
 
 
-async def _look(app: App, name: str) -> tuple[Json | None, Json]:
-    """How the name stands on chain, and what the node answers; either may be missing, not both."""
-    network = app.settings.need_network()
-    if not asks_chain(app):
-        network.require("node_url")
-    standing: Json | None = None
-    answer: Json = {}
-    failed: Unavailable | InvalidInput | None = None
-    if asks_chain(app):
-        try:
-            standing = await standing_of(app, name)
-        except (Unavailable, InvalidInput) as error:
-            if isinstance(error, InvalidInput) and error.code is not Code.NOT_FOUND:
-                raise
-            failed = error
-    if network.node_url:
-        from capdex.net.node_client import releases
+async def _audit(app: App, name: str) -> NameAudit:
+    """Read the name from the chain and the node, and warn of a source that did not answer."""
+    from publisher.registry.audit import audit
 
-        try:
-            answer = await releases(network.node_url, name)
-        except (Unavailable, InvalidInput) as error:
-            # A name that was claimed and has no release is nothing a node would know.
-            if standing is None or error.code is not Code.NOT_FOUND or standing["releases"]:
-                failed = failed or error
-    if standing is None and not answer and failed is not None:
-        raise failed
-    if failed is not None:
-        app.output.warn(f"{safe(failed.message)}: {safe(failed.why or failed.code)}")
-    return standing, answer
+    network = app.settings.need_network()
+    if not network.has_chain:
+        network.require("node_url")
+    registry = open_registry(app) if network.has_chain else None
+    audited = await audit(name, registry=registry, node_url=network.node_url, votes=network.votes)
+    for failure in audited.failures:
+        app.output.warn(f"{safe(failure.message)}: {safe(failure.why or failure.code)}")
+    return audited
 
 
 def _chosen(uri: CapabilityURI, release: Json) -> bool:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from cli.publish.change import NAME, change, sending_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import Group, command
+from cli.views.progress import open_registry
+
+if TYPE_CHECKING:
+    from capdex.registry.state import NameState
 
 ACCOUNT = click.argument("account", metavar="ADDRESS")
 
@@ -54,18 +60,23 @@ def remove_command(app: App, name: str, account: str, dry_run: bool) -> None:
 @NAME
 def list_command(app: App, name: str) -> None:
     """List the maintainers of a name."""
-    from cli.views.name import standing_of
-
-    standing = app.run(standing_of(app, name, all_of_it=True))
-    found = standing["maintainers"]
+    state = app.run(_read_name(app, name))
+    found = sorted(state.maintainers)
     app.output.results(
         "maintainer",
         [{"name": name, "account": x} for x in found],
         human=lambda: found or ["nobody but the owner"],
         plain=found,
         name=name,
-        owner=standing["owner"],
+        owner=state.owner,
     )
+
+
+async def _read_name(app: App, name: str) -> NameState:
+    from publisher.registry.audit import name_on_chain
+
+    async with open_registry(app) as registry:
+        return (await name_on_chain(registry, name, need_history=True)).state
 
 
 maintainer_command = Group(
