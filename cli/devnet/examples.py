@@ -45,6 +45,7 @@ async def publish_examples(local: Local, folder: Path, output: Output) -> None:
     results = await publish(
         _files(folder, local.packages),
         registry=local.registry,
+        chain_id=local.registry.chain_id,
         signer=local.signer,
         uploader=Uploader(local.storage),
         author=local.author,

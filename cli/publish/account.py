@@ -33,7 +33,7 @@ TYPED: Final = "--config"  # the origin of what was typed
 PRIVATE_KEY: Final = "CAPDEX_PRIVATE_KEY"
 
 
-class Kind(StrEnum):
+class KeySource(StrEnum):
     """Where the account's key is."""
 
     KEYSTORE = "keystore"
@@ -120,25 +120,25 @@ def fee_cap_wei(app: App, *, usual: int | None = None) -> int:
     return app.settings.fee_cap_wei
 
 
-def kind(app: App) -> Kind:
+def key_source(app: App) -> KeySource:
     """Where the account's key is; raises UsageError when two places were typed."""
     origins = app.settings.origins
     typed = [x for x in ("keystore", "signer") if origins.get(x) == TYPED]
     if len(typed) == 2:
         raise UsageError("--keystore and --signer name two accounts", fix="say one of them")
     if typed:
-        return Kind(typed[0])
+        return KeySource(typed[0])
     if os.environ.get(PRIVATE_KEY):
-        return Kind.ENVIRONMENT
+        return KeySource.ENVIRONMENT
     by_variable = [x for x in ("signer", "keystore") if origins.get(x) == "environment"]
     if by_variable:
-        return Kind(by_variable[0])
-    return Kind.SIGNER if app.settings.signer else Kind.KEYSTORE
+        return KeySource(by_variable[0])
+    return KeySource.SIGNER if app.settings.signer else KeySource.KEYSTORE
 
 
 def has_account(app: App) -> bool:
     """Whether there is a publishing account at all."""
-    return kind(app) is not Kind.KEYSTORE or keystore_path(app).exists()
+    return key_source(app) is not KeySource.KEYSTORE or keystore_path(app).exists()
 
 
 def keystore_path(app: App) -> Path:
@@ -189,12 +189,12 @@ async def account_address(app: App) -> str:
 async def open_signer(app: App) -> Signer:
     """Return the publishing account; a passphrase is asked for when it first signs."""
     if app.signer is None:
-        match kind(app):
-            case Kind.ENVIRONMENT:
+        match key_source(app):
+            case KeySource.ENVIRONMENT:
                 app.signer = _from_environment(app)
-            case Kind.SIGNER:
+            case KeySource.SIGNER:
                 app.signer = await _external(app)
-            case Kind.KEYSTORE:
+            case KeySource.KEYSTORE:
                 app.signer = KeystoreSigner(app, _existing_keystore(app))
     return app.signer
 

@@ -14,7 +14,7 @@ from capdex.uri import PREFIX, CapabilityURI, check_name
 FIRST_VERSION: Final = "0.1.0"
 
 
-class Kind(StrEnum):
+class PackageKind(StrEnum):
     """What a new capability consists of."""
 
     TOOL = "tool"  # a prompt, and a tool that calls a service over https
@@ -34,13 +34,14 @@ def scaffold(
     license: str | None = None,
     homepage: str | None = None,
     repository: str | None = None,
-    kind: Kind = Kind.TOOL,
+    kind: PackageKind = PackageKind.TOOL,
 ) -> str:
     """The text of a new package that reads back without a single problem.
 
     What is left out gets a placeholder made of the name. `keywords` become triggers. Raises
     InvalidInput when a value does not fit its field.
     """
+    has_tool = kind is PackageKind.TOOL
     words = check_name(name).replace("-", " ")
     uri = str(CapabilityURI.exact(f"{PREFIX}{name}@{version}"))
     title = words.title() if title is None else title
@@ -68,9 +69,11 @@ def scaffold(
             name=name,
         ),
         _SCHEMA.format(name=name),
-        _PROMPT.format(hint=" Use get_answer to look things up." if kind is Kind.TOOL else ""),
+        _PROMPT.format(
+            hint=" Use get_answer to look things up." if kind is PackageKind.TOOL else ""
+        ),
     ]
-    if kind is Kind.TOOL:
+    if has_tool:
         sections.append(_TOOLS.format(name=name))
     text = "\n".join(sections)
     reading = manifest.read(text.encode("utf-8", "surrogatepass"))

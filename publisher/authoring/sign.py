@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
@@ -17,17 +16,6 @@ from publisher.keys.keystore import DidKey, check_account
 from publisher.keys.signer import Signer
 
 Author = DidKey | Signer
-
-
-@dataclass(frozen=True, slots=True)
-class SignedFile:
-    """A signed file; `changed` is false if it had this signature before."""
-
-    path: Path
-    cap_uri: str
-    author: str
-    publisher: str | None
-    changed: bool
 
 
 async def sign(
@@ -63,21 +51,18 @@ async def sign(
 
 
 async def sign_file(
-    path: Path, author: Author, *, chain_id: int, publisher: str | None = None
-) -> SignedFile:
-    """Sign a file in place, atomically and with its mode kept; raise like `sign`."""
-    data = PackageFile.read(path).data
-    signed = await sign(data, author, chain_id=chain_id, publisher=publisher)
-    if signed != data:
-        write_atomically(path, signed)
-    manifest = read(signed).require()
-    return SignedFile(
-        path=path,
-        cap_uri=str(manifest.uri),
-        author=manifest.author or "",
-        publisher=manifest.publisher,
-        changed=signed != data,
-    )
+    file: PackageFile,
+    author: Author,
+    *,
+    chain_id: int,
+    publisher: str | None = None,
+    write: bool = True,
+) -> PackageFile:
+    """Sign a file like `sign`; if `write`, replace it at its path atomically, its mode kept."""
+    data = await sign(file.data, author, chain_id=chain_id, publisher=publisher)
+    if write and file.path is not None and data != file.data:
+        write_atomically(file.path, data)
+    return replace(file, data=data)
 
 
 def author_url(author: Author, chain_id: int) -> str:

@@ -1,1 +1,12 @@
-"""TODO-FACE"""
+"""Publish packages, or claim a name without one, by one call each.
+
+`publish` validates, signs, compares, plans, asks, uploads, reserves, announces and waits; its
+modules are these steps.
+"""
+
+from publisher.publish.claim import ClaimPlan, claim
+from publisher.publish.plan import Plan
+from publisher.publish.publish import Publication, PublishStep, publish
+from publisher.publish.upload import Uploader
+
+__all__ = ["ClaimPlan", "Plan", "Publication", "PublishStep", "Uploader", "claim", "publish"]

@@ -10,9 +10,8 @@ from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason
 from publisher.authoring.package_file import PackageFile
-from publisher.authoring.sign import Author, author_url, sign
+from publisher.authoring.sign import Author, author_url, sign_file
 from publisher.authoring.validate import announcement_of
-from publisher.files import write_atomically
 
 OpenAuthor = Callable[[], Awaitable[Author]]
 
@@ -81,7 +80,7 @@ class Preparation:
         author, named = self._author, judged.manifest and judged.manifest.author
         if judged.reason is Reason.BAD_SIGNATURE and named != author_url(author, self._chain_id):
             return judged
-        data = await sign(file.data, author, chain_id=self._chain_id, publisher=self._account)
-        if self._write and file.path is not None:
-            write_atomically(file.path, data)
-        return self._judge(read(data))
+        signed = await sign_file(
+            file, author, chain_id=self._chain_id, publisher=self._account, write=self._write
+        )
+        return self._judge(read(signed.data))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,7 +96,8 @@ class Publication:
 async def publish(
     files: Sequence[PackageFile],
     *,
-    registry: Registry,
+    registry: Registry | AbstractAsyncContextManager[Registry],
+    chain_id: int,
     signer: Signer,
     uploader: Uploader,
     author: Author | OpenAuthor | None = None,
@@ -110,37 +112,44 @@ async def publish(
 ) -> list[Publication]:
     """Publish files by the account of `signer`; return the result of each, in their order.
 
-    Files without a signature are signed by `author` (default: the signer). `confirm` is called
+    Files without a signature are signed by `author` (default: the signer); this needs no chain, and
+    a registry that is not open yet (`Registry.connect`) is opened after it. `confirm` is called
     with the plan before anything is uploaded or sent, if there is something to send; without it,
     `fee_cap_wei` alone limits the cost. `is_served` is polled for each release until a node has it.
 
     An error of one file is its result and does not stop the others. Raises Refused (NO_CONSENT,
     EMPTY_ACCOUNT, FEE_OVER_CAP) and Unavailable where no file can go on.
     """
-    call = _Call(files, registry, uploader, on_step)
-    preparation = Preparation(
-        account=signer.address,
-        chain_id=registry.chain_id,
-        author=author or signer,
-        write=not dry_run,
-        on_step=on_step,
+    call = _Call(files, uploader, on_step)
+    packages = await call.prepare(
+        Preparation(
+            account=signer.address,
+            chain_id=chain_id,
+            author=author or signer,
+            write=not dry_run,
+            on_step=on_step,
+        )
     )
-    candidates = await call.compare(await call.examine(preparation, fee_cap_wei), allow)
-    plan = await make_plan(candidates, registry=registry, signer=signer, fee_cap_wei=fee_cap_wei)
-    call.record_plan(plan, dry_run=dry_run)
-    on_step(plan)
-    if dry_run or not plan.candidates:
+    if not packages:
         return call.results
-    if plan.transactions and confirm is not None and not await confirm(plan):
-        raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
-    announcer = Announcer(plan, registry, signer, on_step, receipt_timeout_s)
-    await call.upload(plan, announcer)
-    current = await announcer.refresh()
-    if plan.reservations:
-        await announcer.reserve(current)
+    async with nullcontext(registry) if isinstance(registry, Registry) else registry as opened:
+        candidates = await call.look_up(packages, opened, fee_cap_wei)
+        candidates = await call.compare(candidates, opened, allow)
+        plan = await make_plan(candidates, registry=opened, signer=signer, fee_cap_wei=fee_cap_wei)
+        call.record_plan(plan, dry_run=dry_run)
+        on_step(plan)
+        if dry_run or not plan.candidates:
+            return call.results
+        if plan.transactions and confirm is not None and not await confirm(plan):
+            raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
+        announcer = Announcer(plan, opened, signer, on_step, receipt_timeout_s)
+        await call.upload(plan, announcer)
         current = await announcer.refresh()
-    await announcer.announce(current)
-    await call.finish(announcer.results, is_served, served_timeout_s)
+        if plan.reservations:
+            await announcer.reserve(current)
+            current = await announcer.refresh()
+        await announcer.announce(current)
+        await call.finish(announcer.results, is_served, served_timeout_s)
     return call.results
 
 
@@ -150,30 +159,34 @@ class _Call:
     def __init__(
         self,
         files: Sequence[PackageFile],
-        registry: Registry,
         uploader: Uploader,
         on_step: Callable[[PublishStep], None],
     ) -> None:
         self._files = files
-        self._registry = registry
         self._uploader = uploader
         self._on_step = on_step
         self._index: dict[str, int] = {}  # of the file of each candidate, by capability URI
         self.results = [Publication(file.name) for file in files]
 
-    async def examine(self, preparation: Preparation, fee_cap_wei: int) -> list[Candidate]:
-        """Prepare all files, and return the candidates that the registry accepts."""
-        packages: list[tuple[int, VerifiedPackage]] = []
+    async def prepare(self, preparation: Preparation) -> dict[int, VerifiedPackage]:
+        """Return the package of each file that is ready, by the file's index."""
+        packages = {}
         for index, file in enumerate(self._files):
             try:
-                packages.append((index, await preparation.prepare(file)))
+                packages[index] = await preparation.prepare(file)
             except CapdexError as error:
                 self._reject(index, error)
-        found = await look_up_all(
-            [package for _, package in packages], registry=self._registry, fee_cap_wei=fee_cap_wei
+        return packages
+
+    async def look_up(
+        self, packages: dict[int, VerifiedPackage], registry: Registry, fee_cap_wei: int
+    ) -> list[Candidate]:
+        """Return the candidates that the registry accepts."""
+        found = refuse_conflicts(
+            await look_up_all(list(packages.values()), registry=registry, fee_cap_wei=fee_cap_wei)
         )
         candidates = []
-        for (index, package), one in zip(packages, refuse_conflicts(found), strict=True):
+        for (index, package), one in zip(packages.items(), found, strict=True):
             said = package.announcement
             self._update(index, cap_uri=said.cap_uri, cid=said.cid, sha256=said.sha256.hex())
             if isinstance(one, Candidate):
@@ -185,7 +198,7 @@ class _Call:
         return candidates
 
     async def compare(
-        self, candidates: Sequence[Candidate], allow: frozenset[Allowance]
+        self, candidates: Sequence[Candidate], registry: Registry, allow: frozenset[Allowance]
     ) -> list[Candidate]:
         """Return the candidates whose version moves as far as their changes owe."""
         kept = []
@@ -194,7 +207,7 @@ class _Call:
                 if one.to_send:
                     compared = await compare_with_previous(
                         one,
-                        registry=self._registry,
+                        registry=registry,
                         sources=self._uploader.sources,
                         beside=candidates,
                         allow=allow,

@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Commands of authors: start, check, sign, claim and publish a package."""

@@ -11,11 +11,11 @@ import click
 from capdex.errors import Refused
 from cli.config.directories import user_directories
 from cli.publish.account import (
-    Kind,
+    KeySource,
     account_address,
     account_options,
+    key_source,
     keystore_path,
-    kind,
     passphrase_options,
 )
 from cli.terminal.app import App
@@ -101,7 +101,7 @@ def import_command(
 def show_command(app: App) -> None:
     """Show the account's address. Needs no passphrase."""
     address = app.run(account_address(app))
-    _show(app, address, keystore_path(app) if kind(app) is Kind.KEYSTORE else None)
+    _show(app, address, keystore_path(app) if key_source(app) is KeySource.KEYSTORE else None)
 
 
 @command("balance", examples=["capdex account balance", "capdex account balance --network sepolia"])
@@ -155,7 +155,7 @@ def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
 
 
 def _show(app: App, address: str, path: Path | None) -> None:
-    place = f"in {safe(path)}" if path else f"by the {kind(app)}"
+    place = f"in {safe(path)}" if path else f"by the {key_source(app)}"
     app.output.result(
         "account",
         {"address": address, "file": None if path is None else str(path)},

@@ -54,7 +54,7 @@ def init_command(
 
     On a terminal it asks for what no option says. A file that exists is never overwritten.
     """
-    from publisher.authoring.scaffold import Kind, scaffold
+    from publisher.authoring.scaffold import PackageKind, scaffold
 
     if name is None:
         name = _ask_name(app)
@@ -70,7 +70,7 @@ def init_command(
         tags=tag,
         domain=domain,
         license=license,
-        kind=Kind(kind),
+        kind=PackageKind(kind),
     )
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:

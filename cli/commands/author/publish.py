@@ -85,13 +85,13 @@ async def _publish(
     if not files:
         return worst(progress.codes)
     async with (
-        open_registry(app) as registry,
         Uploader.open(ipfs, gateway_url=network.gateway_url, node_url=network.node_url) as uploader,
         progress.interruptible(),
     ):
         results = await publish(
             files,
-            registry=registry,
+            registry=open_registry(app),
+            chain_id=network.chain,
             signer=signer,
             uploader=uploader,
             author=partial(open_author, app),

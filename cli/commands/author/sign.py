@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,9 @@ def sign_command(app: App, files: tuple[str, ...], publisher: str | None, dry_ru
 
 
 async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run: bool) -> None:
-    from publisher.authoring.sign import sign, sign_file
+    from capdex.manifest.manifest import read as read_package
+    from publisher.authoring.package_file import PackageFile
+    from publisher.authoring.sign import sign_file
 
     chain_id = app.settings.need_network("chain_id").chain
     author = await open_author(app)
@@ -54,22 +55,22 @@ async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run
         publisher = await account_address(app)
     values: list[dict[str, Any]] = []
     for name in expand(files):
+        file = PackageFile(name, read(name), None if name == "-" else Path(name))
+        signed = await sign_file(
+            file, author, chain_id=chain_id, publisher=publisher, write=not dry_run
+        )
         if name == "-":
-            signed = await sign(read("-"), author, chain_id=chain_id, publisher=publisher)
-            if not dry_run:
-                sys.stdout.buffer.write(signed)
-                sys.stdout.buffer.flush()
+            sys.stdout.buffer.write(b"" if dry_run else signed.data)
+            sys.stdout.buffer.flush()
             continue
+        manifest, changed = read_package(signed.data).require(), signed.data != file.data
+        value = {"path": name, "cap_uri": str(manifest.uri), "author": manifest.author}
+        values.append(
+            value | {"publisher": manifest.publisher, "changed": changed, "dry_run": dry_run}
+        )
+        words = f"{manifest.author}{'' if changed else ' (unchanged)'}"
         if dry_run:
-            data = read(name)
-            changed = await sign(data, author, chain_id=chain_id, publisher=publisher) != data
-            value: dict[str, Any] = {"path": name, "changed": changed}
             words = "would be signed" if changed else "would not change"
-        else:
-            done = await sign_file(Path(name), author, chain_id=chain_id, publisher=publisher)
-            value = asdict(done) | {"path": name}
-            words = f"{done.author}{'' if done.changed else ' (unchanged)'}"
-        values.append(value | {"dry_run": dry_run})
         app.output.step("plan" if dry_run else "ok", "signed", f"{safe(name)}  {safe(words)}")
     if values:
         app.output.results(

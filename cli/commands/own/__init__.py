@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Commands of owners: change the releases and the ownership of a name."""

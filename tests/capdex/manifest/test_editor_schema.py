@@ -20,7 +20,7 @@ from capdex.manifest.manifest import SECTIONS, read
 from capdex.manifest.metadata import KNOWN
 from capdex.problems import Reason, Severity
 from capdex.yaml.reader import read_yaml
-from publisher.authoring.scaffold import Kind, scaffold
+from publisher.authoring.scaffold import PackageKind, scaffold
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = ROOT / "docs" / "schema" / "acp-1.json"
@@ -110,8 +110,8 @@ def test_the_examples_are_valid_and_so_are_their_schemas(path: Path) -> None:
     assert [x.message for x in inner.iter_errors(json.loads(document["schema"]))] == []
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_new_package_is_valid(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", PackageKind)
+def test_a_new_package_is_valid(kind: PackageKind) -> None:
     assert faults(read_yaml(scaffold("weather", kind=kind).encode()).value) == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from capdex.errors import InvalidInput
 from capdex.manifest import manifest
 from capdex.yaml.characters import forbidden
-from publisher.authoring.scaffold import Kind, scaffold
+from publisher.authoring.scaffold import PackageKind, scaffold
 
 names = st.from_regex(r"[a-z][a-z0-9]{1,9}(-[a-z0-9]{1,9}){0,4}", fullmatch=True)
 characters = st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"])
@@ -65,12 +65,14 @@ def test_what_yaml_would_read_otherwise_stays_text(value):
     assert (package.title, package.description, package.summary) == (value, value, value)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(PackageKind))
 def test_every_kind_is_valid_without_any_value(kind):
     package = read(scaffold("city-weather", kind=kind))
     assert package.title == "City Weather"
     assert str(package.uri) == "did:nuwa:cap:city-weather@0.1.0"
-    assert [tool.name for tool in package.tools] == (["get_answer"] if kind is Kind.TOOL else [])
+    assert [tool.name for tool in package.tools] == (
+        ["get_answer"] if kind is PackageKind.TOOL else []
+    )
     assert package.triggers
     assert package.prompt
 

@@ -8,6 +8,7 @@ from eth_account import Account
 from capdex import package
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.manifest.manifest import read
+from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign, sign_file
 from publisher.authoring.validate import announcement_of
@@ -115,20 +116,19 @@ async def test_a_file_is_signed_in_place_and_keeps_its_mode(tmp_path, source):
     path = tmp_path / "note.acp.yaml"
     path.write_bytes(source)
     path.chmod(0o640)
-    first = await sign_file(path, ACCOUNT, chain_id=1)
-    assert first.changed
-    assert first.cap_uri == "did:nuwa:cap:note@1.0.0"
-    assert verified(path.read_bytes())
+    first = await sign_file(PackageFile.read(path), ACCOUNT, chain_id=1)
+    assert path.read_bytes() == first.data
+    assert str(verified(first.data).manifest.uri) == "did:nuwa:cap:note@1.0.0"
     assert path.stat().st_mode & 0o777 == 0o640
-    assert not (await sign_file(path, ACCOUNT, chain_id=1)).changed
+    assert await sign_file(PackageFile.read(path), ACCOUNT, chain_id=1) == first
 
 
 async def test_a_file_that_cannot_be_read_or_is_too_large_is_left_alone(tmp_path):
     with pytest.raises(UsageError) as missing:
-        await sign_file(tmp_path / "none.acp.yaml", ACCOUNT, chain_id=1)
+        PackageFile.read(tmp_path / "none.acp.yaml")
     assert missing.value.code is Code.UNREADABLE
     path = tmp_path / "large.acp.yaml"
     path.write_bytes(b"#" * 300_000)
     with pytest.raises(InvalidInput) as large:
-        await sign_file(path, ACCOUNT, chain_id=1)
+        PackageFile.read(path)
     assert large.value.code is Code.TOO_LARGE

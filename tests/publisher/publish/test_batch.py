@@ -40,7 +40,7 @@ async def packages(signer, names, version="1.0.0"):
 async def publish(files, registry, signer, storage, **options):
     """The results of packages, with an error where there is one."""
     named = [PackageFile(f"{number}.acp.yaml", data) for number, data in enumerate(files)]
-    options = {"uploader": Uploader(storage), **options}
+    options = {"uploader": Uploader(storage), "chain_id": 31337, **options}
     return await publish_files(named, registry=registry, signer=signer, **options)
 
 

@@ -77,7 +77,7 @@ async def package(signer, name="note", version="1.0.0"):
 async def publish(files, registry, signer, blocks, **options):
     """The results of packages; raises why one is not published."""
     named = [PackageFile(f"{number}.acp.yaml", data) for number, data in enumerate(files)]
-    options = {"uploader": Uploader(blocks), **options}
+    options = {"uploader": Uploader(blocks), "chain_id": 31337, **options}
     results = await publish_files(named, registry=registry, signer=signer, **options)
     for one in results:
         if one.error is not None:

@@ -40,7 +40,7 @@ async def package(signer, name="note", version="1.0.0", description="Notes"):
 
 async def publish(data, registry, signer, blocks, **options):
     """The result for one package; raises why it is not published."""
-    options = {"uploader": Uploader(blocks), **options}
+    options = {"uploader": Uploader(blocks), "chain_id": 31337, **options}
     files = [PackageFile("note.acp.yaml", data)]
     (result,) = await publish_files(files, registry=registry, signer=signer, **options)
     if result.error is not None:
@@ -200,6 +200,7 @@ async def test_an_unsigned_or_changed_file_of_ours_is_signed_where_it_is(
             (result,) = await publish_files(
                 [PackageFile.read(path)],
                 registry=registry,
+                chain_id=31337,
                 signer=signer,
                 uploader=Uploader(blocks),
                 dry_run=dry_run,
