@@ -8,7 +8,7 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import Entry, Program
 
 # A section is a folder of cli/commands, and a command is in the module of its name or of _MODULES.
-_MODULES = {"unyank": "yank", "undeprecate": "deprecate", "renounce": "transfer"}
+_MODULES = {"car": "cid", "unyank": "yank", "undeprecate": "deprecate", "renounce": "transfer"}
 _COMMANDS = {
     "Author": {
         "init": "Start a capability package",
@@ -42,7 +42,7 @@ _COMMANDS = {
         "up": "Run a whole local network: chain, registry, IPFS and node",
         "node": "Run a node: index a registry, verify, answer over MCP",
         "mcp": "Answer MCP over stdin and stdout",
-        "index": "Show what an index is, by its digests",
+        "index": "Show the digests of an index",
         "snapshot": "Move an index to another machine in one file",
         "mirror": "Write an index as static files, for a web server or IPFS",
         "deploy": "Deploy the registry contract, or the votes on its names",

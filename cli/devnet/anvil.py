@@ -1,4 +1,4 @@
-"""Anvil as a child process: a local chain whose state outlives it (design: real parts)."""
+"""Anvil as a child process: a local chain whose state is kept in a file."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from publisher.files import write_atomically
 DEV_CHAIN_ID: Final = 31337
 START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
 STOP_S: Final = 5.0
-KEEP_S: Final = 0.25  # a fraction of the second between two drafts
+KEEP_S: Final = 0.25  # Anvil writes a draft every second
 _SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
 class Anvil:
-    """A running Anvil: where it listens, and its process id."""
+    """A running Anvil: its URL and its process id."""
 
     url: str
     pid: int
 
 
 def find_anvil() -> Path:
-    """The real binary, not npm's launcher, so that the child's pid is the chain's.
+    """Find the Anvil binary itself, not npm's launcher, so that the child's pid is Anvil's.
 
-    Looked for in `CAPDEX_ANVIL`, beside the installation, then on the PATH; never in the working
-    directory, which may be a stranger's. Raises UsageError when there is none.
+    Searched in `CAPDEX_ANVIL`, beside the installation, then on the PATH, but not in the working
+    directory, which may be untrusted. Raises UsageError if it is not installed.
     """
     named = os.environ.get("CAPDEX_ANVIL")
     if named:
@@ -65,7 +65,7 @@ def find_anvil() -> Path:
 
 
 def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
-    """`wanted` if nobody listens there, else any free port."""
+    """Return `wanted` if that port is free, else any free port."""
     for port in (wanted, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,14 +77,14 @@ def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
 
 @asynccontextmanager
 async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil]:
-    """Run Anvil on loopback with its state in `state`; stopped, and its state kept, on leaving.
+    """Run Anvil on loopback with its state in `state`; stop it and keep its state on exit.
 
-    Anvil writes its state every second, in place: a SIGKILL meanwhile leaves half of it. It writes
-    to a draft therefore, and `state` is always the newest draft that was whole. Old states that it
-    puts on the disk for itself go with it.
+    Anvil overwrites its state file every second, and a SIGKILL meanwhile leaves half a file. So it
+    writes to a draft, and `state` is the newest complete draft. The historical states that Anvil
+    writes to its home directory are deleted.
     """
     draft, scratch = state.with_suffix(".draft"), state.with_suffix(".scratch")
-    _keep(draft, state)  # what a run that was killed wrote last
+    _keep(draft, state)  # the last draft of a run that was killed
     shutil.rmtree(scratch, ignore_errors=True)
     command = [
         str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
@@ -99,7 +99,7 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
             stdout=sink,
             stderr=sink,
             env={**os.environ, "HOME": str(scratch)},
-            start_new_session=True,  # Ctrl-C reaches us alone; we then stop it in order
+            start_new_session=True,  # Ctrl-C reaches only us; we stop Anvil
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
     url = f"http://127.0.0.1:{port}"
@@ -115,7 +115,7 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
-    """Ask a child to end (SIGTERM: Anvil writes its state), and make it end if it does not."""
+    """End a child by SIGTERM, on which Anvil writes its state; by SIGKILL after STOP_S."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):
@@ -133,16 +133,16 @@ def _load(state: Path) -> list[str]:
 
 
 async def _keep_on(draft: Path, state: Path) -> None:
-    """Keep each new draft, for ever."""
+    """Keep each new draft until cancelled."""
     kept = 0.0
     while True:
         await asyncio.sleep(KEEP_S)
-        with suppress(UsageError):  # the disk is full, say: what was kept before stays
+        with suppress(UsageError):  # for example a full disk: the older state stays
             kept = await asyncio.to_thread(_keep, draft, state, kept)
 
 
 def _keep(draft: Path, state: Path, kept: float = 0.0) -> float:
-    """Replace `state` by the draft if that is whole, and not the one written at `kept`."""
+    """Replace `state` by the draft if it is complete JSON and newer than the one of `kept`."""
     try:
         written = draft.stat().st_mtime
         if written != kept:
@@ -158,12 +158,12 @@ async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Pat
     async with Rpc([url]) as rpc:
         for _ in range(int(START_S / 0.05)):
             if process.returncode is not None:
-                words = _last_words(log)
+                last_line = _last_line(log)
                 raise Unavailable(
                     f"Anvil ended at once with code {process.returncode}",
                     Code.RPC_UNAVAILABLE,
-                    why=words,
-                    fix=f"see {log}; `capdex up --fresh` begins anew",
+                    why=last_line,
+                    fix=f"see {log}; `capdex up --fresh` starts anew",
                 )
             if await _answers(url):
                 if await rpc.chain_id() == DEV_CHAIN_ID:
@@ -173,7 +173,7 @@ async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Pat
     raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
 
 
-def _last_words(log: Path) -> str:
+def _last_line(log: Path) -> str:
     lines = log.read_text("utf-8", "replace")[-500:].strip().splitlines()
     return lines[-1] if lines else ""
 
@@ -191,5 +191,5 @@ async def _answers(url: str) -> bool:
 
 
 def _die_with_parent() -> None:
-    # PR_SET_PDEATHSIG: should `capdex up` be killed, the kernel ends Anvil too.
+    # PR_SET_PDEATHSIG: if `capdex up` is killed, the kernel ends Anvil, too.
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)

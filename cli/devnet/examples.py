@@ -24,13 +24,13 @@ from publisher.registry.change import make_change
 from publisher.registry.lifecycle import yank
 from publisher.registry.registry import Registry
 
-PLAY_WEI = 10**18  # of the play money of the local chain
-YANKED = "yanked.json"  # {"name@version": "reason"}: what is yanked once it is published
+PLAY_WEI = 10**18  # worthless: money of the local chain
+YANKED = "yanked.json"  # {"name@version": "reason"}: releases to yank after publishing
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The local network, as its publisher sees it; signed copies go to `packages`."""
+    """The parts of the local network that publishing needs; signed copies go to `packages`."""
 
     registry: Registry
     signer: Signer

@@ -1,4 +1,4 @@
-"""What every command is given: options, output and settings, each made when first used."""
+"""The state of one call that every command receives: options, output and settings."""
 
 from __future__ import annotations
 
@@ -34,48 +34,48 @@ class Options:
 
 @dataclass
 class App:
-    """One call of `capdex`."""
+    """State of one call of `capdex`; output and settings are opened when first used."""
 
     options: Options = field(default_factory=Options)
     passphrase_fd: int | None = None
     secrets: dict[int, Secret] = field(default_factory=dict, repr=False)  # by file descriptor
-    signer: Signer | None = None  # opened once
+    signer: Signer | None = None  # opened at most once
 
     @cached_property
     def output(self) -> Output:
-        """Where words go. Asked first by the command itself, when every option was read."""
+        """The output; first used when every option is read."""
         typed = self.options
         return Output.open(typed.format, typed.color, typed.verbosity)
 
     @cached_property
     def settings(self) -> Settings:
-        """The configuration; a live `capdex up` is named once."""
+        """The configuration; says once if it is that of a running `capdex up`."""
         from cli.config.load import load, unused_variables
 
-        found = load(network=self.options.network, overrides=self.options.config)
-        for words in unused_variables(os.environ):
-            self.output.warn(words)
-        if found.up is not None and self.options.network is None:
-            self.output.say(self.output.err.dim(f"using the local network of {found.up}"))
-        return found
+        settings = load(network=self.options.network, overrides=self.options.config)
+        for warning in unused_variables(os.environ):
+            self.output.warn(warning)
+        if settings.up is not None and self.options.network is None:
+            self.output.say(self.output.err.dim(f"using the local network of {settings.up}"))
+        return settings
 
     @property
     def may_ask(self) -> bool:
-        """Whether a person can answer: both ends are terminals and nothing forbids it."""
+        """True if questions can be asked: stdin and stderr are terminals, no --no-input, no CI."""
         import sys
 
         forbidden = self.options.no_input or os.environ.get("CI")
         return not forbidden and sys.stdin.isatty() and sys.stderr.isatty()
 
     def error_output(self, arguments: Sequence[str]) -> Output:
-        """The output for an error, also when the options could not be read to their end."""
-        asked = self.options.format
-        if asked is None and ("--json" in arguments or "--format=json" in arguments):
-            asked = Format.JSON
-        return Output.open(asked, self.options.color, self.options.verbosity)
+        """Return the output for an error, also if not all options could be read."""
+        form = self.options.format
+        if form is None and ("--json" in arguments or "--format=json" in arguments):
+            form = Format.JSON
+        return Output.open(form, self.options.color, self.options.verbosity)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        """Run one coroutine to its end."""
+        """Run one coroutine to its end and return its result."""
         import asyncio
 
         return asyncio.run(work)

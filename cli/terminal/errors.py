@@ -1,8 +1,7 @@
-"""The one place where an exception becomes words and an exit code.
+"""Turn exceptions into an exit code and an error message on stderr.
 
-Three lines on stderr: what happened, why, what to type next. When JSON was asked for by name
-(`--json`, `--format json|jsonl`) the error is one JSON object on stderr instead, schema
-`capdex.error/1`; stdout then holds results alone, whatever happens.
+The message has three lines: what happened, why, what to do next. With `--json` or `--format
+json|jsonl` it is one JSON object (schema `capdex.error/1`); stdout then contains only results.
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ from cli.terminal.text import json_safe, safe
 
 OK, NO, USAGE, UNAVAILABLE, REFUSED, INTERNAL = 0, 1, 2, 3, 4, 70
 INTERRUPTED = 130
-BROKEN_PIPE = 141  # whoever read stdout has gone
+BROKEN_PIPE = 141  # the reader of stdout closed it
 
 _WEIGHT = (OK, NO, UNAVAILABLE, REFUSED, USAGE, INTERNAL)
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code of several results: 70 > 2 > 4 > 3 > 1 > 0."""
+    """Return the exit code of several results: 70 > 2 > 4 > 3 > 1 > 0."""
     return max(codes, key=_WEIGHT.index, default=OK)
 
 
 def exit_code(error: CapdexError) -> int:
-    """The exit code of one error, by its code's row in the table."""
+    """Return the exit code of an error, from the table of error codes."""
     return KINDS[error.code].exit
 
 
 def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: bool) -> int:
-    """Call `run` and turn whatever comes out of it into an exit code.
+    """Call `run` and return the exit code of its result or exception.
 
-    `output` is asked only when there is an error to show: options may still be unread.
+    `output` is called only to show an error, since options may be unread before `run`.
     """
     try:
         result = run()
         sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.exceptions.NoArgsIsHelpError as wish:
-        output().err.write(wish.format_message())
+    except click.exceptions.NoArgsIsHelpError as error:
+        output().err.write(error.format_message())
         return USAGE
     except click.ClickException as error:
         return show(from_click(error), output())
@@ -61,13 +60,13 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
     except BrokenPipeError:
         _drop_stdout()
         return BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001 - the last line of defence
+    except Exception as error:  # noqa: BLE001 - reported below
         return _unexpected(error, output(), debug=debug)
     return result if isinstance(result, int) else OK
 
 
 def show(error: CapdexError, output: Output) -> int:
-    """Write one error; returns its exit code."""
+    """Write one error and return its exit code."""
     if output.format in (Format.JSON, Format.JSONL) and output.explicit:
         document = {"schema": "capdex.error/1", **error.to_json(), "exit": exit_code(error)}
         output.err.write(json_safe(json.dumps(document, ensure_ascii=False)))
@@ -79,7 +78,7 @@ def show(error: CapdexError, output: Output) -> int:
 
 
 def lines(error: CapdexError, output: Output) -> list[str]:
-    """The error as people read it."""
+    """Return the error as lines for people."""
     style = output.err.style
     shown = [f"{style(f'error[{error.code}]', 'red', bold=True)}: {safe(error.message)}"]
     if error.why:
@@ -92,7 +91,7 @@ def lines(error: CapdexError, output: Output) -> list[str]:
 
 
 def from_click(error: click.ClickException) -> UsageError:
-    """A mistake in the call, in our words and with its hint as the fix."""
+    """Convert an error of click; its suggestions become the fix."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "capdex"
     if isinstance(error, click.FileError):
@@ -107,7 +106,7 @@ def from_click(error: click.ClickException) -> UsageError:
 
 
 def _unexpected(error: Exception, output: Output, *, debug: bool) -> int:
-    """A fault of ours: one line, where the report lies, exit 70."""
+    """Report a bug of capdex: one line, the path of the saved traceback, exit 70."""
     text = "".join(traceback.format_exception(error))
     if debug:
         sys.stderr.write(text)
@@ -116,7 +115,7 @@ def _unexpected(error: Exception, output: Output, *, debug: bool) -> int:
         UsageError(
             f"unexpected {type(error).__name__}: {safe(error)[:200]}",
             Code.INTERNAL,
-            why="this is a fault of capdex, not of yours",
+            why="this is a bug of capdex",
             fix=f"report it with {report}" if report else "run again with --debug and report it",
         ),
         output,
@@ -124,7 +123,7 @@ def _unexpected(error: Exception, output: Output, *, debug: bool) -> int:
 
 
 def _save_report(text: str) -> str | None:
-    """Keep a traceback under the state directory (0600); None when that is impossible."""
+    """Save a traceback in the state directory (0600); None if it cannot be written."""
     try:
         import time
 
@@ -142,5 +141,5 @@ def _save_report(text: str) -> str | None:
 
 
 def _drop_stdout() -> None:
-    """Keep Python from complaining about the broken pipe once more at exit."""
+    """Redirect stdout, so that Python does not report the broken pipe again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,7 +10,7 @@ from capdex.errors import Code, UsageError
 
 
 def expand(names: Iterable[str]) -> list[str]:
-    """The names, each `@list` replaced by the lines of that file (empty ones and # dropped)."""
+    """Replace each `@list` by the lines of that file, without empty lines and # comments."""
     found: list[str] = []
     for name in names:
         if not name.startswith("@"):
@@ -25,9 +25,9 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def read(name: str, most_bytes: int | None = None) -> bytes:
-    """The bytes of a file or of stdin (`-`), one byte past a limit (a package's) at most.
+    """Read a file or stdin (`-`), at most one byte more than the limit (of a package).
 
-    A longer file is then refused as TOO_LARGE by whoever parses it. Raises UsageError UNREADABLE.
+    The parser then refuses a longer file as TOO_LARGE. Raises UsageError UNREADABLE.
     """
     from capdex.limits import MAX_PACKAGE_BYTES
 

@@ -1,4 +1,4 @@
-"""How the long-lived commands log: structlog on stderr, logfmt for people, JSON lines otherwise."""
+"""Logs of the long-running commands: structlog on stderr, as logfmt or JSON lines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cli.terminal.text import safe
 
 
 def set_up(form: str, *, stream: TextIO | None = None) -> None:
-    """Log to `stream` (stderr) as `logfmt` or `json`; libraries speak from warnings upwards."""
-    sink = cast("TextIO", _Sink(stream or sys.stderr))
+    """Log to `stream` (stderr) as `logfmt` or `json`; libraries log warnings and errors only."""
+    sink = cast("TextIO", _LossyStream(stream or sys.stderr))
     processors: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -36,11 +36,11 @@ def set_up(form: str, *, stream: TextIO | None = None) -> None:
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(stream=sink, level=logging.WARNING, force=True)
-    logging.getLogger().handlers[0].setFormatter(_Alike(processors))
+    logging.getLogger().handlers[0].setFormatter(_LibraryFormatter(processors))
 
 
-class _Sink:
-    """A stream of logs: a full disk or a reader that is gone costs lines, not the node."""
+class _LossyStream:
+    """A stream that drops lines it cannot write: a full disk must not stop the node."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -55,8 +55,8 @@ class _Sink:
             self._stream.flush()
 
 
-class _Alike(logging.Formatter):
-    """Writes what libraries log as our own events are written."""
+class _LibraryFormatter(logging.Formatter):
+    """Formats records of libraries like our own events."""
 
     def __init__(self, processors: Sequence[Processor]) -> None:
         super().__init__()
@@ -72,6 +72,6 @@ class _Alike(logging.Formatter):
 
 
 def _escape(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    # Strangers' words reach the log: nothing in them may move the cursor of a terminal.
+    # Log lines contain untrusted text, which must not control the terminal.
     plain = (bool, int, float, NoneType)
     return {key: x if isinstance(x, plain) else safe(x) for key, x in event.items()}

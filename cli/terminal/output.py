@@ -1,8 +1,8 @@
-"""Where words go: results alone on stdout, everything else on stderr, each stream asked by itself.
+"""Output: results on stdout, everything else on stderr.
 
-A result is one value that four faces show: `human`, `json` (one document), `jsonl` (one object a
-line; the default when stdout is no terminal) and `plain` (the values alone, one a line). Every
-object carries `schema: "capdex.<what>/1"`; within one major version fields are only added.
+A result has four formats: `human`, `json` (one document), `jsonl` (one object a line; the default
+if stdout is no terminal) and `plain` (the values alone, one a line). Every JSON object has
+`schema: "capdex.<what>/1"`; within one major version fields are only added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cli.terminal.text import COLORS, MARKS, json_safe, safe
 
 
 class Format(StrEnum):
-    """How results are written."""
+    """Format of a result."""
 
     HUMAN = "human"
     JSON = "json"
@@ -30,7 +30,7 @@ class Format(StrEnum):
 
 
 def wants_color(choice: str, tty: bool, environ: Mapping[str, str]) -> bool:
-    """--color > NO_COLOR > FORCE_COLOR, CLICOLOR_FORCE > TERM=dumb > is it a terminal."""
+    """Decide by --color > NO_COLOR > FORCE_COLOR, CLICOLOR_FORCE > TERM=dumb > terminal or not."""
     if choice in ("always", "never"):
         return choice == "always"
     if environ.get("NO_COLOR"):
@@ -43,7 +43,7 @@ def wants_color(choice: str, tty: bool, environ: Mapping[str, str]) -> bool:
 
 @dataclass(slots=True)
 class Stream:
-    """One of the two streams, and what it can show."""
+    """Stdout or stderr, and its capabilities."""
 
     file: TextIO
     tty: bool
@@ -52,25 +52,25 @@ class Stream:
 
     @classmethod
     def of(cls, file: TextIO, color: str, environ: Mapping[str, str]) -> Stream:
-        """Ask `file` what it is."""
+        """Detect the capabilities of `file`."""
         tty = file.isatty()
         encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
         return cls(file, tty, wants_color(color, tty, environ), encoding in ("utf8", "cp65001"))
 
     def style(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
-        """`text` in colour where the stream shows colour."""
+        """Return `text` in colour if the stream shows colour."""
         return click.style(text, fg=color, bold=bold or None) if self.color else text
 
     def dim(self, text: str) -> str:
-        """`text` less bright where the stream shows colour."""
+        """Return `text` dimmed if the stream shows colour."""
         return click.style(text, dim=True) if self.color else text
 
     def mark(self, kind: str) -> str:
-        """A mark (ok, warn, fail, plan), as ASCII where the locale is not UTF-8."""
+        """Return a mark (ok, warn, fail, plan), as ASCII if the locale is not UTF-8."""
         return self.style(MARKS[kind][0 if self.unicode else 1], COLORS[kind])
 
     def write(self, text: str) -> None:
-        """One line. What the encoding lacks is escaped, never an error."""
+        """Write one line; escape characters that the encoding lacks."""
         encoding = getattr(self.file, "encoding", None) or "utf-8"
         line = text.encode(encoding, "backslashreplace").decode(encoding)
         self.file.write(line + "\n")
@@ -81,36 +81,36 @@ Lines = Callable[[], Iterable[str]]
 
 @dataclass(slots=True)
 class Output:
-    """The two streams, the format, and how much is said (`verbosity`: -1 quiet, 1 -v, 2 -vv)."""
+    """Both streams, the format, and the verbosity (-1 quiet, 1 -v, 2 -vv)."""
 
     out: Stream
     err: Stream
     format: Format
     verbosity: int = 0
-    explicit: bool = False  # the format was asked for by name, not taken because of a pipe
+    explicit: bool = False  # the format was typed, not chosen because of a pipe
     _warned: set[str] = field(default_factory=set)
 
     @classmethod
     def open(
         cls,
-        asked: Format | None = None,
+        chosen: Format | None = None,
         color: str = "auto",
         verbosity: int = 0,
         environ: Mapping[str, str] | None = None,
     ) -> Output:
-        """The output of this process, by its options, its environment and its streams."""
+        """Open the output of this process by its options, environment and streams."""
         environ = os.environ if environ is None else environ
         out = Stream.of(sys.stdout, color, environ)
         err = Stream.of(sys.stderr, color, environ)
-        form = asked or (Format.HUMAN if out.tty else Format.JSONL)
-        return cls(out, err, form, verbosity, explicit=asked is not None)
+        form = chosen or (Format.HUMAN if out.tty else Format.JSONL)
+        return cls(out, err, form, verbosity, explicit=chosen is not None)
 
     # stdout ---------------------------------------------------------------------------------
 
     def result(
         self, what: str, value: Mapping[str, Any], *, human: Lines, plain: Sequence[object] = ()
     ) -> None:
-        """The one result of a command; `plain` are the values a script wants."""
+        """Write the result of a command; `plain` are the values for scripts."""
         if self.format is Format.HUMAN:
             for line in human():
                 self.out.write(line)
@@ -130,7 +130,7 @@ class Output:
         plain: Sequence[object] = (),
         **envelope: Any,
     ) -> None:
-        """A list: one document `{results: […], **envelope}` as json, one object a line as jsonl."""
+        """Write a list: as json `{results: […], **envelope}`, as jsonl one object a line."""
         if self.format is Format.JSONL:
             for value in values:
                 self._json({"schema": f"capdex.{what}/1", **value})
@@ -145,22 +145,22 @@ class Output:
     # stderr ---------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """A line for the person at the terminal; `-q` drops it."""
+        """Write a line to stderr, unless quiet (`-q`)."""
         if self.verbosity >= 0:
             self.err.write(text)
             self.err.file.flush()
 
     def step(self, kind: str, label: str, text: str) -> None:
-        """One line of a visible list of steps: mark, label, what came of it."""
+        """Write one line of a list of steps: mark, label, result."""
         self.say(f"  {self.err.mark(kind)} {label.ljust(11)} {text}")
 
     def detail(self, text: str) -> None:
-        """A line that only `-v` shows."""
+        """Write a line to stderr if verbose (`-v`)."""
         if self.verbosity > 0:
             self.say(self.err.dim(text))
 
     def warn(self, text: str) -> None:
-        """A warning, once; shown under `-q` too, since something may go wrong later."""
+        """Write a warning once, also if quiet."""
         if text not in self._warned:
             self._warned.add(text)
             self.err.write(f"{self.err.style('warning', 'yellow', bold=True)}: {text}")

@@ -1,4 +1,4 @@
-"""Asking a person for a yes or a passphrase; without one, naming the option that answers."""
+"""Ask for consent or a passphrase; without a terminal, name the option that gives it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 def confirm(app: App, question: str, *, typed: str = "") -> None:
-    """Go on if the person says yes (or said --yes); raises Refused NO_CONSENT otherwise.
+    """Return if the answer is yes, or --yes is set; raises Refused NO_CONSENT otherwise.
 
-    `typed`: what has to be typed instead of a yes, where much is given away.
+    `typed` must be typed instead of a yes, for changes that give much away.
     """
     if app.options.yes:
         return
     if not app.may_ask:
         raise Refused(
-            "nobody was there to say yes",
+            "the plan needs a yes, and no question can be asked",
             why="stdin or stderr is no terminal, or CI or --no-input is set",
-            fix="read the plan with --dry-run, then say --yes",
+            fix="read the plan with --dry-run, then add --yes",
         )
-    with _ctrl_c_ends():
+    with _interruptible():
         if typed:
             answer = click.prompt(
                 f"{question} Type {safe(typed)} to agree", default="", show_default=False, err=True
@@ -45,7 +45,7 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
 
 
 def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
-    """The passphrase: descriptor, file, configuration, CAPDEX_PASSPHRASE (warned), or asked."""
+    """Return the passphrase: from a descriptor, a file, CAPDEX_PASSPHRASE (warned), or a prompt."""
     from publisher.keys.secret import Secret, read_passphrase
 
     fd = app.passphrase_fd
@@ -64,8 +64,8 @@ def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
 
 
 def ask_secret(question: str, *, twice: bool = False) -> str:
-    """What a person types without its being shown."""
-    with _ctrl_c_ends():
+    """Prompt for a secret without showing it."""
+    with _interruptible():
         answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
     return answer
 
@@ -76,8 +76,8 @@ def _ask(of: Path, *, new: bool) -> str:
 
 
 @contextmanager
-def _ctrl_c_ends() -> Iterator[None]:
-    """Let Ctrl-C end a question: inside a running loop asyncio would only note it for later."""
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a prompt: inside a running event loop asyncio would only record the signal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Text for a terminal: untrusted characters escaped, columns aligned, marks for every locale."""
+"""Text for a terminal: escape untrusted characters, align columns, format numbers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def _hidden(char: str) -> bool:
 
 
 def safe(text: object) -> str:
-    r"""`text` on one line with nothing a terminal obeys: ESC shows as `\x1b`, bidi as `\u202e`.
+    r"""Return `text` on one line with control characters escaped: ESC as `\x1b`, bidi as `\u202e`.
 
-    Packages, nodes and chains are written by strangers, so every value of theirs passes here
-    before it meets a terminal.
+    Every value from a package, a node or a chain is untrusted and must pass here before it is
+    printed.
     """
     value = str(text)
     if value.isascii() and value.isprintable():
@@ -35,12 +35,12 @@ def safe(text: object) -> str:
 
 
 def safe_block(text: object) -> str:
-    """As `safe`, keeping line breaks."""
+    """Return `text` with control characters escaped, except line breaks."""
     return "\n".join(safe(line) for line in str(text).split("\n"))
 
 
 def json_safe(document: str) -> str:
-    r"""JSON text with every hidden character as `\uXXXX`; its meaning stays the same."""
+    r"""Return JSON text of the same meaning, with every hidden character as `\uXXXX`."""
     if document.isascii() and "\x7f" not in document:  # json.dumps escapes all below a space
         return document
     return "".join(
@@ -65,7 +65,7 @@ def _json_escape(char: str) -> str:
 
 
 def width(text: str) -> int:
-    """Terminal columns of `text`, colour codes not counted."""
+    """Return the terminal columns of `text`, without colour codes."""
     plain = _ANSI.sub("", text)
     if plain.isascii():
         return len(plain)
@@ -80,7 +80,7 @@ def width(text: str) -> int:
 
 
 def clip(text: str, columns: int, ellipsis: str = "…") -> str:
-    """`text` (without colour codes) cut to `columns`."""
+    """Cut `text` (without colour codes) to `columns`."""
     if width(text) <= columns:
         return text
     kept, used = "", width(ellipsis)
@@ -93,7 +93,7 @@ def clip(text: str, columns: int, ellipsis: str = "…") -> str:
 
 
 def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, gap: int = 2) -> list[str]:
-    """Rows of cells as aligned lines; the last cell of a row is never padded."""
+    """Align rows of cells as lines; the last cell of a row is not padded."""
     table = [list(row) for row in rows]
     count = max((len(row) for row in table), default=0)
     widths = [
@@ -110,12 +110,12 @@ def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, gap: int = 2) -> 
 
 
 def short(value: str, head: int = 10, tail: int = 4) -> str:
-    """A long hex value or CID as `0x8f3c…21aa`."""
+    """Shorten a long hex value or CID to `0x8f3c…21aa`."""
     return value if len(value) <= head + tail + 1 else f"{value[:head]}…{value[-tail:]}"
 
 
 def size(count: int) -> str:
-    """A byte count for people."""
+    """Return a byte count for people."""
     return f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB"
 
 

@@ -1,1 +1,1 @@
-"""How answers, problems and progress are written for people; used by several commands."""
+"""Answers, problems and progress as text for people; shared by several commands."""

@@ -1,4 +1,4 @@
-"""What `capdex help TOPIC` says; tables are drawn from the code they describe."""
+"""The topics of `capdex help TOPIC`; tables are made from the code they describe."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from capdex.errors import KINDS
 
 
 def exit_codes() -> str:
-    """The table of exit codes."""
+    """Return the table of exit codes."""
     rows = {
         0: "done, or already so",
         1: "the answer is no",
-        2: "could not start: mend the call",
-        3: "unavailable: the only code on which a script should try again",
+        2: "could not start: correct the call",
+        3: "unavailable: the only code on which a script should retry",
         4: "refused: a person must decide",
-        70: "a fault of capdex; the report's place is printed",
-        130: "interrupted (143 when terminated, 141 when the reader of stdout went away)",
+        70: "a bug of capdex; the path of the report is printed",
+        130: "interrupted (143 if terminated, 141 if the reader of stdout closed it)",
     }
     lines = ["Exit codes (stable)", ""]
     for number, meaning in rows.items():
@@ -34,7 +34,7 @@ def exit_codes() -> str:
 
 
 def environment() -> str:
-    """Variables and files, strongest first."""
+    """Return the sources of settings, the strongest first, and all variables."""
     from cli.config.sources import ENVIRONMENT
 
     names = sorted(ENVIRONMENT)
@@ -47,12 +47,12 @@ def environment() -> str:
             "  3. capdex.toml             nearest upward, no further than the repository's root",
             "  4. config.toml             in the user's configuration directory",
             "  5. .capdex/up.json         while a `capdex up` runs in this directory or above",
-            "  6. what is built in        public chains: `capdex config networks`",
+            "  6. built-in values         public chains: `capdex config networks`",
             "",
             "A project's capdex.toml may not set keystore, author-key, passphrase-file, signer,",
             "signer-address, fee-cap or trust-rpc-url.",
-            "The network of `capdex up` brings its own keys; yours are used there only when an",
-            "option or a variable names them. `capdex config` shows what holds, and from where.",
+            "The network of `capdex up` brings its own keys; yours are used there only if an",
+            "option or a variable names them. `capdex config` shows each value and its source.",
             "",
             "Variables",
             "",
@@ -75,38 +75,38 @@ _MEANING = {
     "rpc-url": "its chain endpoint",
     "registry": "the registry's address",
     "start-block": "the block the registry was deployed in",
-    "node-url": "the node asked by show and publish",
-    "mcp-url": "the node's MCP endpoint, asked by search and resolve",
-    "gateway-url": "the trustless gateway asked by get",
-    "ipfs": "where publish puts bytes: dir:PATH, a Kubo RPC address",
+    "node-url": "the node that show and publish use",
+    "mcp-url": "the node's MCP endpoint, used by search and resolve",
+    "gateway-url": "the trustless gateway that get uses",
+    "ipfs": "the storage of publish: dir:PATH, a Kubo RPC address",
     "votes": "the address of CapabilityVotes",
-    "trust-rpc-url": "a second endpoint, whose block hashes proofs are checked against",
-    "confirmations": "blocks a transaction must have before it counts as done (2; local: 1)",
+    "trust-rpc-url": "a second endpoint; proofs are checked against its block hashes",
+    "confirmations": "blocks until a transaction counts as done (2; local: 1)",
     "keystore": "key file of the publishing account",
     "author-key": "key file of the author's did:key",
     "passphrase-file": "file with the passphrase (mode 0600)",
-    "signer": "an http(s) URL or a command that signs instead of a key file",
+    "signer": "http(s) URL or command of an external signer, instead of a key file",
     "signer-address": "the account that the signer signs for",
     "fee-cap": "the most one transaction may cost, in ETH (0.01)",
 }
 _OTHERS = {
     "CAPDEX_HOME": "one directory for configuration, keys, state and cache",
-    "CAPDEX_PASSPHRASE": "the passphrase itself; warned about, since others may read it",
-    "CAPDEX_PRIVATE_KEY": "the account's key itself; warned about: for throw-away chains only",
+    "CAPDEX_PASSPHRASE": "the passphrase itself; gives a warning, since other programs may read it",
+    "CAPDEX_PRIVATE_KEY": "the account's key itself; gives a warning: for test chains only",
     "CAPDEX_ANVIL": "the Anvil binary that up starts",
     "CAPDEX_DB": "the database of node and mcp",
     "CAPDEX_BLOCKS": "the node's directory of verified packages",
     "CAPDEX_HOST": "the address the node listens on",
     "CAPDEX_PORT": "the port the node listens on",
     "CAPDEX_LOG_FORMAT": "logfmt or json",
-    "CAPDEX_ROLE": "what a node does: writer, reader or both",
+    "CAPDEX_ROLE": "the role of a node: writer, reader or both",
     "CAPDEX_STANDBY": "1: a node waits while another writes its index",
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
 }
 
 
 def ranges() -> str:
-    """How versions are asked for."""
+    """Return the syntax of versions and ranges."""
     return """\
 Versions and ranges
 
@@ -117,14 +117,14 @@ Versions and ranges
   did:nuwa:cap:weather@~1.2.3      1.2.3 and later, below 1.3.0
   'weather@>=1.2 <3 || 4.x'        any range of npm's grammar; quote it for the shell
 
-The prefix did:nuwa:cap: may be left out. A pre-release is found by a range only when the range
-names a pre-release of the same major.minor.patch. Yanked releases are never found by ranges."""
+The prefix did:nuwa:cap: may be left out. A range matches a pre-release only if the range names a
+pre-release of the same major.minor.patch. A range never matches a yanked release."""
 
 
 def verdicts() -> str:
-    """What a verdict says, and what it does not."""
+    """Return the meaning of each verdict."""
     return """\
-Verdicts: what verification said of a package's bytes
+Verdicts: the result of verifying the bytes of a package
 
   verified      the signature is valid, and chain and bytes name each other; only these are served
   signed        the signature is valid, but the bytes do not name the account that published them
@@ -133,16 +133,16 @@ Verdicts: what verification said of a package's bytes
   unresolvable  the author's DID method is not known here
   mismatch      the bytes, the id, the version or the CID are not what the chain says
 
-Verified says who signed which bytes. It does not say that they are good or safe to run.
-Beside it stand availability (pending, available, parked: can the bytes be had now?) and the flag
-yanked. `capdex explain CODE` tells what a reason code means."""
+Verified means: this author signed these bytes. It does not mean that they are safe to run.
+A release also has an availability (pending, available, parked: can the bytes be fetched?) and the
+flags yanked and deprecated. `capdex explain CODE` explains a reason code."""
 
 
 def steps() -> str:
-    """The step of the version that each kind of change owes."""
+    """Return the SemVer step that each kind of change requires."""
     from capdex.diff.semver_step import Rule
 
-    lines = ["Versions: the step that each change owes, from 1.0.0 on", ""]
+    lines = ["Versions: the step that each change requires, from 1.0.0 on", ""]
     section = ""
     for rule in Rule:
         name = rule.section if rule.section != section else ""
@@ -152,10 +152,10 @@ def steps() -> str:
         [
             *lines,
             "",
-            "! lets the package do or reach what it could not: never a patch, at no version.",
-            "Below 1.0.0 it is npm's caret: 0.y owes a minor step where 1.0.0 owes a major one,",
-            "0.0.z a patch; all else owes a patch. Between pre-releases of one version, and from",
-            "them to that version, nothing is owed.",
+            "! widens what the package may do or reach: never a patch, at any version.",
+            "Below 1.0.0, as npm's caret: 0.y requires a minor step where 1.0.0 requires a major,",
+            "0.0.z a patch; everything else requires a patch. Between pre-releases of one version,",
+            "and from them to that version, no step is required.",
             "",
             "`capdex diff OLD NEW` shows what changed. `publish` compares with the highest lower",
             "release; it refuses a smaller step unless --allow smaller-step, and a patch that",

@@ -1,4 +1,4 @@
-"""Problems of a file as people and tools read them: with the line and a caret, or one line each."""
+"""Problems of a file as text: with the source line and a caret, or on one line each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cli.terminal.text import clip, safe, width
 
 COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
-MAX_LINE_COLUMNS = 160  # of a hostile line in a code frame
+MAX_LINE_COLUMNS = 160  # of a source line; longer ones are cut
 
 
 def full(name: str, data: bytes, problem: Problem, stream: Stream) -> list[str]:
-    """Place and message, the line with a caret below the column, and what to do."""
+    """Return position and message, the source line with a caret, and the fix."""
     lines = [concise(name, problem, stream)]
     text = _line(data, problem.line)
     if problem.line and text is not None:
@@ -30,18 +30,18 @@ def full(name: str, data: bytes, problem: Problem, stream: Stream) -> list[str]:
 
 
 def concise(name: str, problem: Problem, stream: Stream) -> str:
-    """`file:line:column: error[CODE] path: message`."""
-    place = f"{safe(name)}:{problem.line}:{problem.column}" if problem.line else safe(name)
+    """Return `file:line:column: error[CODE] path: message`."""
+    position = f"{safe(name)}:{problem.line}:{problem.column}" if problem.line else safe(name)
     label = f"{problem.severity}[{problem.code}]"
     path = f"{safe(problem.path)}: " if problem.path else ""
     return (
-        f"{stream.style(place, bold=True)}: "
+        f"{stream.style(position, bold=True)}: "
         f"{stream.style(label, COLORS[problem.severity], bold=True)} {path}{safe(problem.message)}"
     )
 
 
 def github(name: str, problem: Problem) -> str:
-    """A workflow command that shows the problem beside the line in a pull request."""
+    """Return the GitHub workflow command that shows the problem in a pull request."""
     values = {
         "file": name,
         "line": str(max(problem.line, 1)),
@@ -54,7 +54,7 @@ def github(name: str, problem: Problem) -> str:
 
 
 def counted(problems: Iterable[Problem]) -> str:
-    """`1 error, 0 warnings, 2 notes`, only what there is; `no problems` for none."""
+    """Return `1 error, 2 notes`, without severities that do not occur; or `no problems`."""
     found = [problem.severity for problem in problems]
     counts = [(severity, found.count(severity)) for severity in Severity]
     parts = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts if count]

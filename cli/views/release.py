@@ -1,4 +1,4 @@
-"""How a release that a node answered reads: one line in a list, a few alone."""
+"""A release of a node's answer as text: a line of a list, or a card."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KIND = {"verified": "ok", "signed": "warn", "unsigned": "fail", None: "plan"}
 
 
 def part(answer: Json, *path: str) -> Any:
-    """A nested value of an answer, or None: what a node sends may have any shape."""
+    """Return a nested value of an answer, or None: an answer may have any shape."""
     value: Any = answer
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -21,7 +21,7 @@ def part(answer: Json, *path: str) -> Any:
 
 
 def mark(stream: Stream, answer: Json) -> str:
-    """The verdict's mark and word (never the mark alone), with what speaks against the release."""
+    """Return the mark and word of the verdict, with lint label, yanked and deprecated."""
     verdict = part(answer, "verification", "verdict")
     words = safe(verdict or part(answer, "availability") or "not judged")
     kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
@@ -31,12 +31,12 @@ def mark(stream: Stream, answer: Json) -> str:
 
 
 def flags(answer: Json) -> list[str]:
-    """What its owner says against a release: yanked, deprecated."""
+    """Return which of `yanked` and `deprecated` its owner has set."""
     return [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
 
 
 def lint_of(answer: Json) -> str:
-    """What the lint found, as label, score and codes; nothing for what it has not judged."""
+    """Return label, score and codes of the prompt-injection lint; empty if it did not run."""
     lint = part(answer, "verification", "lint")
     if not isinstance(lint, dict):
         return ""
@@ -47,13 +47,13 @@ def lint_of(answer: Json) -> str:
 
 
 def name_of(answer: Json) -> str:
-    """The name inside the capability URI."""
+    """Return the name in the capability URI."""
     uri = safe(answer.get("cap_uri", "?"))
     return uri.removeprefix("did:nuwa:cap:").partition("@")[0]
 
 
 def summary_of(answer: Json) -> str:
-    """The author's one line."""
+    """Return the one-line summary of the author."""
     for key in ("summary", "description", "name"):
         if text := part(answer, "acp_metadata", key):
             return safe(" ".join(str(text).split()))
@@ -61,7 +61,7 @@ def summary_of(answer: Json) -> str:
 
 
 def freshness(answer: Json) -> str:
-    """Which block the node answers from, and how far that is behind the head it knows."""
+    """Return the block of the answer, and how far it is behind the head of the chain."""
     block, head = part(answer, "as_of", "block_number"), part(answer, "as_of", "head_number")
     if not isinstance(block, int):
         return "the node has indexed no block yet"
@@ -72,7 +72,7 @@ def freshness(answer: Json) -> str:
 
 def _published(chain: Any) -> str:
     by = f"by {safe(part(chain, 'publisher'))}"
-    if part(chain, "tx_hash") is None:  # the registry's log, without a node's index of it
+    if part(chain, "tx_hash") is None:  # read from the chain, without a node
         return by if part(chain, "publisher") else ""
     return (
         f"{by} on chain {safe(part(chain, 'chain_id'))}, block {safe(part(chain, 'block_number'))},"
@@ -81,7 +81,7 @@ def _published(chain: Any) -> str:
 
 
 def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
-    """What, where, verdict and freshness as (label, text)."""
+    """Return URI, CID, publisher, verdict and freshness as (label, text)."""
     chain = part(answer, "chain") or {}
     rows = [
         ("what", stream.style(safe(answer.get("cap_uri", "?")), bold=True)),

@@ -1,4 +1,4 @@
-"""`capdex completion`: the script that lets a shell ask us for words."""
+"""`capdex completion`: the script with which a shell completes our commands."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ SHELLS = ("bash", "zsh", "fish")
 def completion_command(app: App, shell: str) -> None:
     """Print the completion script of a shell.
 
-    Commands, options and their values are completed by asking the program; the network is never
-    asked.
+    It completes commands, options and their values by calling capdex, without the network.
     """
     from click.shell_completion import get_completion_class
 
     root = click.get_current_context().find_root().command
-    made = get_completion_class(shell)
-    if made is None:  # the choice above holds click's own names
+    completion = get_completion_class(shell)
+    if completion is None:  # never: SHELLS are names of click
         raise click.BadParameter(shell)
-    # Not made.source(): for bash that starts a shell to learn its version.
-    script = made(root, {}, "capdex", "_CAPDEX_COMPLETE")
+    # Not script.source(): for bash that starts a shell to read its version.
+    script = completion(root, {}, "capdex", "_CAPDEX_COMPLETE")
     app.output.out.write((script.source_template % script.source_vars()).rstrip())

@@ -1,4 +1,4 @@
-"""`capdex config`: each setting with where it came from. Secrets are files, so none is shown."""
+"""`capdex config`: each setting with its source. Secrets are in files, so none is shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cli.terminal.text import columns, safe
 
 
 @command("show", examples=["capdex config show", "capdex config show --network sepolia --json"])
-@click.option("--origin/--no-origin", default=True, help="Say where each value comes from.")
+@click.option("--origin/--no-origin", default=True, help="Show the source of each value.")
 def show_command(app: App, origin: bool) -> None:
     """Show each setting and where it comes from."""
     _show(app, origin=origin)
@@ -36,7 +36,7 @@ def path_command(app: App) -> None:
         values,
         human=lambda: columns(
             [
-                (str(x["kind"]), safe(x["path"]), "" if x["exists"] else "not there yet")
+                (str(x["kind"]), safe(x["path"]), "" if x["exists"] else "does not exist")
                 for x in values
             ],
             indent=0,
@@ -129,11 +129,11 @@ def _values(app: App) -> list[dict[str, Any]]:
 
 
 def shown(value: object) -> object:
-    """A value without the password or key that a URL may carry."""
+    """Return a value without the password or API key that a URL may contain."""
     if not isinstance(value, str) or "://" not in value:
         return value
     url = urlsplit(value)
     host = f"…@{url.netloc.rpartition('@')[2]}" if "@" in url.netloc else url.netloc
-    # providers put their API keys into the path or the query
+    # providers put API keys into the path or the query
     path = url.path if len(url.path) < 24 else url.path[:8] + "…"
     return urlunsplit((url.scheme, host, path, "…" if url.query else "", ""))

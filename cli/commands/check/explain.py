@@ -1,4 +1,4 @@
-"""`capdex explain`: every error and reason code, from the one table of each."""
+"""`capdex explain`: the meaning of every error and reason code."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.text import columns
 
-# Codes that only a table explains, and the topic that has it.
-_TAUGHT = {Code.STEP_TOO_SMALL: "steps", Code.SCHEMA_CHANGED: "steps"}
+# Codes that a help topic explains in more detail.
+_TOPICS = {Code.STEP_TOO_SMALL: "steps", Code.SCHEMA_CHANGED: "steps"}
 
 
 def explanation(code: str) -> dict[str, Any]:
-    """What a code means on each face; raises InvalidInput NOT_FOUND with a suggestion."""
+    """Return the meaning of a code; raises InvalidInput NOT_FOUND with a suggestion."""
     value: dict[str, Any] = {"code": code}
     if code in KINDS:
         kind = KINDS[Code(code)]
@@ -31,8 +31,8 @@ def explanation(code: str) -> dict[str, Any]:
     if code in Reason.__members__:
         reason = REASONS[Reason(code)]
         value["reason"] = {"meaning": reason.meaning, "hint": reason.hint}
-    if code in _TAUGHT:
-        value["help"] = _TAUGHT[Code(code)]
+    if code in _TOPICS:
+        value["help"] = _TOPICS[Code(code)]
     if len(value) == 1:
         from difflib import get_close_matches
 
@@ -78,7 +78,7 @@ def _human(value: dict[str, Any]) -> list[str]:
     if reason := value.get("reason"):
         lines += [f"  in a package: {reason['meaning']}", f"           fix: {reason['hint']}"]
     if error := value.get("error"):
-        again = "may succeed later" if error["retryable"] else "will not change by itself"
+        again = "may succeed later" if error["retryable"] else "a retry does not help"
         lines += [
             f"  as an error:  {error['meaning']}",
             f"                exit {error['exit']} · HTTP {error['http']} · CAP {error['cap']}"

@@ -1,4 +1,4 @@
-"""`capdex help`: topics that belong to no single command, and every command's own help."""
+"""`capdex help`: topics that concern several commands, and the help of each command."""
 
 from __future__ import annotations
 

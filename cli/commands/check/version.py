@@ -1,4 +1,4 @@
-"""`capdex version`: what to name in a report."""
+"""`capdex version`: the versions to name in a bug report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`capdex deploy`: the contracts, at the one address they have on every chain."""
+"""`capdex deploy`: the contracts, at the address they have on every chain."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ if TYPE_CHECKING:
         "capdex deploy --network sepolia --votes",
     ],
 )
-@click.option("--address", is_flag=True, help="Only print where it stands; asks no network.")
+@click.option("--address", is_flag=True, help="Only print its address, without a network.")
 @click.option("--votes", is_flag=True, help="Deploy CapabilityVotes for the network's registry.")
-@click.option("--token", metavar="ADDRESS", help="With --votes: an ERC-5805 token weighs them.")
+@click.option("--token", metavar="ADDRESS", help="With --votes: weigh them by an ERC-5805 token.")
 @click.option(
     "--timepoint",
     type=click.IntRange(min=0),
     metavar="N",
-    help="With --token: when holdings count, in the token's clock; it has to be over.",
+    help="With --token: past time of the token's clock at which holdings count.",
 )
 @click.option(
     "--min-commitment-age",
     type=click.IntRange(min=0),
     metavar="SECONDS",
-    help="Other than 60 (0 on chain 31337): another address.",
+    help="Default 60 (0 on chain 31337); changes the address.",
 )
 @click.option(
     "--max-commitment-age",
     type=click.IntRange(min=0),
     metavar="SECONDS",
-    help="Other than 86400 (0 on chain 31337): another address.",
+    help="Default 86400 (0 on chain 31337); changes the address.",
 )
 @click.option(
     "--start-block",
     type=click.IntRange(min=0),
     metavar="N",
-    help="The block it was deployed in, where the endpoint cannot find it.",
+    help="Block it was deployed in, if the endpoint cannot find it.",
 )
 @click.option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("deployments"),
-    help="Where <chain-id>.json is kept.",
+    help="Directory of <chain-id>.json.",
 )
-@click.option("--dry-run", is_flag=True, help="Check and show the transaction; send none.")
+@click.option("--dry-run", is_flag=True, help="Check and show the transaction; do not send it.")
 @spending_options
 def deploy_command(
     app: App,
@@ -80,8 +80,8 @@ def deploy_command(
 ) -> None:
     """Deploy the registry contract, or the votes on its names.
 
-    It has no owner and cannot be changed afterwards. Its address follows from its code and is the
-    same on every public chain; what stands there already is left as it is.
+    The contract has no owner and cannot be changed afterwards. Its address follows from its code
+    and is the same on every public chain. A contract that is deployed already is left as it is.
     """
     creation = _creation(
         app, votes, token, timepoint or 0, (min_commitment_age, max_commitment_age)
@@ -105,23 +105,23 @@ def _creation(
     timepoint: int,
     ages_s: tuple[int | None, int | None],
 ) -> Creation:
-    """The contract that the options ask for; raises UsageError for those that do not fit."""
+    """Return the contract of these options; raises UsageError if they do not fit together."""
     from capdex.encoding.abi import parse_address
     from publisher.deploy import create2
 
     if not votes and (token or timepoint):
-        raise UsageError("--token and --timepoint are of votes", fix="add --votes")
+        raise UsageError("--token and --timepoint are options of votes", fix="add --votes")
     if votes and ages_s != (None, None):
-        raise UsageError("votes need no commitment", fix="leave the commitment ages out")
+        raise UsageError("votes have no commitment ages", fix="leave the ages out")
     network = app.settings.network
-    chain_id = (network.chain_id if network else None) or 1  # any public one
+    chain_id = (network.chain_id if network else None) or 1  # any public chain
     if not votes:
         made = create2.registry(chain_id, min_age_s=ages_s[0], max_age_s=ages_s[1])
         usual = create2.registry(chain_id)
         if made.address != usual.address:
             app.output.warn(
-                f"other commitment ages give another address: {made.address}, "
-                f"where others look at {usual.address}"
+                f"these commitment ages give another address: {made.address}; "
+                f"the usual one is {usual.address}"
             )
         return made
     registry = network.registry if network else ""
@@ -151,7 +151,7 @@ async def _deploy(
         app.output.say(f"  {creation.contract} at {creation.address} on {where}")
         found = await find(chain, creation, folder, start_block=start_block)
         if found is not None:
-            app.output.step("ok", "unchanged", f"it stands since block {found.block_number}")
+            app.output.step("ok", "unchanged", f"deployed since block {found.block_number}")
             _show(app, found, new=False)
             return
         sender = await _sender(app, needed=not dry_run)
@@ -169,25 +169,25 @@ async def _deploy(
                 plain=[creation.address],
             )
             return
-        confirm(app, "  Deploy? It stays for ever, and nobody can change it.")
+        confirm(app, "  Deploy? The contract cannot be changed or removed.")
         made, new = await deploy(chain, await open_signer(app), folder, creation, fee_cap_wei=cap)
     app.output.step("ok", "deployed" if new else "unchanged", f"block {made.block_number}")
     _show(app, made, new=new)
 
 
 async def _sender(app: App, *, needed: bool) -> str | None:
-    """The account that would pay; a dry run does without one."""
+    """Return the account that pays; None if there is none and it is not `needed`."""
     try:
         return await account_address(app)
     except UsageError as error:
         if needed:
             raise
-        app.output.warn(f"{error.message}: what it costs was not checked")
+        app.output.warn(f"{error.message}: the cost was not checked")
         return None
 
 
 def _plan(creation: Creation) -> dict[str, Any]:
-    """The transaction as any other wallet could send it."""
+    """Return the transaction as any other wallet could send it."""
     from publisher.deploy.create2 import FACTORY
 
     return {
@@ -218,7 +218,7 @@ def _show(app: App, found: Deployment, *, new: bool) -> None:
         plain=[found.address],
     )
     if app.settings.up is not None:
-        return  # it is in use already
+        return  # `capdex up` uses it already
     key = "votes" if found.contract == "CapabilityVotes" else "start-block"
     setting = f'"{found.address}"' if key == "votes" else found.block_number
     app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(_name(app))}]")

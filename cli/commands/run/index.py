@@ -1,4 +1,4 @@
-"""`capdex index`: what an index is, as two hashes to compare."""
+"""`capdex index`: the digests of an index, to compare it with another one."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Json = dict[str, Any]
         "capdex index digest --block 21000000 --json",
     ],
 )
-@click.option("--block", type=click.IntRange(0), metavar="N", help="At this indexed block.")
+@click.option("--block", type=click.IntRange(0), metavar="N", help="An indexed block.")
 @database_option
 def digest_command(app: App, block: int | None, db: str | None) -> None:
-    """Show the digests of an index, at its newest block or at any older one.
+    """Show the digests of an index, at its newest block or at an older one.
 
-    Two nodes at one block hash have one index digest, and one content digest once both have judged
-    every release. Without a database on this machine the node of the network is asked, which tells
-    those of its newest block alone.
+    Two nodes at the same block hash have the same index digest, and the same content digest once
+    both have judged every release. Without a database on this machine, the node of the network
+    gives the digests of its newest block.
     """
     url = db or _own_database(app)
-    value = _read(url, block) if url else _ask(app, block)
+    value = _read(url, block) if url else _fetch(app, block)
     app.output.result(
         "index.digest",
         value,
@@ -46,7 +46,7 @@ def digest_command(app: App, block: int | None, db: str | None) -> None:
 
 
 def _own_database(app: App) -> str:
-    """The database of the network chosen; empty where there is none and a node can be asked."""
+    """Return the database of the chosen network; empty if it is missing and a node is known."""
     url = database_url(app, None)
     network = app.settings.network
     here = Path(url.removeprefix("sqlite:///")).exists()
@@ -69,17 +69,17 @@ def _read(url: str, block: int | None) -> Json:
     }
 
 
-def _ask(app: App, block: int | None) -> Json:
+def _fetch(app: App, block: int | None) -> Json:
     from capdex.net.node_client import status
 
     if block is not None:
         raise UsageError(
-            "a node tells the digests of its newest block alone",
-            why="no database of a node is on this machine",
+            "a node gives only the digests of its newest block",
+            why="this machine has no database of a node",
             fix="leave --block out, or name the node's database with --db",
         )
-    told = app.run(status(app.settings.need_network("node_url").node_url))
-    chain, log = told["chain"], told.get("log") or {}
+    answer = app.run(status(app.settings.need_network("node_url").node_url))
+    chain, log = answer["chain"], answer.get("log") or {}
     kept = ("index_digest", "content_digest", "decoder_version", "rules_version")
     return {
         "chain_id": chain.get("chain_id"),
@@ -88,7 +88,7 @@ def _ask(app: App, block: int | None) -> Json:
         "block_hash": chain.get("block_hash"),
         "log_count": log.get("count"),
         "log_head": log.get("head"),
-        **{key: told.get(key) for key in kept},
+        **{key: answer.get(key) for key in kept},
         "votes": None,
     }
 
@@ -115,7 +115,7 @@ def _rows(value: Json) -> list[tuple[str, str]]:
 
     rows = [
         ("index digest", shown("index_digest", "none before the first block")),
-        ("content digest", shown("content_digest", "none while a release waits to be judged")),
+        ("content digest", shown("content_digest", "none until every release is judged")),
         ("block", f"{shown('block_number', 'none yet')}  {shown('block_hash', '')}".rstrip()),
         ("log", f"{shown('log_count', '?')} events, head {shown('log_head', '?')}"),
         ("registry", f"{shown('contract', '?')} on chain {shown('chain_id', '?')}"),
@@ -133,6 +133,6 @@ def _rows(value: Json) -> list[tuple[str, str]]:
 index_command = Group(
     "index",
     commands=[digest_command],
-    help="Show what an index is, by its digests.",
+    help="Show the digests of an index.",
     examples=["capdex index digest", "capdex index digest --block 21000000 --json"],
 )

@@ -1,4 +1,4 @@
-"""`capdex mirror`: an index as static files, for any web server or for IPFS."""
+"""`capdex mirror`: an index as static files."""
 
 from __future__ import annotations
 
@@ -29,16 +29,14 @@ Json = dict[str, Any]
     ],
 )
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option(
-    "--base-url", metavar="URL", help="The node, or any gateway, that gives the packages."
-)
+@click.option("--base-url", metavar="URL", help="A node or gateway that serves the packages.")
 @database_option
 def mirror_command(app: App, directory: Path, base_url: str | None, db: str | None) -> None:
     """Write an index as static files, for a web server or IPFS.
 
-    There is one file a name, with a JSON line a release. Only what has changed is written, and one
-    state of an index gives the same bytes everywhere. The node may run meanwhile. What its operator
-    denies is left out.
+    There is one file per name, with one JSON line per release. Only changed files are written, and
+    the same state of an index gives the same bytes everywhere. The node may run meanwhile. What its
+    operator denies is left out.
     """
     from indexer.db.engine import open_reader, transaction
     from indexer.mirror.directory import write_mirror
@@ -66,16 +64,16 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
 
 
 def _gateway(base_url: str) -> str:
-    """How the address of a package is made; raises UsageError."""
+    """Return the URL template of packages; raises UsageError for an unusable base URL."""
     try:
         parts = urlsplit(base_url)
-        sound = parts.scheme in ("http", "https") and parts.hostname and not parts.username
-        sound = sound and parts.port != 0  # raises for what is no port
+        valid = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+        valid = valid and parts.port != 0  # raises ValueError for an invalid port
     except ValueError:
-        sound = False
-    if not sound or not base_url.isprintable() or set("{}?# ") & set(base_url):
+        valid = False
+    if not valid or not base_url.isprintable() or set("{}?# ") & set(base_url):
         raise UsageError(
-            f"{base_url[:80]!r} is not the address of a node",
+            f"{base_url[:80]!r} is not the URL of a node",
             fix="write it like https://node.example",
         )
     return f"{base_url.rstrip('/')}/ipfs/{{cid}}?format=raw"
@@ -103,7 +101,7 @@ def _value(directory: Path, written: MirrorResult) -> Json:
 
 def _rows(directory: Path, written: MirrorResult) -> list[tuple[str, str]]:
     digest = written.digest
-    files = f"{written.written} written, {written.unchanged} as they were"
+    files = f"{written.written} written, {written.unchanged} unchanged"
     rows = [
         ("mirror", safe(directory)),
         ("holds", f"{written.names} names, {written.releases} releases"),

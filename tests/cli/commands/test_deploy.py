@@ -57,7 +57,7 @@ def test_votes_are_for_the_registry_that_is_configured(capdex: Any) -> None:
 def test_other_ages_are_told_to_give_another_address(capdex: Any) -> None:
     result = capdex("deploy", "--address", "--plain", "--min-commitment-age", "10")
     assert result.stdout.strip() != REGISTRY
-    assert f"where others look at {REGISTRY}" in result.stderr
+    assert f"the usual one is {REGISTRY}" in result.stderr
     assert capdex("deploy", "--address", "--min-commitment-age", "60").stderr == ""
 
 
