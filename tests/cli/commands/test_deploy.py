@@ -67,7 +67,7 @@ def test_other_ages_are_told_to_give_another_address(capdex: Any) -> None:
         (("--token", SOMEONE), "add --votes"),
         (("--timepoint", "1"), "add --votes"),
         (("--votes", "--timepoint", "1"), "--token"),
-        (("--votes", "--min-commitment-age", "1"), "leave the commitment ages out"),
+        (("--votes", "--min-commitment-age", "1"), "leave the ages out"),
         (("--max-commitment-age", "1"), "--max-commitment-age"),
     ],
 )

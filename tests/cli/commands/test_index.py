@@ -101,7 +101,7 @@ def test_the_networks_own_database_is_read_before_its_node_is_asked(
     assert capdex.json("index", "digest")["block_number"] == 3
 
 
-def test_a_node_tells_the_digests_of_its_newest_block_alone(
+def test_a_node_gives_only_the_digests_of_its_newest_block(
     capdex: Any, node: Any, network: None
 ) -> None:
     node.status |= {
@@ -118,10 +118,10 @@ def test_a_node_tells_the_digests_of_its_newest_block_alone(
         "rules_version": 4,
     }
     value = capdex.json("index", "digest")
-    told = (value["block_number"], value["log_count"], value["index_digest"], value["votes"])
-    assert told == (9, 7, "0x01", None)
+    shown = (value["block_number"], value["log_count"], value["index_digest"], value["votes"])
+    assert shown == (9, 7, "0x01", None)
     human = capdex("index", "digest", "--format", "human").stdout
-    assert "none while a release waits to be judged" in human
+    assert "none until every release is judged" in human
     assert "\x1b" not in human
     result = capdex("index", "digest", "--block", "2")
     assert result.exit_code == 2
