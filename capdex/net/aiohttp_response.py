@@ -1,4 +1,4 @@
-"""The answer of an HTTP server that may be hostile: one that comes in the end."""
+"""aiohttp response that bounds the informational responses (1xx) before the final one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from typing_extensions import override
 
-MAX_INFORMATIONAL: Final = 16  # responses (1xx) before the answer; a few hints are usual
+MAX_INFORMATIONAL: Final = 16  # responses before the final one; a few hints are usual
 
 
 class Response(aiohttp.ClientResponse):
-    """Raises a ClientError after too many hints (1xx): reading them for ever keeps a loop busy."""
+    """Raises ClientError after MAX_INFORMATIONAL, so that a server cannot keep the loop busy."""
 
     @override
     async def start(self, connection: Connection) -> Self:
@@ -27,7 +27,7 @@ class Response(aiohttp.ClientResponse):
             nonlocal left
             left -= 1
             if left < 0:
-                raise aiohttp.ClientConnectionError("it only says that an answer will come")
+                raise aiohttp.ClientConnectionError("the server sends informational responses only")
             return await type(protocol).read(protocol)
 
         protocol.read = read  # type: ignore[method-assign] # of this connection, while it starts

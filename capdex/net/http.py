@@ -111,7 +111,7 @@ class HttpClient:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection and the response that is being read from it; the parser calls `on_…`."""
+    """A connection that reads one response at a time; httptools calls the `on_…` methods."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
@@ -146,7 +146,7 @@ class _Connection(asyncio.Protocol):
     @override
     def data_received(self, data: bytes) -> None:
         if self._result is None or self._result.done():
-            self.close()  # unrequested bytes: the next response could not be told from them
+            self.close()  # unrequested bytes would be mistaken for the next response
             return
         self._received_bytes += len(data)
         try:

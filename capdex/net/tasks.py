@@ -1,4 +1,4 @@
-"""Coroutines side by side, with nothing left running when one of them fails."""
+"""Run coroutines concurrently, and cancel the others if one fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def both(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) -> tuple[A, B]:
-    """The results of two; unlike `gather`, it ends the other when one fails."""
+    """Return the results of two; unlike `gather`, cancel the other if one fails."""
     tasks = asyncio.create_task(first), asyncio.create_task(second)
     try:
         return await asyncio.gather(*tasks)
@@ -23,7 +23,7 @@ async def both(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) ->
 
 
 async def together(coroutines: Collection[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all, in their order; it ends the others when one fails."""
+    """Return the results of all in order; cancel the others if one fails."""
     tasks = [asyncio.create_task(one) for one in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -32,14 +32,14 @@ async def together(coroutines: Collection[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def end(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have ended, whatever becomes of them."""
+    """Cancel tasks, and wait until they have ended; their errors are ignored."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first fault of a task group, and of the groups in it: what a caller knows to handle."""
+    """Return the first exception of a group that is not a group itself."""
     first = group.exceptions[0]
     return cause(first) if isinstance(first, BaseExceptionGroup) else first
 

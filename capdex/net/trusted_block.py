@@ -10,7 +10,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.registry.block import BlockRef
 
-WAIT_S: Final = 12.0  # one slot of Ethereum: two endpoints are rarely further apart
+WAIT_S: Final = 12.0  # one slot of Ethereum: two endpoints rarely differ by more
 POLL_S: Final = 0.5
 
 
@@ -22,7 +22,7 @@ async def trusted_block(rpc: Rpc, *, chain_id: int, number: int) -> tuple[BlockR
     """
     if (found := await rpc.chain_id()) != chain_id:
         raise Refused(
-            f"the trusted endpoint speaks for chain {found}, not {chain_id}",
+            f"the trusted endpoint is of chain {found}, not {chain_id}",
             Code.WRONG_CHAIN,
             why=f"it is {rpc.endpoint}",
             fix="name an endpoint of this network with --trust-rpc",

@@ -19,7 +19,7 @@ EACH_S: Final = 2.0  # two after one another, and starting, stay within five sec
 
 
 class Status(StrEnum):
-    """How a check ended; only `fail` makes the installation unhealthy."""
+    """Result class of a check; only `fail` makes the installation unhealthy."""
 
     OK = "ok"
     WARN = "warn"
@@ -39,7 +39,7 @@ class Check:
 
 @dataclass(slots=True)
 class Subject:
-    """What the checks examine; `config_error` is why the configuration could not be read."""
+    """The installation that is examined; `config_error` is why its settings are unreadable."""
 
     app: App
     settings: Settings

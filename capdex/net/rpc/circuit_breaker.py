@@ -1,6 +1,6 @@
-"""When to leave an endpoint alone: full-jitter pauses after failures, then a circuit breaker.
+"""Pauses of an endpoint after failures (full jitter), then a circuit breaker.
 
-Pure: the time is passed in (seconds of any clock that never goes back), chance as a function.
+Pure: the time is passed in (seconds of a monotonic clock), and so is the random function.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-FAILURES_TO_OPEN = 5  # in a row; one lost connection is nothing, five are an endpoint that is down
-PROBE_POLL_S = 0.25  # whoever else waits looks again while one call tries the endpoint out
+FAILURES_TO_OPEN = 5  # in a row: one lost connection is normal, after five the endpoint is down
+PROBE_POLL_S = 0.25  # how often waiting calls check while one call probes the endpoint
 MAX_DOUBLINGS = 16
 
 Uniform = Callable[[float, float], float]
 
 
 class Circuit(StrEnum):
-    """Closed: calls pass. Open: none does. Half open: one at a time, to see whether it is back."""
+    """Closed: calls pass. Open: no call passes. Half open: one call at a time, as a probe."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -28,16 +28,16 @@ class Circuit(StrEnum):
 def full_jitter(
     failures: int, base_s: float, cap_s: float, uniform: Uniform = random.uniform
 ) -> float:
-    """A pause after so many failures: anything up to base × 2^failures, at most `cap_s`.
+    """Return a random pause of up to base × 2^failures, at most `cap_s`.
 
-    Full jitter: many nodes behind one endpoint must not come back at the same instant.
+    Full jitter: many nodes of one endpoint must not retry at the same instant.
     """
     return uniform(0.0, min(cap_s, base_s * 2.0 ** min(failures, MAX_DOUBLINGS)))
 
 
 @dataclass(slots=True)
 class Breaker:
-    """The failures of one endpoint in a row, and how long it rests for them."""
+    """Consecutive failures of one endpoint, and the pause that they cause."""
 
     base_s: float
     cap_s: float
@@ -47,31 +47,31 @@ class Breaker:
     _probing: bool = False
 
     def circuit(self, now: float) -> Circuit:
-        """What it does at this moment."""
+        """Return the state of the circuit."""
         if self.failures < FAILURES_TO_OPEN:
             return Circuit.CLOSED
         return Circuit.OPEN if now < self._until and not self._probing else Circuit.HALF_OPEN
 
     def wait_s(self, now: float) -> float:
-        """Seconds until a call may be made; 0 when it may be now."""
+        """Return the seconds until a call may be made; 0 if it may be made now."""
         return PROBE_POLL_S if self._probing else max(0.0, self._until - now)
 
     def begin(self) -> None:
-        """A call is made, after `wait_s` was 0; with the breaker open it is the one probe."""
+        """Record the start of a call, after `wait_s` was 0; on an open circuit it is the probe."""
         self._probing = self.failures >= FAILURES_TO_OPEN
 
     def abandoned(self) -> None:
-        """The call ended without saying anything of the endpoint: it was cancelled."""
+        """Record the end of a cancelled call, which shows nothing about the endpoint."""
         self._probing = False
 
     def succeeded(self) -> None:
-        """The endpoint answered."""
+        """Record an answer."""
         self.failures, self._until, self._probing = 0, 0.0, False
 
     def failed(self, now: float, rest_s: float | None = None) -> None:
-        """The endpoint did not answer; `rest_s` instead of chance where the pause is known.
+        """Record a failure; the pause is `rest_s` if given, else random.
 
-        Calls that were under way together tell of one failure, not of many.
+        Calls that ran at the same time count as one failure.
         """
         if self._until > now and rest_s is None and not self._probing:
             return

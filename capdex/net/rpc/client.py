@@ -1,7 +1,7 @@
 """JSON-RPC to an EVM chain: bounded, batched, with several endpoints failed over.
 
-Our own client rather than web3's: a reply meets a size bound before it meets a parser, one bad log
-does not cost the range it came in, and a too large range is not asked for five times more.
+Replies are bounded before they are parsed. A malformed log fails its range only, and a range that
+is too large is not requested again.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from capdex.registry.logs import LogColumns, RawLog
 __all__ = ["Call", "EndpointState", "Rpc", "Testimony", "redact"]
 
 BATCHES_AT_ONCE = 4
-SURVEY_WAIT_S = 5.0  # an endpoint that rests for longer says nothing in a survey
+SURVEY_WAIT_S = 5.0  # an endpoint that pauses for longer is left out of a survey
 BACKOFF_BASE_S = 0.25
-BACKOFF_CAP_S = 15.0  # a node is to be back within a minute of its endpoints
-AVOIDED_S = 60.0  # an endpoint that said what cannot be true, where there is another one
+BACKOFF_CAP_S = 15.0  # a node has to recover within a minute after its endpoints
+AVOIDED_S = 60.0  # after a contradiction, while another endpoint exists
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Testimony(Generic[T]):
-    """What one endpoint says; two of one `origin` (host and port) are one witness."""
+    """The answer of one endpoint; two of one `origin` (host and port) count as one."""
 
     label: str
     origin: str
@@ -92,12 +92,12 @@ class Rpc:
 
     @property
     def endpoint(self) -> str:
-        """The endpoint asked last, with its credentials left out."""
+        """The endpoint used last, without its credentials."""
         return self._failover.pool.current.label
 
     @property
     def alone(self) -> bool:
-        """Whether there is only one endpoint to ask."""
+        """True if there is only one endpoint."""
         return len(self._failover.pool.endpoints) == 1
 
     @property
@@ -106,21 +106,19 @@ class Rpc:
         return self._failover.counts
 
     def endpoints_state(self) -> list[EndpointState]:
-        """How each endpoint does, in the order given."""
+        """Return the state of each endpoint, in the order given."""
         now, pool = clock(), self._failover.pool
         return [one.state(now, current=one is pool.current) for one in pool.endpoints]
 
     def expect(self, chain_id: int) -> None:
-        """From now on no endpoint is asked before it has said that it speaks for this chain.
-
-        It is asked before its first use, and again after it was down.
-        """
+        """Verify each endpoint's chain id before its first use and after an outage."""
         self._failover.chain_id = chain_id
 
     def blame(self, why: str, label: str | None = None) -> RpcError:
-        """An endpoint, the current one unless named, said what cannot be true; the error to raise.
+        """Avoid an endpoint that contradicted itself; return the error to raise.
 
-        The others are asked first for a while; a lone one after a pause.
+        The endpoint is the current one unless named by `label`. The others are preferred for
+        AVOIDED_S; the only endpoint pauses.
         """
         now, pool = clock(), self._failover.pool
         endpoint = pool.current if label is None else pool.named(label)
@@ -134,7 +132,7 @@ class Rpc:
     async def survey(
         self, method: str, params: Sequence[Any] = (), read: Callable[[Any], T] = _as_is
     ) -> list[Testimony[T]]:
-        """What each endpoint says of one call, asked side by side; RpcError where it says none."""
+        """Send one call to every endpoint; return each result, or the RpcError instead."""
 
         async def ask(endpoint: Endpoint) -> Testimony[T]:
             others = [one for one in self._failover.pool.endpoints if one is not endpoint]
@@ -153,15 +151,15 @@ class Rpc:
     async def call(
         self, method: str, params: Sequence[Any] = (), read: Callable[[Any], T] = _as_is
     ) -> T:
-        """The result of one call; raises RpcError.
+        """Return the result of one call, parsed by `read`; raises RpcError.
 
-        `read` makes a value of it; where it raises ValueError the endpoint is at fault.
+        A ValueError of `read` is a fault of the endpoint.
         """
         (result,), _ = await self._failover.ask([(method, params)], read)
         return result
 
     async def batch(self, calls: Sequence[Call], read: Callable[[Any], T] = _as_is) -> list[T]:
-        """The results of many calls, in their order; raises RpcError when any of them fails."""
+        """Return the results of many calls, in their order; raises RpcError if one fails."""
         pieces = [calls[at : at + MAX_BATCH] for at in range(0, len(calls), MAX_BATCH)]
         results: list[T] = []
         for at in range(0, len(pieces), BATCHES_AT_ONCE):
@@ -171,39 +169,38 @@ class Rpc:
         return results
 
     async def chain_id(self) -> int:
-        """The chain's id."""
+        """Return the chain id."""
         return await self.call("eth_chainId", (), quantity)
 
     async def block(self, number: int | str) -> Header | None:
-        """A block's header by number or tag, or None where the endpoint has none."""
+        """Return a block's header by number or tag, or None."""
         tag = number if isinstance(number, str) else hex(number)
         return await self.call("eth_getBlockByNumber", [tag, False], read_header)
 
     async def block_of(self, hash_: bytes) -> Header | None:
-        """A block's header by its hash, or None where the endpoint has none."""
+        """Return a block's header by its hash, or None."""
         return await self.call("eth_getBlockByHash", [hex_(hash_), False], read_header)
 
     async def blocks(self, numbers: Sequence[int]) -> list[Header | None]:
-        """Headers by number, in the order asked, None where the endpoint has none."""
+        """Return the headers of these numbers in order; None for a missing one."""
         calls = [("eth_getBlockByNumber", [hex(n), False]) for n in numbers]
         return await self.batch(calls, read_header)
 
     async def logs(self, address: bytes, first: int, last: int) -> list[RawLog]:
-        """A contract's logs in blocks `first` to `last`, both included, in canonical order."""
+        """Return a contract's logs in blocks `first` to `last` (inclusive), in canonical order."""
         read = partial(read_logs, address=address, first=first, last=last)
         return list((await self.weighed_logs(address, first, last, read))[0])
 
     async def weighed_logs(
         self, address: bytes, first: int, last: int, read: Callable[[Any], T]
     ) -> tuple[T, int]:
-        """What `read` makes of a contract's logs, as in `call`, and the bytes of the reply."""
+        """Return a contract's logs, parsed by `read`, and the size of the reply in bytes."""
         query = {"address": hex_(address), "fromBlock": hex(first), "toBlock": hex(last)}
         (logs,), size = await self._failover.ask([("eth_getLogs", [query])], read)
         return logs, size
 
     async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[LogColumns]:
-        """A contract's logs in each of these blocks, asked by block hash."""
-
+        """Return a contract's logs in each of these blocks, requested by block hash."""
         hashes = frozenset(block.hash for block in blocks)
         read = partial(
             _read_logs_at,
@@ -219,12 +216,12 @@ class Rpc:
         return await self.batch(calls, read)
 
     async def view(self, address: bytes, data: bytes, block: bytes | str = "latest") -> bytes:
-        """What a contract returns to a call at a block, by hash (EIP-1898) or tag."""
+        """Return the output of a contract call at a block, by hash (EIP-1898) or tag."""
         at = block if isinstance(block, str) else {"blockHash": hex_(block)}
         return await self.call("eth_call", [{"to": hex_(address), "data": hex_(data)}, at], unhex)
 
     async def code(self, address: bytes, block: str = "latest") -> bytes:
-        """The code at an address; empty where there is none."""
+        """Return the code at an address; empty if there is none."""
         return await self.call("eth_getCode", [hex_(address), block], unhex)
 
 

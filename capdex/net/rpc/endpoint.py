@@ -1,4 +1,4 @@
-"""One RPC endpoint: its address, how it may be shown, and how well it does."""
+"""One RPC endpoint: its address, its label without secrets, and its health."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capdex.net.rpc.rate_limit import Batches, Throttle
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
-    """What may be told of an endpoint; `rate` is the learned limit in calls a second, if any."""
+    """The public state of an endpoint; `rate` is the learned limit in calls per second, if any."""
 
     label: str
     current: bool
@@ -27,41 +27,41 @@ class EndpointState:
 
 @dataclass(eq=False, slots=True)
 class Endpoint:
-    """Where calls go; `label` names it without its secrets, `origin` is whose machine it is."""
+    """An endpoint and its health; `label` names it without secrets, `origin` is its machine."""
 
     url: str
     label: str
     breaker: Breaker
     throttle: Throttle = field(default_factory=Throttle)
     batches: Batches = field(default_factory=Batches)
-    verified: bool = False  # it has told the chain id that is expected
-    avoided_until: float = 0.0  # it said what cannot be true: asked only when the others rest
-    trouble: RpcError | None = None  # the last one, while it lasts
-    refusals: int = 0  # in a row, for the rate
+    verified: bool = False  # it answered with the expected chain id
+    avoided_until: float = 0.0  # it contradicted itself: used only while the others pause
+    trouble: RpcError | None = None  # the last error, until the next answer
+    refusals: int = 0  # rate refusals in a row
 
     @property
     def origin(self) -> str:
-        """Host and port: two keys of one vendor are one witness, not two."""
+        """Host and port: two API keys of one vendor count as one source."""
         return urlsplit(self.url).netloc.rpartition("@")[2].lower()
 
     def wait_s(self, now: float) -> float:
-        """Seconds until it may be asked; 0 when it may be now."""
+        """Return the seconds until a call may be made; 0 if it may be made now."""
         return max(self.breaker.wait_s(now), self.throttle.wait_s(now))
 
     def begin(self, now: float, calls: int) -> None:
-        """It is asked, after `wait_s` was 0."""
+        """Record the start of `calls`, after `wait_s` was 0."""
         self.breaker.begin()
         self.throttle.take(now, calls)
 
     def answered(self, calls: int) -> None:
-        """It answered as it should."""
+        """Record that `calls` were answered."""
         self.breaker.succeeded()
         self.throttle.succeeded(calls)
         self.batches.answered(calls)
         self.trouble, self.refusals = None, 0
 
     def failed(self, error: RpcError, now: float, sent: float) -> None:
-        """It did not; `sent` is when it was asked."""
+        """Record a failed call that was sent at `sent`."""
         breaker = self.breaker
         if error.fault is RpcFault.RATE:
             breaker.succeeded()
@@ -72,29 +72,29 @@ class Endpoint:
             self.throttle.refused(now, sent, rest_s)
             self.trouble = error
         elif error.answered and error.fault not in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
-            self.answered(1)  # a refusal of this call says nothing against the endpoint
+            self.answered(1)  # refusing this one call is no fault of the endpoint
         else:
             self.rest(error, now, error.retry_after_s)
 
     def rest(self, error: RpcError, now: float, rest_s: float | None = None) -> None:
-        """Leave it alone for a while, by chance or for a known time; it shows its chain id anew."""
+        """Pause for `rest_s` or a random time; an open circuit has the chain id verified again."""
         self.breaker.failed(now, rest_s)
         self.trouble = error
         if self.breaker.circuit(now) is not Circuit.CLOSED:
             self.verified = False
 
     def resting(self, now: float) -> RpcError:
-        """The error of a call that was not made because the endpoint still rests."""
+        """Return the error of a call that was not made because the endpoint still pauses."""
         wait_s = self.wait_s(now)
         last = self.trouble
         fault = last.fault if last else RpcFault.RATE
-        why = last.why if last else "it has been asked as often as it allows"
-        error = rpc_error(self.label, fault, f"{why}; left alone for {wait_s:.0f} s", wait_s)
+        why = last.why if last else "its rate limit is used up"
+        error = rpc_error(self.label, fault, f"{why}; paused for {wait_s:.0f} s", wait_s)
         error.code = last.code if last else Code.RATE_LIMITED
         return error
 
     def state(self, now: float, *, current: bool) -> EndpointState:
-        """What may be told of it."""
+        """Return the public state."""
         return EndpointState(
             self.label,
             current,
@@ -108,18 +108,18 @@ class Endpoint:
 
 
 def redact(url: str) -> str:
-    """An endpoint as it may be shown: vendors' URLs carry keys in user, path and query."""
+    """Return a URL without user, path and query, which contain vendors' API keys."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        return "an address that is no URL"
+        return "an invalid URL"
     host = parts.netloc.rpartition("@")[2]
     secret = parts.path.strip("/") or parts.query
     return f"{parts.scheme}://{host}" + ("/…" if secret else "")
 
 
 def labels(urls: list[str]) -> list[str]:
-    """A label for each of these, no two alike."""
+    """Return a distinct label for each URL."""
     shown = [redact(url) for url in urls]
     return [
         label if shown.count(label) == 1 else f"{label} ({shown[: at + 1].count(label)})"
@@ -128,7 +128,7 @@ def labels(urls: list[str]) -> list[str]:
 
 
 def split_schemes(url: str) -> tuple[str, str]:
-    """The HTTP and the websocket address of an endpoint; raises UsageError(CONFIG)."""
+    """Return the HTTP and the WebSocket URL of an endpoint; raises UsageError CONFIG."""
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https", "ws", "wss") and parts.hostname

@@ -1,6 +1,6 @@
-"""What an RPC endpoint's refusal means: one class for each thing a caller can do about it.
+"""Errors of RPC calls: one fault for each reaction of the caller.
 
-Endpoints agree on neither codes nor words, so the words are read first and the code second. The
+Endpoints agree on neither codes nor texts: the text is matched first, then the code. The
 patterns are those of geth, reth, erigon, nethermind, besu, Anvil and the large vendors.
 """
 
@@ -14,32 +14,32 @@ from typing import Any, Final
 
 from capdex.errors import MAX_TEXT_CHARS, Code, Unavailable, untrusted_text
 
-MAX_RETRY_AFTER_S = 300.0  # an endpoint may ask for patience, not switch a node off
+MAX_RETRY_AFTER_S = 300.0  # a longer Retry-After would stop a node
 
 
 class RpcFault(StrEnum):
-    """Why a call failed, by what to do next."""
+    """The reason of a failed call, and what to do next."""
 
-    TOO_LARGE_RANGE = "TOO_LARGE_RANGE"  # ask for less
-    RATE = "RATE"  # wait, or ask another endpoint
-    UNKNOWN_BLOCK = "UNKNOWN_BLOCK"  # the block is not (or no longer) known: maybe a reorg
-    BEYOND_HEAD = "BEYOND_HEAD"  # the endpoint has not got there yet
+    TOO_LARGE_RANGE = "TOO_LARGE_RANGE"  # request fewer blocks
+    RATE = "RATE"  # wait, or use another endpoint
+    UNKNOWN_BLOCK = "UNKNOWN_BLOCK"  # the block is not, or no longer, known: maybe a reorg
+    BEYOND_HEAD = "BEYOND_HEAD"  # the endpoint does not have the block yet
     NO_STATE = "NO_STATE"  # the block is known, its state is pruned
     REVERTED = "REVERTED"  # the contract refused the call
-    TIMEOUT = "TIMEOUT"  # no answer in time: ask elsewhere, or for less
-    TRANSIENT = "TRANSIENT"  # ask again, here or elsewhere
+    TIMEOUT = "TIMEOUT"  # no answer in time: use another endpoint, or request less
+    TRANSIENT = "TRANSIENT"  # try again, here or at another endpoint
     FATAL = "FATAL"  # this endpoint will never answer this call
 
 
-# A call that fails so is made again, of all endpoints; any other refusal is the caller's to judge.
+# Faults after which a call is sent again, to all endpoints; the caller handles all others.
 ELSEWHERE: Final = frozenset({RpcFault.RATE, RpcFault.TRANSIENT, RpcFault.TIMEOUT, RpcFault.FATAL})
 
 
 @dataclass(eq=False)
 class RpcError(Unavailable):
-    """A call that failed at every endpoint tried; `fault` says what would help.
+    """A call that failed at every endpoint; `fault` is the reason of the last failure.
 
-    `blocks` is the range that the endpoint says would do; `answered` tells that it spoke JSON-RPC.
+    `blocks` is the range that the endpoint suggests; `answered` is True for a JSON-RPC reply.
     """
 
     code: Code = Code.RPC_UNAVAILABLE
@@ -67,7 +67,7 @@ _WORDS: tuple[tuple[RpcFault, re.Pattern[str]], ...] = tuple(
             r"|at most [\d,]+ blocks|number of requested blocks|block range should work"
             r"|up to a [\d,]+k? block|range limit",
         ),
-        (  # of so many calls at once; their codes are those of a rate or of nothing
+        (  # too many calls at once; the codes of these refusals are misleading
             RpcFault.FATAL,
             r"batch(ed)? (requests?|size|limit|too|of more than)|max\w*[ -]batch"
             r"|requests in (a )?batch",
@@ -131,7 +131,7 @@ def rpc_error(
     blocks: int | None = None,
     answered: bool = False,
 ) -> RpcError:
-    """The error of an endpoint that is shown as `label`."""
+    """Return the error of the endpoint with this label."""
     return RpcError(
         f"the RPC endpoint {label} did not answer as it should",
         Code.RATE_LIMITED if fault is RpcFault.RATE else Code.RPC_UNAVAILABLE,
@@ -146,9 +146,9 @@ def rpc_error(
 
 
 def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcError:
-    """The error that a JSON-RPC error object stands for; any value is taken."""
+    """Return the error for a JSON-RPC error object; any value is accepted."""
     text = untrusted_text(error.get("message") if isinstance(error, dict) else error)
-    why = "".join(c if c.isprintable() else " " for c in text[:300]) or "an error without words"
+    why = "".join(c if c.isprintable() else " " for c in text[:300]) or "an error without a message"
     fault, blocks = of_error(error), None
     if fault is RpcFault.TOO_LARGE_RANGE:
         blocks = suggested_blocks(text, error.get("data"))
@@ -156,7 +156,7 @@ def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcEr
 
 
 def of_error(error: Any) -> RpcFault:
-    """The fault a JSON-RPC error object stands for; any value is taken."""
+    """Return the fault for a JSON-RPC error object; any value is accepted."""
     if not isinstance(error, dict):
         return RpcFault.TRANSIENT
     text, code = untrusted_text(error.get("message")), error.get("code")
@@ -167,14 +167,14 @@ def of_error(error: Any) -> RpcFault:
 
 
 def of_status(status: int) -> RpcFault:
-    """The fault an HTTP status stands for when the body says nothing."""
+    """Return the fault for an HTTP status without a JSON-RPC error in its body."""
     if status in _STATUSES:
         return _STATUSES[status]
     return RpcFault.FATAL if 300 <= status < 500 else RpcFault.TRANSIENT
 
 
 def retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """Seconds to wait by a Retry-After header (RFC 9110 §10.2.3), bounded; None if it has none."""
+    """Return the bounded seconds of a Retry-After header (RFC 9110 §10.2.3), or None."""
     if not value:
         return None
     text = value.strip()

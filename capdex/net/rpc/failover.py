@@ -1,4 +1,4 @@
-"""Calls that are asked of one endpoint after another until one answers, each at its own pace."""
+"""Send calls to one endpoint after another until one answers, each within its own limits."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault, rpc_error
 from capdex.net.rpc.transport import Call, ReadReply, Transport, send_many, send_one
 from capdex.net.rpc.types import quantity
 
-MAX_ATTEMPTS = 6  # about 8 s with one endpoint; whoever can wait longer asks again
-MAX_TIMEOUTS = 2  # of one call: asking for less helps sooner than asking again
-MAX_WAIT_S = 30.0  # a call waits no longer for endpoints that rest: it fails
-FOREIGN_REST_S = 40.0  # until one of another chain is looked at again; no call waits for that
+MAX_ATTEMPTS = 6  # about 8 s with one endpoint; a caller that can wait longer tries again
+MAX_TIMEOUTS = 2  # of one call: a smaller request helps more than a third attempt
+MAX_WAIT_S = 30.0  # a call fails if all endpoints pause for longer
+FOREIGN_REST_S = (
+    40.0  # pause of an endpoint of another chain; longer than MAX_WAIT_S, so no call waits
+)
 
-STAY_S = 0.5  # a shorter pause is waited for: two endpoints rarely show the same head
+STAY_S = 0.5  # wait for a shorter pause: another endpoint rarely has the same head
 
 T = TypeVar("T")
 
 
 class Pool:
-    """The endpoints of one chain, in the order given; `current` is the one asked last."""
+    """The endpoints of one chain, in the order given; `current` was used last."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self.endpoints = tuple(endpoints)
         self.current = self.endpoints[0]
 
     def peek(self, now: float, without: Collection[Endpoint] = ()) -> Endpoint:
-        """The endpoint to ask; it may have to be waited for.
+        """Return the endpoint to use next; it may still pause.
 
-        One that contradicted itself or others is asked only when no other can be, one that failed
-        last only when the others did too, and among equals the current one goes on.
+        Preference: not avoided for a contradiction, then fewest recent failures, then the current
+        one.
         """
         able = [endpoint for endpoint in self.endpoints if endpoint not in without]
         ready = [endpoint for endpoint in able if endpoint.wait_s(now) <= STAY_S]
@@ -52,20 +54,19 @@ class Pool:
         )
 
     def pick(self, now: float, without: Collection[Endpoint] = ()) -> Endpoint:
-        """As `peek`, and it is the current one from now on."""
+        """Return the endpoint of `peek`, and make it the current one."""
         self.current = self.peek(now, without)
         return self.current
 
     def named(self, label: str) -> Endpoint:
-        """The endpoint that is shown as `label`."""
+        """Return the endpoint with this label."""
         return next(endpoint for endpoint in self.endpoints if endpoint.label == label)
 
 
 class Failover:
-    """`counts` says how often each method was asked of which endpoint, and with what outcome.
+    """Sends calls; `counts` has the number of calls by method, endpoint label and outcome.
 
-    `chain_id`, once set, is what an endpoint must say before its first use, and again after it was
-    down. Large replies are read by `read_reply`.
+    If `chain_id` is set, an endpoint must answer with it before its first use and after an outage.
     """
 
     def __init__(
@@ -94,10 +95,10 @@ class Failover:
         without: Collection[Endpoint] = (),
         wait_s: float = MAX_WAIT_S,
     ) -> tuple[list[T], int]:
-        """The results in the order asked, and the size of the reply in bytes.
+        """Return the results in the order of `calls`, and the size of the replies in bytes.
 
-        `without` are endpoints that are not asked; `wait_s` is how long one that rests is waited
-        for. Raises the last RpcError when nobody answers.
+        `without` are endpoints to leave out; `wait_s` is how long to wait for pausing endpoints.
+        Raises the last RpcError if no endpoint answers.
         """
         hopeless, attempts, timeouts = set(without), 0, 0
         while True:
@@ -133,7 +134,7 @@ class Failover:
         (found,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
         endpoint.verified = found == self.chain_id
         if not endpoint.verified:
-            why = f"it speaks for chain {found}, not {self.chain_id}"
+            why = f"it is of chain {found}, not {self.chain_id}"
             error = rpc_error(endpoint.label, RpcFault.FATAL, why)
             error.code, error.fix = Code.WRONG_CHAIN, "pass the endpoint of the configured chain"
             endpoint.rest(error, clock(), FOREIGN_REST_S)
@@ -142,7 +143,7 @@ class Failover:
     async def _ask(
         self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
     ) -> tuple[list[T], int]:
-        """In batches as long as the endpoint takes; those that it refuses are halved."""
+        """Send batches of the longest size that the endpoint accepts; a refused one is halved."""
         results: list[T] = []
         size = 0
         while rest := calls[len(results) :]:
@@ -175,7 +176,7 @@ class Failover:
     async def _watched(
         self, endpoint: Endpoint, calls: Sequence[Call], exchange: Coroutine[Any, Any, T]
     ) -> T:
-        """The result of an exchange, and what it says of the endpoint."""
+        """Return the result of an exchange, and record its outcome with the endpoint."""
         sent, outcome = clock(), "cancelled"
         endpoint.begin(sent, len(calls))
         try:
@@ -195,5 +196,5 @@ class Failover:
 
 
 def clock() -> float:
-    """Seconds by which endpoints rest; any thread may ask how they do."""
+    """Return the monotonic time of all pauses, in seconds; safe in any thread."""
     return time.monotonic()

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back over HTTP, unread."""
+    """An HTTP reply that is not parsed yet."""
 
     status: int
     retry_after_s: float | None
@@ -45,7 +45,7 @@ def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> 
 
 
 def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[Any], T]) -> list[T]:
-    """As `read_one` for a batch, in the order of `ids`; one failure is the failure of all."""
+    """Return the results of a batch in the order of `ids`; raises the first failure."""
     reply = _load(label, answer)
     if isinstance(reply, dict) and reply.get("error"):
         raise refusal(label, reply["error"], answer.retry_after_s)

@@ -1,7 +1,7 @@
-"""JSON-RPC values as ours: quantities, data, block headers and logs.
+"""Read JSON-RPC values: quantities, data, block headers and logs.
 
-Everything raises ValueError for what is not well formed; `Rpc` turns that into a fault of the
-endpoint, since no well-behaved one sends it.
+Every function raises ValueError for a malformed value; `Rpc` turns that into a fault of the
+endpoint.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ class Header(BlockRef):
 
 
 def quantity(value: Any) -> int:
-    """A quantity (`0x…`, at most 32 bytes) as a number."""
+    """Read a quantity (`0x…`, at most 32 bytes)."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value):  # int() takes signs and `_`
-        raise ValueError("a quantity is not one")
+        raise ValueError("a quantity is not a hexadecimal number")
     return int(value, 16)
 
 
 def unhex(value: Any) -> bytes:
-    """Data (`0x…`) as bytes."""
+    """Read data (`0x…`)."""
     if not isinstance(value, str) or value[:2] != "0x":
         raise ValueError("data is not hexadecimal")
     return a2b_hex(value[2:])  # unlike bytes.fromhex it takes no white space
 
 
 def hex_(data: bytes) -> str:
-    """Bytes as data."""
+    """Format bytes as data (`0x…`)."""
     return "0x" + data.hex()
 
 
 def read_header(value: Any) -> Header | None:
-    """A block as `eth_getBlockBy…` gives it; None where there is none."""
+    """Read a block of `eth_getBlockBy…`; None if there is none."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -78,7 +78,7 @@ def read_header(value: Any) -> Header | None:
 
 
 def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
-    """Logs in canonical order without doubles, all of one contract and of blocks first to last."""
+    """Read logs of one contract in blocks first to last: in canonical order, without duplicates."""
     if not isinstance(value, list):
         raise ValueError("the logs are not a list")
     logs = _columns(value)
@@ -86,22 +86,22 @@ def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
         return logs
     numbers, indexes = logs.block_numbers, logs.log_indexes
     if {*logs.addresses} != {address} or not first <= min(numbers) <= max(numbers) <= last:
-        raise ValueError("a log was not asked for")
-    if max(indexes) >> 32:  # more than any block has room for, or a digest (P14)
+        raise ValueError("a log is of another contract or block than requested")
+    if max(indexes) >> 32:  # more than fits into a block, or into a digest (P14)
         raise ValueError("the index of a log has more than 32 bits")
     places = list(zip(numbers, indexes, strict=True))
     return logs if all(map(lt, places, islice(places, 1, None))) else _ordered(logs)
 
 
 def read_times(value: list[dict[str, Any]]) -> dict[int, int]:
-    """When blocks were made (seconds), by number, so far as their logs say it and agree.
+    """Return block times (seconds) by number; empty unless all logs have one and agree.
 
-    `blockTimestamp` of a log is younger than most vendors: no log has to have it.
+    Many vendors do not send the `blockTimestamp` of a log yet.
     """
     try:
         said = {(log["blockNumber"], log.get("blockTimestamp")) for log in value}
         times = {quantity(number): quantity(time) for number, time in said}
-    except (ValueError, TypeError):  # none, or a list or an object
+    except (ValueError, TypeError):  # missing, or a list or an object
         return {}
     return times if len(times) == len(said) else {}
 
@@ -111,12 +111,12 @@ def _ordered(found: LogColumns) -> LogColumns:
     for log in found:
         at = log.position
         if logs.setdefault((at.block_number, at.log_index), log) != log:
-            raise ValueError("two logs stand at one place")
+            raise ValueError("two logs have the same position")
     return LogColumns.of([logs[at] for at in sorted(logs)])
 
 
 class _Once(dict[str, V]):
-    """What a text is read as, read once."""
+    """A cache: each text is parsed once."""
 
     def __init__(self, read: Callable[[str], V]) -> None:
         super().__init__()
@@ -153,13 +153,13 @@ def _columns(value: list[Any]) -> LogColumns:
             [b"".join([hash_[topic] for topic in some]) for some in topics],
             [unhex(text) for text in data],
         )
-    except (KeyError, TypeError):  # not there, or a list or an object
-        raise ValueError("a part of a log is missing or no text") from None
+    except (KeyError, TypeError):  # missing, or a list or an object
+        raise ValueError("a field of a log is missing or not a text") from None
 
 
 def _kept(value: Any) -> int:
     number = quantity(value)
-    if number >> 63:  # more than a database has room for, and than any chain will need
+    if number >> 63:  # more than a database column holds, and more than a chain needs
         raise ValueError("a block's number or time has more than 63 bits")
     return number
 

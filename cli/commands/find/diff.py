@@ -27,14 +27,14 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 class Side(NamedTuple):
-    """One of the two packages, and what it was called on the command line."""
+    """One of the two packages, with its name on the command line."""
 
     source: str
     data: bytes
     manifest: Manifest
 
     def to_json(self) -> dict[str, Any]:
-        """What it is, for the machine."""
+        """Return the package as JSON."""
         from capdex.ipld.cid import Cid
 
         cid = Cid.of(self.data)
@@ -195,7 +195,7 @@ def _name(side: Side) -> str:
 
 
 def _line(stream: Stream, change: Change, difference: Difference) -> str:
-    """One change: mark, step, words; red where people should look twice."""
+    """Return the row of one change: mark, SemVer step, text; red for security."""
     from capdex.diff.diff import Rule
 
     conflict = difference.schema_conflict and change.rule is Rule.SCHEMA_INCOMPATIBLE

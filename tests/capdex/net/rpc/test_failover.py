@@ -139,7 +139,7 @@ async def test_an_endpoint_of_another_chain_is_never_mixed_in(endpoints):
             await head(chain)
         states = chain.endpoints_state()
     assert set(b.seen) == {"eth_chainId"}
-    assert states[1].trouble == "it speaks for chain 5, not 1"
+    assert states[1].trouble == "it is of chain 5, not 1"
 
 
 async def test_an_endpoint_that_was_down_must_show_its_chain_again(endpoints):
