@@ -1,7 +1,7 @@
-"""The trustless gateway: verified packages by their CIDs, as raw blocks or CARs (P3).
+"""Trustless gateway: verified packages by their CIDs, as raw blocks or CARs (P3).
 
-https://specs.ipfs.tech/http-gateways/trustless-gateway/ , from this node's own blocks alone. What
-is kept are files, so no path leads anywhere below a CID.
+https://specs.ipfs.tech/http-gateways/trustless-gateway/ , from this node's own blocks. Packages
+are files, so there is nothing at a path below a CID.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from capdex.ipld.cid import DAG_PB, Cid
 from capdex.ipld.unixfs import Assembly, size_of, walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from indexer.db.denylist import Denial
-from indexer.http import gateway_request as asked
-from indexer.http.conditional import known
-from indexer.http.gateway_request import Asked, Form
+from indexer.http.gateway_request import BlockFormat, GatewayRequest, read_request, sends_etag
 from indexer.query.index import Index
 
-PROBE: Final = "bafkqaaa"  # the identity CID of no bytes: clients ask for it whether this is one
+PROBE: Final = "bafkqaaa"  # the identity CID of no bytes: clients request it to detect a gateway
 _PROBE_BYTES: Final = bytes.fromhex("01550000")
 MAX_FILENAME_CHARS: Final = 255  # no file system takes more
-# Package bytes are other people's: never rendered, never run (the trustless gateway needs no more).
+# Package bytes come from third parties: browsers must neither render nor run them.
 _INERT: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -55,59 +53,63 @@ def routes(index: Index, blocks: BlockDirectory) -> Sequence[BaseRoute]:
 class _Gateway:
     index: Index
     blocks: BlockDirectory
-    _files: dict[Cid, bytes] = field(default_factory=dict)  # sha256 of dag-pb files looked at
+    _files: dict[Cid, bytes] = field(default_factory=dict)  # sha256 of dag-pb files that were read
 
     def answer(self, request: Request) -> Response:
-        """The block or CAR, or why there is none.
+        """Return the block or CAR, or the error.
 
-        Raises Unavailable or UsageError where the index or the blocks cannot be read: what may be
-        denied is not given.
+        Raises Unavailable or UsageError if the index or the blocks cannot be read, since the CID
+        may be denied.
         """
         text, path = request.path_params["cid"], request.path_params.get("path", "")
         if request.headers.get("service-worker") == "script":
             return _refusal(400, "packages are no service workers")
         try:
-            wanted = asked.read(request.query_params, request.headers)
+            wanted = read_request(request.query_params, request.headers)
             cid = None if text == PROBE else Cid.parse(text)
         except InvalidInput as error:
-            return _refusal(400, _said(error))
+            return _refusal(400, _one_line(error))
         if wanted is None:
-            return _refusal(406, f"this node gives {' and '.join(x.media_type for x in Form)}")
-        if path and wanted.form is Form.RAW:
-            return _refusal(400, "a raw block is asked for by its CID alone")
+            return _refusal(
+                406, f"this node gives {' and '.join(x.media_type for x in BlockFormat)}"
+            )
+        if path and wanted.format_ is BlockFormat.RAW:
+            return _refusal(400, "a raw block is requested by its CID alone")
         if path:
-            return _absent(request, f"anything below {text}")
+            return _not_held(request, f"anything below {text}")
         if cid is None:
-            body = b"" if wanted.form is Form.RAW else write_car(_PROBE_BYTES, ())
-            return _found(request, PROBE, wanted, body)
+            body = b"" if wanted.format_ is BlockFormat.RAW else write_car(_PROBE_BYTES, ())
+            return _response(request, PROBE, wanted, body)
         if denial := self._denial(cid):
             return _refusal(410, f"this node's operator refuses {cid}: {denial.reason}")
         root = self.blocks.read(cid)
         if root is None:
-            return _absent(request, f"the block {cid}")
-        if wanted.form is Form.RAW:
-            return _found(request, cid.text, wanted, root)
+            return _not_held(request, f"the block {cid}")
+        if wanted.format_ is BlockFormat.RAW:
+            return _response(request, cid.text, wanted, root)
         return self._car(request, cid, root, wanted)
 
-    def _car(self, request: Request, cid: Cid, root: bytes, wanted: Asked) -> Response:
-        """The CAR of a file, or the part of it asked for."""
+    def _car(self, request: Request, cid: Cid, root: bytes, wanted: GatewayRequest) -> Response:
+        """Return the CAR of a file, or of the requested part of it."""
         try:
-            part = None if wanted.span is None else wanted.span.within(size_of(cid, root))
+            part = (
+                None if wanted.byte_range is None else wanted.byte_range.within(size_of(cid, root))
+            )
         except InvalidInput as error:
-            return _refusal(400, _said(error))
+            return _refusal(400, _one_line(error))
         blocks = [(cid, root)]
         if wanted.scope != "block" and part != range(0):
             try:
                 blocks = list(walk(cid, self.blocks.read, part))
             except UsageError:
                 raise
-            except (InvalidInput, Unavailable) as error:  # all of a file was kept, or none
-                return _absent(request, f"the whole of {cid}: {error.message}")
+            except (InvalidInput, Unavailable) as error:  # a file is kept whole or not at all
+                return _not_held(request, f"the whole of {cid}: {error.message}")
         kept = blocks if wanted.dups else dict(blocks).items()
-        return _found(request, cid.text, wanted, write_car(cid.to_bytes(), kept))
+        return _response(request, cid.text, wanted, write_car(cid.to_bytes(), kept))
 
     def _denial(self, cid: Cid) -> Denial | None:
-        """The denial of a CID, or of the same file under another one."""
+        """Return the denial of a CID, or of the same file under another CID."""
         denials = self.index.denials()
         found = denials.of_digest(cid.digest)
         if found or not denials.count:
@@ -118,7 +120,7 @@ class _Gateway:
         return next((denials.of_digest(x.digest) for x in same), None)
 
     def _sha256(self, cid: Cid) -> bytes:
-        """The digest of the file behind a dag-pb CID, as far as its blocks are here."""
+        """Return the digest of the file behind a dag-pb CID, or no bytes if a block is missing."""
         if cid not in self._files:
             assembly = Assembly(cid)
             try:
@@ -135,43 +137,43 @@ class _Gateway:
         return self._files[cid]
 
 
-def _found(request: Request, cid: str, wanted: Asked, body: bytes) -> Response:
+def _response(request: Request, cid: str, wanted: GatewayRequest, body: bytes) -> Response:
     headers = _INERT | {
         "Content-Type": wanted.content_type,
         "Content-Disposition": _disposition(wanted, cid),
         "Cache-Control": "public, max-age=29030400, immutable",
-        "ETag": wanted.tag(cid),
+        "ETag": wanted.etag(cid),
         "X-Ipfs-Path": f"/ipfs/{cid}",
         "X-Ipfs-Roots": cid,
     }
-    if wanted.elsewhere is not None:
-        headers["Content-Location"] = f"/ipfs/{cid}?{wanted.elsewhere}"
-        headers["Vary"] = "Accept"  # a cache must not give a CAR to whoever asks for the block
-    if known(request, headers["ETag"]):
+    if wanted.full_query is not None:
+        headers["Content-Location"] = f"/ipfs/{cid}?{wanted.full_query}"
+        headers["Vary"] = "Accept"  # a cache must not answer a request for the block with a CAR
+    if sends_etag(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers)
 
 
-def _disposition(wanted: Asked, cid: str) -> str:
-    """Always a download; a name that is not ASCII is said in both ways (RFC 8187)."""
-    suffix = "bin" if wanted.form is Form.RAW else "car"
+def _disposition(wanted: GatewayRequest, cid: str) -> str:
+    """Always a download; a name that is not ASCII is header in both ways (RFC 8187)."""
+    suffix = "bin" if wanted.format_ is BlockFormat.RAW else "car"
     name = (wanted.filename or f"{cid}.{suffix}")[:MAX_FILENAME_CHARS]
     plain = _UNSAFE.sub("_", name)
-    said = f'attachment; filename="{plain}"'
+    header = f'attachment; filename="{plain}"'
     if name.isascii():
-        return said
-    return f"{said}; filename*=UTF-8''{quote(name.replace('/', '_'), safe='')}"
+        return header
+    return f"{header}; filename*=UTF-8''{quote(name.replace('/', '_'), safe='')}"
 
 
-def _said(error: InvalidInput) -> str:
+def _one_line(error: InvalidInput) -> str:
     return f"{error.message}: {error.why}".removesuffix(": ")
 
 
-def _absent(request: Request, what: str) -> Response:
+def _not_held(request: Request, what: str) -> Response:
     cached = "only-if-cached" in request.headers.get("cache-control", "").lower()
     return _refusal(412 if cached else 404, f"this node does not hold {what}")
 
 
 def _refusal(status: int, words: str) -> Response:
-    # What is refused now may be had in a second.
+    # What is refused now may be available a second later.
     return PlainTextResponse(words + "\n", status, {"Cache-Control": "no-store"} | _INERT)

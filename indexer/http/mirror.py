@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from indexer.http.conditional import known
+from indexer.http.gateway_request import sends_etag
 from indexer.mirror.content import CONFIG, name_at, serve_config, serve_file
 from indexer.query.index import Index
 
-GATEWAY: Final = "/ipfs/{cid}?format=raw"  # of this node, whatever it is called
+GATEWAY: Final = "/ipfs/{cid}?format=raw"  # relative to this node
 LINES_TYPE: Final = "application/x-ndjson"
 
 
@@ -41,9 +41,9 @@ def _answer(index: Index, request: Request) -> Response:
     headers = {
         "Content-Type": kind,
         "ETag": f'"{hashlib.sha256(body).hexdigest()}"',
-        "Cache-Control": "no-cache",  # ask each time, and be told that nothing has changed
+        "Cache-Control": "no-cache",  # clients revalidate each time
         "X-Content-Type-Options": "nosniff",
     }
-    if known(request, headers["ETag"]):
+    if sends_etag(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers)

@@ -1,4 +1,4 @@
-"""The node's own face: health, readiness, status and metrics."""
+"""HTTP routes about the node itself: health, readiness, status and metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capdex import __version__
 from capdex.errors import CapdexError, InvalidInput
 from capdex.net.ipfs.open import BlockDirectory
 from indexer.monitoring import metrics
-from indexer.monitoring.counters import Figures
+from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
 from indexer.options import Role
 from indexer.query import Index, IndexStatus
@@ -26,17 +26,17 @@ MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thou
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What the routes read: the index, the blocks kept, the node's health and its own figures."""
+    """What HTTP routes read: the index, the blocks, and the node's health and counters."""
 
     index: Index
     blocks: BlockDirectory
     health: Health
     role: Role = Role.BOTH
-    figures: Callable[[], Figures] = Figures
+    counters: Callable[[], Counters] = Counters
 
 
 def build_routes(surface: Surface) -> Sequence[BaseRoute]:
-    """Routes for `/health`, `/ready`, `/status` and `/metrics`."""
+    """Return the routes `/health`, `/ready`, `/status` and `/metrics`."""
 
     def route(path: str, answer: Callable[[Surface, Request], Response]) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -53,14 +53,14 @@ def build_routes(surface: Surface) -> Sequence[BaseRoute]:
 
 
 def _health(surface: Surface, _: Request) -> Response:
-    """The process is alive and can answer; whether it is ready, `because` says, is beside that."""
+    """Answer that the process is alive; `because` lists why it is not ready."""
     health = surface.health
-    said = {"because": health.faults(), "warnings": health.warnings()}
-    return _json({"status": "ok", "version": __version__, **said})
+    body = {"because": health.faults(), "warnings": health.warnings()}
+    return _json({"status": "ok", "version": __version__, **body})
 
 
 def _ready(surface: Surface, _: Request) -> Response:
-    """Whether the node may be asked: it follows the chain and is not stalled."""
+    """Answer 200 if the node follows the chain and is not stalled, else 503."""
     faults = surface.health.faults()
     if not faults:
         return _json({"status": "ready"})
@@ -70,7 +70,7 @@ def _ready(surface: Surface, _: Request) -> Response:
 
 
 def _status(surface: Surface, request: Request) -> Response:
-    """Where the node stands; `?max_lag=SECONDS` answers 503 when it is further behind."""
+    """Answer with the state of the node; `?max_lag=SECONDS` gives 503 if it lags more."""
     state, health = surface.index.status(), surface.health
     lag_s = health.lag_s()
     body = (
@@ -84,7 +84,7 @@ def _status(surface: Surface, request: Request) -> Response:
             "lag_seconds": None if lag_s is None else round(lag_s, 3),
             "version": __version__,
         }
-        | surface.figures().to_json()
+        | surface.counters().to_json()
     )
     limit = request.query_params.get("max_lag")
     if limit is None:
@@ -96,7 +96,7 @@ def _status(surface: Surface, request: Request) -> Response:
 
 
 def describe(state: IndexStatus) -> dict[str, Any]:
-    """The index state as JSON: chain position, log check, releases by verdict and availability."""
+    """Return the index state as JSON: chain, log, releases by verdict and availability."""
     return {
         "chain": {
             "chain_id": state.chain_id,
@@ -127,9 +127,9 @@ def describe(state: IndexStatus) -> dict[str, Any]:
 def _metrics(surface: Surface, _: Request) -> Response:
     try:
         state = surface.index.status()
-    except CapdexError:  # an alarm must hear that the node is not ready, then above all
+    except CapdexError:  # metrics must report most of all that the node is not ready
         state = None
-    body = metrics.render(state, surface.health, surface.figures())
+    body = metrics.render(state, surface.health, surface.counters())
     return Response(body, headers={"Content-Type": metrics.MEDIA_TYPE})
 
 

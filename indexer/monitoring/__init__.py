@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Health, counters and Prometheus metrics of a node."""

@@ -1,4 +1,4 @@
-"""What a node counts of its own work: chain endpoints, sources of packages, the span of a range."""
+"""Counters of a node's own work: calls, endpoints, sources of packages, the range size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from capdex.net.rpc.endpoint import EndpointState
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Figures since the process began; a node that is not the writer has no sources or range.
+class Counters:
+    """Counters since the process started; only the writer has sources and a range size.
 
     `calls` are by (method, endpoint's label, outcome).
     """
@@ -23,7 +23,7 @@ class Figures:
     range_blocks: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """How endpoints and sources do, for `/status`."""
+        """Return endpoints and sources for `/status`."""
         return {
             "endpoints": [
                 {
@@ -46,7 +46,7 @@ class Figures:
         }
 
     def number(self, label: str) -> str:
-        """The place of an endpoint among those given, from 1: labels of metrics name no host."""
+        """Return the number of an endpoint, from 1, since metrics must name no host."""
         for number, one in enumerate(self.endpoints, 1):
             if one.label == label:
                 return str(number)

@@ -1,4 +1,4 @@
-"""Whether the node is well: what its walk along the chain last said, or its writer's heartbeat."""
+"""Health of a node: from its own progress along the chain, or from the writer's heartbeat."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DEPTHS: Final = {"1": 1, "2-12": 12, "13-64": 64, "65+": 1 << 62}  # buckets of 
 WRITER_SILENT_S: Final = 30.0
 MAX_SKEW_S: Final = 900.0  # clocks are set to a second; blocks may come minutes late
 
-Fault = dict[str, str]
+HealthFault = dict[str, str]
 
 
 @dataclass(slots=True)
 class Health:
-    """What `/ready`, `/status` and `/metrics` say of the node.
+    """State behind `/ready`, `/status` and `/metrics`.
 
-    `clock` gives epoch seconds and may be set wrongly; `timer` only ever goes on.
+    `clock` gives epoch seconds and may be wrong; `timer` is monotonic.
     """
 
     clock: Callable[[], float] = time.time
@@ -33,29 +33,29 @@ class Health:
     at: Progress = field(default_factory=Progress)
     following: bool = False
     writes: bool = False  # this node is the index's writer
-    refused: Unavailable | None = None  # why the database takes nothing
+    refused: Unavailable | None = None  # why the database cannot be written or read
     reorgs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEPTHS, 0))
-    skew_s: float | None = None  # the clock less the chain's, where that is worth a word
+    skew_s: float | None = None  # the clock less the chain's, if over MAX_SKEW_S
     _watching: bool = False
     _at_head_at: float | None = None
     _beat: Heartbeat | None = None
-    _heard_at: float | None = None
+    _last_beat_at: float | None = None
 
     def report(self, progress: Progress) -> None:
-        """Take in one report of `indexer.sync.index`."""
+        """Record one progress report of the sync loop."""
         before, self.at, self._watching = self.at, progress, False
         if progress.undone:
             self.reorgs[next(k for k, limit in DEPTHS.items() if progress.undone <= limit)] += 1
         if progress.trouble is not None:
-            self.following = False  # who knows how far the chain went on meanwhile
+            self.following = False  # the chain may have advanced meanwhile
         elif self._at_head:
-            self._look_at_the_clock(before)
+            self._compare_clock(before)
             self.following, self._at_head_at = True, self.timer()
 
-    def see(self, position: Position, beat: Heartbeat | None) -> None:
-        """Take in what the database says while another process writes it."""
+    def observe(self, position: Position, beat: Heartbeat | None) -> None:
+        """Record the database's position and heartbeat while another process writes it."""
         if beat is not None and self._beat is not None and beat.beats != self._beat.beats:
-            self._heard_at = self.timer()
+            self._last_beat_at = self.timer()
         self._beat, self._watching, self.refused = beat, True, None
         trouble = Unavailable(beat.message, _code(beat.code)) if beat and beat.code else None
         head, finalized = (beat.head, beat.finalized) if beat else (0, 0)
@@ -65,23 +65,23 @@ class Health:
             block = BlockRef(position.block_number, digest, b"", position.timestamp or 0)
         self.at = Progress(block, max(head, position.head or 0), finalized, trouble=trouble)
         self.following = beat is not None and beat.following
-        if self._at_head and not self._silence():
+        if self._at_head and not self._writer_silence():
             self._at_head_at = self.timer()
 
-    def blind(self, error: CapdexError) -> None:
-        """Take in that the database cannot be read."""
+    def database_failed(self, error: CapdexError) -> None:
+        """Record that the database cannot be read."""
         self.refused = Unavailable(error.message, error.code, why=error.why, fix=error.fix)
 
     def beat(self) -> Heartbeat:
-        """What the writer says of itself to the other processes."""
+        """Return the heartbeat for the other processes."""
         trouble = self.at.trouble
-        code, message = (str(trouble.code), _words(trouble)) if trouble else ("", "")
+        code, message = (str(trouble.code), _one_line(trouble)) if trouble else ("", "")
         return Heartbeat(self.at.head, self.at.finalized, self.following, code, message)
 
-    def faults(self) -> list[Fault]:
-        """Why the node is not ready; empty when it is."""
+    def faults(self) -> list[HealthFault]:
+        """Return why the node is not ready; empty if it is."""
         found = [_fault(x) for x in (self.at.trouble, self.refused) if x is not None]
-        silence = self._silence()
+        silence = self._writer_silence()
         if silence and not found:
             found = [{"code": "NO_WRITER", "message": silence}]
         if not found and not self.following:
@@ -89,12 +89,12 @@ class Health:
         return found
 
     def warning(self) -> str | None:
-        """What whoever is answered should know: codes alone, since endpoints choose their words."""
+        """Return a warning for answers: only codes, since endpoints choose their own messages."""
         codes = ", ".join(fault["code"] for fault in self.faults())
         return f"this node may not be up to date ({codes}): see its /ready" if codes else None
 
-    def warnings(self) -> list[Fault]:
-        """What an operator should mend, though the node does its work."""
+    def warnings(self) -> list[HealthFault]:
+        """Return what an operator should repair although the node works."""
         if self.skew_s is None:
             return []
         way = "ahead of" if self.skew_s > 0 else "behind"
@@ -102,20 +102,20 @@ class Health:
         return [{"code": "CLOCK", "message": words}]
 
     def position(self) -> str:
-        """Where the walk is, for people."""
+        """Return the position along the chain as text."""
         if self.at.block is None:
             return "before the first block"
         return f"at block {self.at.block.number} of {self.at.head}"
 
     def lag_s(self) -> float | None:
-        """Seconds the index is behind the chain: 0 at its head, None where nobody can know.
+        """Return the seconds the index is behind the chain: 0 at its head, None if unknown.
 
-        The time since it was last at the head, or the age of its newest block if that is less: the
-        first needs no clock, and the second is not believed where it is below zero.
+        The time since it was last at the head, or the age of its newest block if that is less. A
+        negative age is ignored: the clock is wrong.
         """
         if self.at.block is None:
             return None
-        if self._at_head and not self._silence() and self.refused is None:
+        if self._at_head and not self._writer_silence() and self.refused is None:
             return 0.0
         age_s = self.clock() - self.at.block.timestamp
         known = [age_s] if age_s >= 0 else []
@@ -123,19 +123,19 @@ class Health:
             known.append(self.timer() - self._at_head_at)
         return min(known, default=None)
 
-    def _silence(self) -> str:
-        """Since when nothing is heard of a writer that is watched; empty while it is."""
+    def _writer_silence(self) -> str:
+        """Return since when the watched writer sent no heartbeat; empty if it does."""
         if not self._watching:
             return ""
-        if self._heard_at is None:
-            return "no node has been heard writing this index"
-        silent_s = self.timer() - self._heard_at
+        if self._last_beat_at is None:
+            return "no node is known to write this index"
+        silent_s = self.timer() - self._last_beat_at
         if silent_s < WRITER_SILENT_S:
             return ""
-        return f"the node that writes this index was last heard {silent_s:.0f} s ago"
+        return f"the last heartbeat of the node that writes this index was {silent_s:.0f} s ago"
 
-    def _look_at_the_clock(self, before: Progress) -> None:
-        """Compare the clock with a block that has just been made, or is not yet possible."""
+    def _compare_clock(self, before: Progress) -> None:
+        """Compare the clock with a new block's timestamp."""
         at = self.at.block
         if at is None or at == before.block:
             return
@@ -150,13 +150,13 @@ class Health:
 
 
 def _code(text: str) -> Code:
-    """The code of a beat; a newer writer may have codes that are unknown here."""
+    """Return the code of a heartbeat; INTERNAL for one of a newer version."""
     return Code(text) if text in set(Code) else Code.INTERNAL
 
 
-def _fault(error: Unavailable) -> Fault:
-    return {"code": str(error.code), "message": _words(error)}
+def _fault(error: Unavailable) -> HealthFault:
+    return {"code": str(error.code), "message": _one_line(error)}
 
 
-def _words(error: Unavailable) -> str:
+def _one_line(error: Unavailable) -> str:
     return f"{error.message}: {error.why}".removesuffix(": ")

@@ -1,4 +1,4 @@
-"""The node's metrics, in Prometheus' text form; zeros are exported from the start."""
+"""Metrics of a node as Prometheus text; zeros are exported from the start."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from prometheus_client.registry import Collector
 from capdex import __version__
 from capdex.net.ipfs.source import Outcome
 from capdex.problems import Availability, Reason, Verdict
-from indexer.monitoring.counters import Figures
+from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
 from indexer.query import IndexStatus
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-# What `/ready` may give as its reasons; any other counts as INTERNAL.
+# Codes of `/ready`; any other counts as INTERNAL.
 FAULTS: Final = (
     *("BACKFILL", "NO_WRITER", "DATABASE_LOCKED", "DATABASE_UNAVAILABLE", "INTERNAL"),
     *("RATE_LIMITED", "RPC_UNAVAILABLE", "STALLED", "TIMEOUT", "UNREADABLE", "WRONG_CHAIN"),
 )
 
 
-def render(state: IndexStatus | None, health: Health, figures: Figures | None = None) -> bytes:
-    """One scrape's body; labels are enumerated, never names, CIDs, accounts or hosts.
+def render(state: IndexStatus | None, health: Health, counters: Counters | None = None) -> bytes:
+    """Return the body of one scrape; labels never hold names, CIDs, accounts or hosts.
 
-    Endpoints and sources are numbered in the order they were given. Without a state, when the
-    database cannot be read, only that is left out which it alone knows.
+    Endpoints and sources are numbered in the order given. Without a state (the database cannot be
+    read) the metrics of the index are left out.
     """
     registry = CollectorRegistry()
-    registry.register(_Walk(health))
+    registry.register(_ChainMetrics(health))
     if state is not None:
-        registry.register(_Index(state))
-    registry.register(_Work(figures or Figures()))
+        registry.register(_IndexMetrics(state))
+    registry.register(_WorkMetrics(counters or Counters()))
     return generate_latest(registry)
 
 
-class _Walk(Collector):
+class _ChainMetrics(Collector):
     def __init__(self, health: Health) -> None:
         self.health = health
 
@@ -72,7 +72,7 @@ class _Walk(Collector):
         yield build
 
 
-class _Index(Collector):
+class _IndexMetrics(Collector):
     def __init__(self, state: IndexStatus) -> None:
         self.state = state
 
@@ -105,32 +105,34 @@ class _Index(Collector):
         yield rejected
 
 
-class _Work(Collector):
-    def __init__(self, figures: Figures) -> None:
-        self.figures = figures
+class _WorkMetrics(Collector):
+    def __init__(self, counters: Counters) -> None:
+        self.counters = counters
 
     def collect(self) -> Iterable[Metric]:
-        figures = self.figures
-        span = figures.range_blocks
+        counters = self.counters
+        span = counters.range_blocks
         yield _gauge("capdex_range_blocks", "Blocks that one eth_getLogs asks for.", span)
         calls = CounterMetricFamily(
             "capdex_rpc_requests",
             "Calls to the chain, by how they ended.",
             labels=["method", "endpoint", "outcome"],
         )
-        for (method, label, outcome), count in sorted(figures.calls.items()):
-            calls.add_metric([method, figures.number(label), outcome], count)
+        for (method, label, outcome), count in sorted(counters.calls.items()):
+            calls.add_metric([method, counters.number(label), outcome], count)
         yield calls
         resting = GaugeMetricFamily(
-            "capdex_rpc_endpoint_rests_seconds", "Until an endpoint is asked.", labels=["endpoint"]
+            "capdex_rpc_endpoint_rests_seconds",
+            "Until an endpoint is asked.",
+            labels=["endpoint"],
         )
-        for number, endpoint in enumerate(figures.endpoints, 1):
+        for number, endpoint in enumerate(counters.endpoints, 1):
             resting.add_metric([str(number)], max(endpoint.rests_s, endpoint.avoided_s))
         yield resting
         yield from self._sources()
 
     def _sources(self) -> Iterable[Metric]:
-        asked = CounterMetricFamily(
+        requests = CounterMetricFamily(
             "capdex_source_requests",
             "Blocks asked for, by how that ended.",
             labels=["source", "outcome"],
@@ -138,15 +140,15 @@ class _Work(Collector):
         size = CounterMetricFamily(
             "capdex_source_bytes", "Bytes that a source has sent.", labels=["source"]
         )
-        at_once = GaugeMetricFamily(
+        in_flight = GaugeMetricFamily(
             "capdex_source_in_flight", "Requests under way.", labels=["source"]
         )
-        for source in self.figures.sources:
+        for source in self.counters.sources:
             for outcome in Outcome:
-                asked.add_metric([source.label, outcome], source.outcomes.get(outcome, 0))
+                requests.add_metric([source.label, outcome], source.outcomes.get(outcome, 0))
             size.add_metric([source.label], source.received_bytes)
-            at_once.add_metric([source.label], source.in_flight)
-        yield from (asked, size, at_once)
+            in_flight.add_metric([source.label], source.in_flight)
+        yield from (requests, size, in_flight)
 
 
 def _gauge(name: str, text: str, value: float | None) -> GaugeMetricFamily:

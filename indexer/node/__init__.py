@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""A running index node: `node` opens and wires everything, `writer` works under the lease."""

@@ -22,9 +22,9 @@ from indexer.chain.start_block import locate_registry
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
 from indexer.http.status import Surface
-from indexer.monitoring.counters import Figures
+from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
-from indexer.node.writer import Means, Seat
+from indexer.node.writer import NodeResources, Writer
 from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
@@ -35,34 +35,34 @@ __all__ = ["Node", "NodeOptions", "Role"]
 
 log = structlog.get_logger(part="node")
 
-SAY_BLOCKS = 10_000  # a backfill says where it is this often
-RECOUNT_S: Final = 1.0  # while blocks come fast, nobody counts every release at each
-STANDBY_S: Final = 1.0  # how often a free seat is looked for
-# A server may need a moment to notice that a session of this very process has ended.
-RETURN_S: Final = 10.0
+LOG_EVERY_BLOCKS = 10_000  # a backfill logs its position this often
+RECOUNT_S: Final = 1.0  # releases are counted at most this often while blocks come fast
+STANDBY_S: Final = 1.0  # how often a standby tries to acquire the lease
+# A server may take a moment to notice that a session of this process has ended.
+LEASE_RETRY_S: Final = 10.0
 _ADDRESS = re.compile(r"[0-9A-Fa-f]{40}")
 
 
 @dataclass(slots=True)
 class Node:
-    """An opened node: what its HTTP face reads, and its seat while it is the writer."""
+    """An opened node: what its HTTP routes read, and its writer while it holds the lease."""
 
     surface: Surface
     options: NodeOptions
-    _means: Means | None = None
-    _seat: Seat | None = None
-    _sitting: AsyncExitStack | None = None
+    _resources: NodeResources | None = None
+    _writer: Writer | None = None
+    _lease: AsyncExitStack | None = None
 
     @classmethod
     @asynccontextmanager
     async def open(cls, options: NodeOptions) -> AsyncIterator[Node]:
-        """Check the chain, open the database and all else; everything is closed on leaving.
+        """Check the chain and open the database and the rest; close everything on exit.
 
         Raises Refused (WRONG_CHAIN), UsageError (NO_CONTRACT, FOREIGN_DATABASE, UNREADABLE) or
-        Unavailable (RPC_UNAVAILABLE, DATABASE_LOCKED, DATABASE_UNAVAILABLE): it does not start.
+        Unavailable (RPC_UNAVAILABLE, DATABASE_LOCKED, DATABASE_UNAVAILABLE).
         """
         async with AsyncExitStack() as stack:
-            means = await _open_means(options, stack) if options.role.writes else None
+            resources = await _open_resources(options, stack) if options.role.writes else None
             index = Index(options.db, clock=options.clock, recount_s=RECOUNT_S)
             stack.callback(index.close)
             surface = Surface(
@@ -70,101 +70,101 @@ class Node:
                 BlockDirectory(options.blocks),
                 Health(options.clock),
                 options.role,
-                lambda: node.figures(),
+                lambda: node.counters(),
             )
-            node = cls(surface, options, means)
-            stack.push_async_callback(node._leave)
-            if means is None:
-                await run_to_completion(index.position)  # a wrong database is told now
+            node = cls(surface, options, resources)
+            stack.push_async_callback(node._release)
+            if resources is None:
+                await run_to_completion(index.position)  # a wrong database fails now
             else:
-                await node._sit_or_stand(means)
+                await node._acquire_or_stand_by(resources)
             yield node
 
     @property
     def store(self) -> Store:
-        """The store of a node that is the writer."""
-        if self._seat is None:
+        """Store of the node that is the writer; raises LookupError on other nodes."""
+        if self._writer is None:
             raise LookupError("this node is not the writer")
-        return self._seat.store
+        return self._writer.store
 
-    def figures(self) -> Figures:
-        """What this node counts of its own work."""
-        if self._means is None:
-            return Figures()
-        rpc, seat = self._means.rpc, self._seat
-        return Figures(
+    def counters(self) -> Counters:
+        """Return what this node counts of its own work."""
+        if self._resources is None:
+            return Counters()
+        rpc, writer = self._resources.rpc, self._writer
+        return Counters(
             calls=dict(rpc.counts),
             endpoints=rpc.endpoints_state(),
-            sources=seat.fetcher.sources.states() if seat else (),
-            range_blocks=seat.reader.range_sizer.blocks if seat else None,
+            sources=writer.fetcher.sources.states() if writer else (),
+            range_blocks=writer.reader.range_sizer.blocks if writer else None,
         )
 
     async def run(self) -> None:
-        """Index, fetch and judge while this node has the writer's seat, else watch who has it.
+        """Index, fetch and judge while this node holds the lease; else watch the heartbeat.
 
-        Never ends by itself; what ends the node is raised.
+        Runs until cancelled; raises the error that ends the node.
         """
-        if self._means is None:
+        if self._resources is None:
             await self._watch()
             return
         while True:
-            seat = self._seat or await self._stand_by(self._means)
+            writer = self._writer or await self._stand_by(self._resources)
             try:
-                await seat.run(self.surface.health, self._report)
+                await writer.run(self.surface.health, self._report)
             except SessionLost as lost:
                 log.warning("no longer the writer", why=lost.message)
             finally:
-                await self._leave()
+                await self._release()
 
-    async def _sit_or_stand(self, means: Means) -> None:
+    async def _acquire_or_stand_by(self, resources: NodeResources) -> None:
         try:
-            await self._sit(means)
+            await self._acquire(resources)
         except Unavailable as error:
             if error.code is not Code.DATABASE_LOCKED or not self.options.standby:
                 raise
             log.info("standing by", why=error.message)
 
-    async def _stand_by(self, means: Means) -> Seat:
-        """Wait for the seat, answering meanwhile from what its writer writes."""
+    async def _stand_by(self, resources: NodeResources) -> Writer:
+        """Wait for the lease; meanwhile this node answers from what the writer writes."""
         watching = asyncio.create_task(self._watch())
         locked_since = None
         try:
             while True:
                 try:
-                    return await self._sit(means)
+                    return await self._acquire(resources)
                 except Unavailable as error:
                     if error.code is Code.DATABASE_LOCKED and not self.options.standby:
                         locked_since = locked_since or time.monotonic()
-                        if time.monotonic() - locked_since > RETURN_S:
+                        if time.monotonic() - locked_since > LEASE_RETRY_S:
                             raise
                 await asyncio.sleep(STANDBY_S)
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
-    async def _sit(self, means: Means) -> Seat:
-        """Take the writer's seat; raises why it cannot be had."""
-        async with AsyncExitStack() as sitting:
-            self._seat = await sitting.enter_async_context(Seat.take(self.options, means))
-            self._sitting = sitting.pop_all()
+    async def _acquire(self, resources: NodeResources) -> Writer:
+        """Acquire the writer lease; raise why that fails."""
+        async with AsyncExitStack() as lease:
+            self._writer = await lease.enter_async_context(Writer.acquire(self.options, resources))
+            self._lease = lease.pop_all()
         self.surface.health.writes = True
         log.info("writer")
-        return self._seat
+        return self._writer
 
-    async def _leave(self) -> None:
-        sitting, self._sitting, self._seat = self._sitting, None, None
+    async def _release(self) -> None:
+        lease, self._lease, self._writer = self._lease, None, None
         self.surface.health.writes = False
-        if sitting is not None:
-            await sitting.aclose()
+        if lease is not None:
+            await lease.aclose()
 
     async def _watch(self) -> None:
-        """Look at the index and at its writer's heartbeat, for ever."""
+        """Read the index position and the writer's heartbeat until cancelled."""
         health, index = self.surface.health, self.surface.index
         while True:
             try:
-                health.see(*await run_to_completion(index.heartbeat))
+                health.observe(*await run_to_completion(index.heartbeat))
             except CapdexError as error:
-                health.blind(error)
+                health.database_failed(error)
             await asyncio.sleep(BEAT_S)
 
     def _report(self, now: Progress) -> None:
@@ -177,19 +177,19 @@ class Node:
                 why = f"{trouble.message}: {trouble.why}".removesuffix(": ")
                 log.warning("waiting", code=str(trouble.code), why=why)
         elif before.trouble is not None:
-            log.info("going on", position=health.position())
+            log.info("resumed", position=health.position())
         if now.undone:
             log.warning("reorg undone", blocks=now.undone, position=health.position())
         if health.following and not was_following:
             log.info("following", position=health.position(), events=now.log_head.count)
         elif now.block and before.block and not health.following:
-            passed = now.block.number // SAY_BLOCKS > before.block.number // SAY_BLOCKS
+            passed = now.block.number // LOG_EVERY_BLOCKS > before.block.number // LOG_EVERY_BLOCKS
             if passed:
                 log.info("backfill", position=health.position(), events=now.log_head.count)
 
 
-async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
-    """Check the chain and open whatever a writer works with."""
+async def _open_resources(options: NodeOptions, stack: AsyncExitStack) -> NodeResources:
+    """Check the chain and open what a writer needs."""
     registry = _address(options.registry)
     verifier = Verifier()
     rpc = await stack.enter_async_context(
@@ -207,19 +207,19 @@ async def _open_means(options: NodeOptions, stack: AsyncExitStack) -> Means:
     await stack.enter_async_context(verifier)
     blocks = BlockDirectory(options.blocks)
     votes = await _votes(options.votes, rpc, deployment) if options.votes else None
-    return Means(rpc, deployment, votes, tuple(sources), verifier, blocks)
+    return NodeResources(rpc, deployment, votes, tuple(sources), verifier, blocks)
 
 
 async def _votes(address: str, rpc: Rpc, registry: Deployment) -> Deployment:
-    """The votes beside the registry; said in the log where an endpoint knows none yet.
+    """Return the votes contract; log a warning if the endpoint has no code at its address.
 
-    They are followed all the same: it may be behind, or they may be deployed later.
+    It is followed all the same: the endpoint may be behind, or the contract deployed later.
     """
     contract = _address(address)
-    with suppress(Unavailable):  # no start waits for votes
+    with suppress(Unavailable):  # a start does not wait for votes
         if not await rpc.code(contract):
             log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
-    # they cannot be older than the registry they are for
+    # votes cannot be older than their registry
     return replace(registry, registry=checksum_address(contract))
 
 

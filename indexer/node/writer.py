@@ -1,7 +1,7 @@
-"""The writer's seat at an index: one store, the walk along the chain, the fetches, the heartbeat.
+"""The writer of an index, under a lease: one store, the chain reader, the fetcher, the heartbeat.
 
-Whoever sits holds the writer's lock. A seat ends with the session that holds it: its next one
-begins anew with what the database then says.
+The lease is the writer lock of the database. It ends with the database session that holds it; the
+next lease starts again from what the database then says.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from indexer.workers.pool import Verifier
 
 log = structlog.get_logger(part="node")
 
-CLOCK_SET_S: Final = 60.0  # of drift between two heartbeats: somebody has set the clock
+CLOCK_SET_S: Final = 60.0  # of drift between two heartbeats: the clock was set
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What a node works with, whether it sits or stands by."""
+class NodeResources:
+    """What a node opens once, and uses as the writer and in standby."""
 
     rpc: Rpc
     deployment: Deployment
@@ -49,52 +49,52 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A writer at work; `ballots` is the log of the votes contract, if there is one."""
+class Writer:
+    """A node that holds the writer lease; `votes` is the log of the votes contract, if any."""
 
     store: Store
     reader: ChainReader
     fetcher: Fetcher
     options: NodeOptions
     committed: asyncio.Event
-    ballots: tuple[Store, ChainReader] | None
+    votes: tuple[Store, ChainReader] | None
 
     @classmethod
     @asynccontextmanager
-    async def take(cls, options: NodeOptions, means: Means) -> AsyncIterator[Self]:
-        """Sit down; the seat is free again on leaving.
+    async def acquire(cls, options: NodeOptions, resources: NodeResources) -> AsyncIterator[Self]:
+        """Acquire the writer lease; release it on exit.
 
-        Raises Unavailable DATABASE_LOCKED while another process has it, and whatever else
-        `Store.open` does.
+        Raises Unavailable DATABASE_LOCKED while another process holds it, and the other errors of
+        `Store.open`.
         """
-        store = await _open(options, means.deployment)
+        store = await _open(options, resources.deployment)
         try:
             committed = asyncio.Event()
-            reader = await _reader(options, means.rpc, store)
-            ballots = None
-            if means.votes is not None:
+            reader = await _reader(options, resources.rpc, store)
+            votes = None
+            if resources.votes is not None:
                 first = store.deployment.start_block
                 beside = await run_to_completion(
-                    store.beside, replace(means.votes, start_block=first)
+                    store.beside, replace(resources.votes, start_block=first)
                 )
-                ballots = beside, await _reader(options, means.rpc, beside)
+                votes = beside, await _reader(options, resources.rpc, beside)
             fetcher = Fetcher(
                 store,
-                means.sources,
-                means.verifier,
-                means.blocks,
+                resources.sources,
+                resources.verifier,
+                resources.blocks,
                 committed=committed,
                 clock=options.clock,
             )
             await run_to_completion(store.reset_skewed_delays)
-            yield cls(store, reader, fetcher, options, committed, ballots)
+            yield cls(store, reader, fetcher, options, committed, votes)
         finally:
             await run_to_completion(store.close)
 
     async def run(self, health: Health, report: Callable[[Progress], None]) -> None:
-        """Index, fetch, judge and tell the others so, until cancelled.
+        """Index, fetch, judge and write heartbeats until cancelled.
 
-        What ends one of the loops is raised: SessionLost when somebody else may sit here now.
+        Raises the error that ends one of the loops: SessionLost when the lease is lost.
         """
         walk = follow_chain(
             self.reader,
@@ -107,13 +107,13 @@ class Seat:
                 loops.create_task(self.fetcher.run())
                 loops.create_task(walk)
                 loops.create_task(self._beat(health))
-                if self.ballots is not None:
-                    loops.create_task(self._count(*self.ballots))
+                if self.votes is not None:
+                    loops.create_task(self._count(*self.votes))
         except BaseExceptionGroup as group:
             raise cause(group) from group
 
-    async def _count(self, ballots: Store, reader: ChainReader) -> None:
-        """Follow the votes; no answer waits for them, so their troubles are told and no more."""
+    async def _count(self, votes: Store, reader: ChainReader) -> None:
+        """Follow the votes contract; its errors are only logged, since no answer needs votes."""
         last: str | None = None
 
         def report(now: Progress) -> None:
@@ -125,15 +125,15 @@ class Seat:
 
         await follow_chain(
             reader,
-            ballots,
+            votes,
             committed=asyncio.Event(),
             report=report,
         )
 
     async def _beat(self, health: Health) -> None:
-        """Tell the other processes that this one writes, and notice when it may not any more.
+        """Write heartbeats for the other processes, and raise SessionLost when the lease is lost.
 
-        On a thread of its own: requests may have taken all others.
+        On a thread of its own, since requests may use all others.
         """
         clock, before = self.options.clock, None
         with ThreadPoolExecutor(1, "heartbeat") as heart:
@@ -181,6 +181,6 @@ async def _open(options: NodeOptions, deployment: Deployment) -> Store:
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        with suppress(Exception):  # nobody sits down any more, nor asks why he could not
+        with suppress(Exception):  # the caller is gone, and so is the lease
             (await opening).close()
         raise

@@ -1,1 +1,5 @@
-"""TODO-FACE"""
+"""Worker processes, bounded in time and memory, that parse hostile bytes for the node.
+
+`pool` runs them, `frames` and `log_frames` define what crosses the process boundary, `main` is the
+worker's side.
+"""

@@ -233,7 +233,8 @@ class Soak:
         for name in ("dead", "silent"):
             ratio = speeds[name] / speeds["well"]
             print(f"  cursor beside a {name} gateway: {speeds[name]:,.0f} events/s, {ratio:.2f}")
-            if ratio < CURSOR and self.timed:
+            slower_s = len(self.cids) / speeds[name] - len(self.cids) / speeds["well"]
+            if ratio < CURSOR and slower_s >= FLOOR_S and self.timed:
                 wrong.append(f"beside a {name} gateway the cursor has {ratio:.2f} of its speed")
         return wrong
 

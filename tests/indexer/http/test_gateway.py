@@ -21,8 +21,7 @@ from capdex.ipld.unixfs import walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.open import fetch_file
-from indexer.http import gateway_request as asked
-from indexer.http.gateway_request import Form, Span
+from indexer.http.gateway_request import BlockFormat, ByteRange, read_request
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
@@ -152,7 +151,7 @@ async def test_a_tag_confirms_no_block_that_is_not_held(node: Any) -> None:
     ],
 )
 def test_forms_that_cannot_be_verified_are_not_acceptable(query: str, accept: str) -> None:
-    assert asked.read(QueryParams(query.removeprefix("?")), Headers({"accept": accept})) is None
+    assert read_request(QueryParams(query.removeprefix("?")), Headers({"accept": accept})) is None
 
 
 async def test_a_package_is_never_shown_as_a_page(node: Any) -> None:
@@ -406,7 +405,7 @@ async def test_a_range_past_the_end_is_refused(node: Any, span: str) -> None:
 )
 def test_parameters_that_cannot_be_are_refused(query: str) -> None:
     with pytest.raises(InvalidInput):
-        asked.read(QueryParams(f"format=car&{query}"), Headers({}))
+        read_request(QueryParams(f"format=car&{query}"), Headers({}))
 
 
 async def test_blocks_that_are_there_are_given_though_another_is_missing(node: Any) -> None:
@@ -477,38 +476,43 @@ async def test_a_car_can_be_asked_for_by_head(node: Any) -> None:
 @pytest.mark.parametrize(
     ("query", "accept", "form", "elsewhere"),
     [
-        ("format=raw", None, Form.RAW, None),
-        ("format=raw", RAW_TYPE, Form.RAW, None),
-        ("format=raw", CAR_TYPE, Form.RAW, "format=raw"),
-        ("format=raw", "text/html", Form.RAW, None),
-        ("", f"{CAR_TYPE};q=0.1, {RAW_TYPE};q=0.2", Form.RAW, "format=raw"),
-        ("", f"{RAW_TYPE};q=0.1, {CAR_TYPE}", Form.CAR, "format=car"),
-        ("", f"{CAR_TYPE};order=x, {CAR_TYPE};q=0.5", Form.CAR, "format=car"),
-        ("", f"{CAR_TYPE}; order=dfs; dups=n", Form.CAR, "format=car&car-order=dfs&car-dups=n"),
-        ("format=car", f"{CAR_TYPE};dups=y", Form.CAR, "format=car&car-dups=y"),
-        ("format=car&car-dups=n", f"{CAR_TYPE};dups=y", Form.CAR, None),
-        ("dag-scope=block", CAR_TYPE, Form.CAR, "format=car&dag-scope=block"),
-        ("x=%0D%0A&filename=%0D%0A", RAW_TYPE, Form.RAW, "format=raw&filename=%0D%0A"),
+        ("format=raw", None, BlockFormat.RAW, None),
+        ("format=raw", RAW_TYPE, BlockFormat.RAW, None),
+        ("format=raw", CAR_TYPE, BlockFormat.RAW, "format=raw"),
+        ("format=raw", "text/html", BlockFormat.RAW, None),
+        ("", f"{CAR_TYPE};q=0.1, {RAW_TYPE};q=0.2", BlockFormat.RAW, "format=raw"),
+        ("", f"{RAW_TYPE};q=0.1, {CAR_TYPE}", BlockFormat.CAR, "format=car"),
+        ("", f"{CAR_TYPE};order=x, {CAR_TYPE};q=0.5", BlockFormat.CAR, "format=car"),
+        (
+            "",
+            f"{CAR_TYPE}; order=dfs; dups=n",
+            BlockFormat.CAR,
+            "format=car&car-order=dfs&car-dups=n",
+        ),
+        ("format=car", f"{CAR_TYPE};dups=y", BlockFormat.CAR, "format=car&car-dups=y"),
+        ("format=car&car-dups=n", f"{CAR_TYPE};dups=y", BlockFormat.CAR, None),
+        ("dag-scope=block", CAR_TYPE, BlockFormat.CAR, "format=car&dag-scope=block"),
+        ("x=%0D%0A&filename=%0D%0A", RAW_TYPE, BlockFormat.RAW, "format=raw&filename=%0D%0A"),
     ],
 )
 def test_what_is_asked_for_is_read_from_url_and_header(
-    query: str, accept: str | None, form: Form, elsewhere: str | None
+    query: str, accept: str | None, form: BlockFormat, elsewhere: str | None
 ) -> None:
     headers = Headers({} if accept is None else {"accept": accept})
-    wanted = asked.read(QueryParams(query), headers)
+    wanted = read_request(QueryParams(query), headers)
     assert wanted is not None
-    assert (wanted.form, wanted.elsewhere) == (form, elsewhere)
+    assert (wanted.format_, wanted.full_query) == (form, elsewhere)
 
 
 @given(query=st.text(), accept=st.text(st.characters(max_codepoint=255)))
 def test_whatever_is_asked_is_read_or_refused(query: str, accept: str) -> None:
     for text in (query, f"format=car&entity-bytes={query}", f"format=car&{query}"):
         try:
-            wanted = asked.read(QueryParams(text), Headers({"accept": accept}))
+            wanted = read_request(QueryParams(text), Headers({"accept": accept}))
         except InvalidInput:
             continue
         if wanted is not None:
-            header = wanted.tag("bafk") + wanted.content_type + (wanted.elsewhere or "")
+            header = wanted.etag("bafk") + wanted.content_type + (wanted.full_query or "")
             assert header.isascii()
             assert header.isprintable()
 
@@ -516,7 +520,7 @@ def test_whatever_is_asked_is_read_or_refused(query: str, accept: str) -> None:
 @given(first=st.integers(-40, 40), last=st.none() | st.integers(-40, 40), size=st.integers(0, 20))
 def test_a_span_never_leaves_its_entity(first: int, last: int | None, size: int) -> None:
     try:
-        part = Span(first, last).within(size)
+        part = ByteRange(first, last).within(size)
     except InvalidInput:
         assert first >= size > 0
         return

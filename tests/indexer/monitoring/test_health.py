@@ -136,11 +136,11 @@ def beat(beats: int, head: int = 90, **more: object) -> Heartbeat:
 def test_a_reader_is_ready_once_it_has_heard_the_writers_heart_beat() -> None:
     now = [0.0]
     health = Health(clock=lambda: BORN + 100.0, timer=lambda: now[0])
-    health.see(seen(), None)
+    health.observe(seen(), None)
     assert [x["code"] for x in health.faults()] == ["NO_WRITER"]
-    health.see(seen(), beat(7))
+    health.observe(seen(), beat(7))
     assert [x["code"] for x in health.faults()] == ["NO_WRITER"]  # it may be years old
-    health.see(seen(), beat(8))
+    health.observe(seen(), beat(8))
     assert health.faults() == []
     assert health.lag_s() == 0
     now[0] += 29
@@ -148,35 +148,35 @@ def test_a_reader_is_ready_once_it_has_heard_the_writers_heart_beat() -> None:
     now[0] += 2
     assert [x["code"] for x in health.faults()] == ["NO_WRITER"]
     assert health.lag_s() == 10.0  # the age of its block, which is less than the silence
-    health.see(seen(), beat(9))
+    health.observe(seen(), beat(9))
     assert health.faults() == []
 
 
 @pytest.mark.parametrize("day_s", [-86_400.0, 86_400.0])
 def test_a_reader_never_compares_its_clock_with_the_writers(day_s: float) -> None:
     health = Health(clock=lambda: BORN + day_s, timer=lambda: 0.0)
-    health.see(seen(), beat(1))
-    health.see(seen(), beat(2))
+    health.observe(seen(), beat(1))
+    health.observe(seen(), beat(2))
     assert (health.faults(), health.lag_s()) == ([], 0)
 
 
 def test_a_reader_says_what_ails_the_writer() -> None:
     health = Health(clock=lambda: BORN + 100.0, timer=lambda: 0.0)
-    health.see(seen(), beat(1))
-    health.see(seen(), beat(2, code="STALLED", message="it contradicts itself"))
+    health.observe(seen(), beat(1))
+    health.observe(seen(), beat(2, code="STALLED", message="it contradicts itself"))
     assert health.faults() == [{"code": "STALLED", "message": "it contradicts itself"}]
-    health.see(seen(number=10), beat(3, following=False))
+    health.observe(seen(number=10), beat(3, following=False))
     assert [x["code"] for x in health.faults()] == ["BACKFILL"]
     assert health.lag_s() == 90
 
 
 def test_a_reader_that_cannot_read_says_so_until_it_can() -> None:
     health = Health(timer=lambda: 0.0)
-    health.see(seen(), beat(1))
-    health.see(seen(), beat(2))
-    health.blind(Unavailable("the database is away", Code.DATABASE_UNAVAILABLE))
+    health.observe(seen(), beat(1))
+    health.observe(seen(), beat(2))
+    health.database_failed(Unavailable("the database is away", Code.DATABASE_UNAVAILABLE))
     assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]
-    health.see(seen(), beat(3))
+    health.observe(seen(), beat(3))
     assert health.faults() == []
 
 
@@ -194,8 +194,8 @@ def test_a_reader_says_no_less_of_the_writers_trouble_than_the_writer_itself() -
         "the chain was reorganised", Code.STALLED, why="run `capdex node accept 0x5f`"
     )
     writer.report(walked(90, 95, trouble=stalled))
-    reader.see(seen(), replace(writer.beat(), beats=1))
-    reader.see(seen(), replace(writer.beat(), beats=2))
+    reader.observe(seen(), replace(writer.beat(), beats=1))
+    reader.observe(seen(), replace(writer.beat(), beats=2))
     message = "the chain was reorganised: run `capdex node accept 0x5f`"
     assert writer.faults() == [{"code": "STALLED", "message": message}]
     assert reader.faults() == writer.faults()
@@ -204,8 +204,8 @@ def test_a_reader_says_no_less_of_the_writers_trouble_than_the_writer_itself() -
 
 def test_a_reader_survives_a_code_that_only_a_newer_writer_knows() -> None:
     health = Health(timer=lambda: 0.0)
-    health.see(seen(), beat(1))
-    health.see(seen(), beat(2, code="OF_TOMORROW", message="the writer is unwell"))
+    health.observe(seen(), beat(1))
+    health.observe(seen(), beat(2, code="OF_TOMORROW", message="the writer is unwell"))
     assert health.faults() == [{"code": "INTERNAL", "message": "the writer is unwell"}]
 
 

@@ -14,7 +14,7 @@ from capdex.errors import Code, Unavailable
 from capdex.net.ipfs.source import Outcome, SourceState
 from capdex.net.rpc.circuit_breaker import Circuit
 from capdex.net.rpc.endpoint import EndpointState
-from indexer.monitoring.counters import Figures
+from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
 from indexer.monitoring.metrics import render
 from indexer.query.status import IndexStatus
@@ -43,10 +43,10 @@ EMPTY = IndexStatus(
 
 
 def samples(
-    state: IndexStatus, health: Health | None = None, figures: Figures | None = None
+    state: IndexStatus, health: Health | None = None, counters: Counters | None = None
 ) -> dict[tuple[str, ...], float]:
     """Values by metric name and label values."""
-    text = render(state, health or Health(), figures).decode("utf-8")
+    text = render(state, health or Health(), counters).decode("utf-8")
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
@@ -126,13 +126,13 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
         for host, rests in (("one.example", 0.0), ("two.example", 7.5))
     ]
     source = SourceState("gateway-1", 2, 0.0, 3, 999, {Outcome.GAVE: 2, Outcome.SLOW: 1})
-    figures = Figures(
+    counters = Counters(
         {("eth_getLogs", "https://two.example", "ok"): 5, ("eth_call", "gone", "rate"): 1},
         endpoints,
         [source],
         range_blocks=64,
     )
-    found = samples(EMPTY, None, figures)
+    found = samples(EMPTY, None, counters)
     assert found["capdex_rpc_requests_total", "2", "eth_getLogs", "ok"] == 5
     assert found["capdex_rpc_requests_total", "0", "eth_call", "rate"] == 1
     assert found["capdex_rpc_endpoint_rests_seconds", "2"] == 7.5
@@ -141,8 +141,8 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
     assert found["capdex_source_bytes_total", "gateway-1"] == 999
     assert found["capdex_source_in_flight", "gateway-1"] == 2
     assert found["capdex_range_blocks",] == 64
-    assert b"example" not in render(EMPTY, Health(), figures)
-    assert "example" not in str(figures.to_json())
+    assert b"example" not in render(EMPTY, Health(), counters)
+    assert "example" not in str(counters.to_json())
 
 
 def test_without_its_database_a_node_still_says_that_it_is_not_ready() -> None:
