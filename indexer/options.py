@@ -1,4 +1,4 @@
-"""What a node is told before it opens."""
+"""The options of an index node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capdex.problems import Verdict
 
 
 class Role(StrEnum):
-    """What a node does: write the index, answer from it, or both."""
+    """The role of a node: write the index, answer from it, or both."""
 
     WRITER = "writer"
     READER = "reader"
@@ -20,22 +20,22 @@ class Role(StrEnum):
 
     @property
     def writes(self) -> bool:
-        """Whether it would have the writer's seat."""
+        """True if the node takes the writer lease."""
         return self is not Role.READER
 
     @property
     def serves(self) -> bool:
-        """Whether it answers routers, and not its operator alone."""
+        """True if the node answers clients, not only its operator."""
         return self is not Role.WRITER
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """What a node needs to know; `start_block` None means: find the registry's first block.
+    """The options of a node; with `start_block` None the registry's first block is searched for.
 
-    `votes` is the contract of votes beside the registry. A node with `standby` waits for the seat
-    of the writer while another has it. A reader needs `db`, `blocks` and `serve` alone. `clock`
-    gives seconds since the epoch; it may be wrong, and set right while the node runs.
+    `votes` is the contract of votes beside the registry. With `standby` the node waits for the
+    writer lease while another node holds it. A reader needs only `db`, `blocks` and `serve`.
+    `clock` returns seconds since the epoch; it may be wrong, and be corrected while the node runs.
     """
 
     rpc_urls: tuple[str, ...]

@@ -112,7 +112,7 @@ class Backfill:
         return ends[0], BlockRange(log_rows, times, refs, refs[-1], head, finalized, log_head)
 
     async def _log_head_at(self, block: Header, newest: int, head: int) -> LogHead | None:
-        """Return the log head; asked for ever less often if an endpoint keeps no old state."""
+        """Return the log head; read it less and less often if an endpoint keeps no old state."""
         if self._skip and block.number <= newest - RECENT:
             self._skip -= 1
             return None

@@ -59,7 +59,7 @@ class LiveReader:
         return BlockRange(log_rows, times, refs, refs[-1], head, finalized, log_head)
 
     def reset_rereads(self) -> None:
-        """Forget the bloom filters that were doubted; to be called once a step was taken."""
+        """Reset the counts of bloom filters read again; to be called once a step was taken."""
         self._rereads.clear()
 
     def _check_blooms(self, headers: Sequence[Header], logs: Sequence[LogColumns]) -> None:

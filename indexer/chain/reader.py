@@ -88,7 +88,7 @@ class ChainReader:
         return self._backfill.range_sizer
 
     async def steps(self) -> AsyncGenerator[BlockRange | Reorg, None]:
-        """Backfill, then follow the head, for ever.
+        """Backfill, then follow the head until cancelled.
 
         Raises RpcError if no endpoint answers, Unavailable(STALLED) if an operator must decide;
         nothing is lost by opening the stream again.

@@ -1,8 +1,8 @@
-"""What one log of the registry becomes: rows to insert, judged by the event alone.
+"""Rows to insert for one log of the registry, as far as the event alone decides them.
 
-Nothing of a hostile event stops the index: what cannot be decoded is kept with its error, what
-cannot be a release is kept as rejected, and texts are made fit for every database. None is loaded
-here: other processes read logs, too.
+A hostile event cannot stop the index: an undecodable one is kept with its error, an impossible
+release is kept as rejected, and texts are made fit for every database. No database is imported
+here, since worker processes use this module, too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Row = tuple[Any, ...]
 
 PENDING: Final = Availability.PENDING.value
 
-# The columns of a release in which one differs from the next.
+# The columns of a release that its announcement fills.
 ANNOUNCED: Final = (
     *("sequence", "name", "cap_uri", "semver", "stable", "precedence", "cid", "sha256"),
     "publisher",
@@ -61,7 +61,7 @@ Owning = (
 
 
 class Claim(NamedTuple):
-    """What a `Published` event claims: its URI if it is one, and why it is refused if it is."""
+    """The claim of a `Published` event: its URI if it is valid, and its rejection if it has one."""
 
     event: Published
     uri: CapabilityURI | None
@@ -70,7 +70,7 @@ class Claim(NamedTuple):
 
     @property
     def stands(self) -> bool:
-        """Whether this is the release of the version it names, be it served or not.
+        """True if this is the release of the version it names, served or not.
 
         Only a claim that stands can be resolved to: its URI, version and name id agree.
         """
@@ -80,7 +80,7 @@ class Claim(NamedTuple):
 
 
 def read_event(log: RawLog, chain_id: int) -> Event | InvalidInput:
-    """What a log says, or why it says nothing."""
+    """Return the event of a log, or the error why it cannot be decoded."""
     try:
         return decode(log, chain_id)
     except InvalidInput as error:
@@ -88,7 +88,7 @@ def read_event(log: RawLog, chain_id: int) -> Event | InvalidInput:
 
 
 def claim(event: Published) -> Claim:
-    """Judge a publication by its event (`capdex.package.claimed`) and the hash of its name."""
+    """Check a publication by its event (`capdex.package.claimed`) and the hash of its name."""
     uri, rejected = claimed(event.announcement)
     if uri is not None and name_id(uri.name) != event.name_id:
         message = f"the event's name id is not the hash of {uri.name}"
@@ -97,26 +97,26 @@ def claim(event: Published) -> Claim:
 
 
 def repeated(again: Claim) -> Claim:
-    """The claim of a version that was announced before: the first one stands."""
+    """Return the rejected claim of a version that was announced before: the first one stands."""
     announcement = again.event.announcement
     message = f"{announcement.cap_uri} was announced before; the first announcement stands"
     return again._replace(rejected=refusal(announcement, message), repeats=True)
 
 
 def refusal(announcement: Announcement, message: str) -> RejectedPackage:
-    """A rejection for what the event itself says."""
+    """Return a rejection for the contents of the event itself."""
     return RejectedPackage(announcement, Verdict.MISMATCH, Reason.BAD_EVENT, message)
 
 
 def announced(
     name: str, publisher: str, cap_uri: str, semver: str, cid: str, sha256: bytes
 ) -> Announced:
-    """What a publication that nothing is held against says of its release."""
+    """Return the columns ANNOUNCED, without the sequence, of a well-formed publication."""
     return (name, cap_uri, semver, *_ranked(semver), cid, sha256, publisher)
 
 
 def queued(now: float) -> dict[str, Any]:
-    """The columns of a release beside ANNOUNCED, while it waits for its first fetch."""
+    """Return the columns beside ANNOUNCED of a release that waits for its first fetch."""
     return {
         "stands": True,
         "yanked": False,
@@ -132,7 +132,7 @@ def queued(now: float) -> dict[str, Any]:
 
 
 def release_row(claim: Claim, sequence: int, now: float) -> Row:
-    """The values of ANNOUNCED and of `queued` for any publication; refused ones are not queued."""
+    """Return the values of ANNOUNCED and `queued` for any publication, also a rejected one."""
     announcement, uri, rejected = claim.event.announcement, claim.uri, claim.rejected
     if rejected is None:
         assert uri is not None  # noqa: S101 - a claim without a URI is always rejected
@@ -161,7 +161,7 @@ def release_row(claim: Claim, sequence: int, now: float) -> Row:
 def concerned(
     event: YankChanged | DeprecationChanged | NameDeprecationChanged,
 ) -> CapabilityURI | None:
-    """The release or the name that an event is about, if its name id is that name's hash."""
+    """Return the release or name that an event is about; None unless its name id is the hash."""
     try:
         if isinstance(event, NameDeprecationChanged):
             uri = CapabilityURI(check_name(event.name))
@@ -174,21 +174,21 @@ def concerned(
 
 
 def yank_row(event: YankChanged, uri: CapabilityURI, sequence: int) -> Row:
-    """The row of one yank or un-yank."""
+    """Return the row of one yank or un-yank."""
     return sequence, str(uri), event.yanked, visible(event.reason, MAX_REASON_CHARS)
 
 
 def deprecation_row(
     event: DeprecationChanged | NameDeprecationChanged, uri: CapabilityURI, sequence: int
 ) -> Row:
-    """The row of one deprecation, or of its end."""
+    """Return the row of one deprecation, or of its end."""
     instead = event.replaced_by if isinstance(event, NameDeprecationChanged) else ""
     message = visible(event.message, MAX_REASON_CHARS)
     return sequence, str(uri), event.deprecated, message, instead
 
 
 def ownership_row(event: Owning, sequence: int) -> Row | None:
-    """The row of what an event changes about a name; None if the name is not the one hashed."""
+    """Return the row of a change of a name; None if the name is not the one hashed."""
     kind, account = _owning(event)
     if isinstance(event, Committed):
         return sequence, None, kind, event.by, None
@@ -196,14 +196,14 @@ def ownership_row(event: Owning, sequence: int) -> Row | None:
 
 
 def vote_row(event: Voted, sequence: int) -> Row | None:
-    """The row of a vote; None if it is none, or of another name than the one hashed."""
+    """Return the row of a vote; None if it is invalid or its name is not the one hashed."""
     if not _is_of(event) or event.vote not in (-1, 0, 1):
         return None
     return sequence, event.name, event.by, event.vote, str(event.weight)
 
 
 def _owning(event: Owning) -> tuple[str, str | None]:
-    """What kind of change it is, and which account it names besides the one that made it."""
+    """Return the kind of change, and the account it names besides the one that made it."""
     match event:
         case MaintainerChanged():
             return "maintainer_added" if event.maintains else "maintainer_removed", event.account
@@ -233,7 +233,7 @@ def _ranked(semver: str) -> tuple[bool, str]:
 
 
 def precedence(version: Version) -> str:
-    """A text that sorts by code point as SemVer §11 orders versions."""
+    """Return a text that sorts by code point as SemVer §11 orders versions."""
     core = f"{version.major:015d}.{version.minor:015d}.{version.patch:015d}"
     if version.stable:
         return core + "~"
@@ -243,7 +243,7 @@ def precedence(version: Version) -> str:
 
 
 def visible(text: str, most: int = MAX_TEXT_CHARS) -> str:
-    """The text as every database takes it: no NUL, no lone surrogate, cut with a mark."""
+    """Return the text as every database takes it: no NUL, no lone surrogate, cut with a mark."""
     text = text if len(text) <= most else text[: most - 1] + "…"
     text = text.replace("\0", "\N{SYMBOL FOR NULL}")
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

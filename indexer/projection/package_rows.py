@@ -165,7 +165,7 @@ def json_text(value: Any) -> str:
 
 
 def document(manifest: Manifest, publisher: str, chain_id: int) -> Document:
-    """What search needs of a package: its words by field, and the values its filters answer to."""
+    """Return the words of a package by field, and its filter values (facets), for search."""
     parameters = (f"{x.name} {x.description} {_words(x.parameters)}" for x in manifest.tools)
     words = {
         "name": manifest.uri.name,

@@ -1,4 +1,4 @@
-"""Words to search by, made here so that every database finds the same: no tokenizer of theirs runs.
+"""Tokens of documents and queries, made here so that every database finds the same.
 
 Text is folded (NFKC, case, Latin accents), English words are stemmed, and scripts written without
 spaces become overlapping pairs of characters: a two-character word (笔记, 会議, 회의) is one token.
@@ -15,10 +15,10 @@ from typing import Final
 import snowballstemmer
 
 MAX_TOKEN_CHARS: Final = 32  # longer words share their beginning; bounds PostgreSQL's vectors
-MAX_QUERY_TOKENS: Final = 64  # more than a sentence has; bounds the work of one search
+MAX_QUERY_TOKENS: Final = 64  # more than a sentence has; limits the work of one search
 TEXT_VERSION: Final = 1  # raised whenever the same text gives other tokens: listings are rebuilt
 
-# Han, kana, Hangul, and Thai, Lao, Burmese and Khmer: words are not told apart by spaces.
+# Han, kana, Hangul, and Thai, Lao, Burmese and Khmer: words are not separated by spaces.
 _UNSPACED: Final = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff\u1100-\u11ff\uac00-\ud7af\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece"
@@ -36,7 +36,7 @@ _ACCENTS: Final = re.compile("[\u0300-\u036f]")
 _LATIN: Final = re.compile(r"[A-Za-z0-9]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-_SAYING_NOTHING: Final = """
+_STOPWORDS: Final = """
     a about above after again all also am an and any are as at be because been before being
     below between both but by can could did do does doing don down during each few for from
     further get give had has have having he help her here hers him his how i if in into is it
@@ -45,20 +45,20 @@ _SAYING_NOTHING: Final = """
     then there these they this those through to too under until up us use using ve very want was
     we were what when where which while who whom why will with would you your
 """
-STOPWORDS: Final = frozenset(_SAYING_NOTHING.split())
+STOPWORDS: Final = frozenset(_STOPWORDS.split())
 
 _stemmer = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()  # a stemmer keeps its word in itself while it works
 
 
 def fold(text: str) -> str:
-    """The text without what only looks different: width, case, Latin accents."""
+    """Return the text without differences of width, case and Latin accents."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFKC", plain).casefold()
 
 
 def document_tokens(text: str) -> list[str]:
-    """The tokens of a text to be found, in order, repeated as often as they occur."""
+    """Return the tokens of a document in order, each as often as it occurs."""
     tokens: list[str] = []
     for unspaced, word in _runs(text):
         if unspaced:
@@ -71,29 +71,29 @@ def document_tokens(text: str) -> list[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """The distinct tokens of a query, without stopwords unless there is nothing else in it."""
+    """Return the distinct tokens of a query, without stopwords unless it has nothing else."""
     found = _runs(text)
-    telling = [run for run in found if run[1] not in STOPWORDS] or found
+    terms = [run for run in found if run[1] not in STOPWORDS] or found
     tokens: dict[str, None] = {}
-    for unspaced, word in telling:
+    for unspaced, word in terms:
         tokens.update(dict.fromkeys(_pairs(unspaced) or [stem(word[:MAX_TOKEN_CHARS])]))
     return list(tokens)[:MAX_QUERY_TOKENS]
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The English stem of a folded word; other words pass unharmed or are cut alike everywhere."""
+    """Return the English stem of a folded word; other languages are cut the same everywhere."""
     with _stemming:
         return str(_stemmer.stemWord(word))
 
 
 def _runs(text: str) -> list[tuple[str, str]]:
-    """The runs of unspaced script and of letters, one of each pair empty."""
+    """Return the runs of unspaced script and of letters; one of each pair is empty."""
     return _RUNS.findall(fold(_LATIN.sub(_spell_out, text)))
 
 
 def _spell_out(word: re.Match[str]) -> str:
-    """getWeather as it stands and as get Weather; other words as they stand."""
+    """Return `getWeather get Weather` for `getWeather`; other words unchanged."""
     whole = word[0]
     parts = _CAMEL.sub(" ", whole)
     return whole if parts == whole else f"{whole} {parts}"

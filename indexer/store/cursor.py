@@ -1,4 +1,4 @@
-"""Where an index of a contract stands: the cursor, and the ring of blocks it came by."""
+"""The cursor of a contract's index, and the ring of the newest blocks that were applied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CURSOR, BLOCK = table(CursorRow), table(BlockRow)
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last applied block, the registry's log slot after it, and how far was final then."""
+    """The last applied block, the log head after it, and the number that was final then."""
 
     block: BlockRef
     log_head: LogHead
@@ -31,7 +31,7 @@ class Cursor:
 
 
 def read_cursor(connection: Connection, deployment_id: int) -> Cursor | None:
-    """How far the chain is applied; None before the first step."""
+    """Return the cursor; None before the first step."""
     row = connection.execute(select(CURSOR).where(CURSOR.c.deployment_id == deployment_id)).first()
     if row is None:
         return None
@@ -40,7 +40,7 @@ def read_cursor(connection: Connection, deployment_id: int) -> Cursor | None:
 
 
 def advance(connection: Connection, deployment_id: int, step: BlockRange, log: LogHead) -> None:
-    """Move the cursor to the end of a step, and the ring with it."""
+    """Move the cursor and the ring to the end of a step."""
     newest = sorted({*step.blocks, step.upto}, key=lambda x: x.number)[-RING_BLOCKS:]
     ours = BLOCK.c.deployment_id == deployment_id
     if len(newest) == RING_BLOCKS:
@@ -53,48 +53,48 @@ def advance(connection: Connection, deployment_id: int, step: BlockRange, log: L
     _set_cursor(connection, deployment_id, step.upto, log, chain)
 
 
-def retreat(connection: Connection, deployment_id: int, fork: BlockRef, log: LogHead) -> None:
-    """Move the cursor back to `fork`, where the log slot was `log`."""
+def retreat(connection: Connection, deployment_id: int, fork: BlockRef, log_head: LogHead) -> None:
+    """Move the cursor back to `fork`, where the log head was `log_head`."""
     ours = BLOCK.c.deployment_id == deployment_id
     connection.execute(delete(BLOCK).where(ours, BLOCK.c.number >= fork.number))
     insert_rows(connection, BLOCK, [_block_row(deployment_id, fork)])
-    # what the chain takes back was never final, whatever an endpoint had said
+    # blocks that were reorganised were never final, even if an endpoint reported so
     final = case((CURSOR.c.finalized > fork.number, fork.number), else_=CURSOR.c.finalized)
-    _set_cursor(connection, deployment_id, fork, log, {"finalized": final})
+    _set_cursor(connection, deployment_id, fork, log_head, {"finalized": final})
 
 
 def read_ring(connection: Connection, deployment_id: int) -> list[BlockRef]:
-    """The blocks of the ring, lowest first."""
+    """Return the blocks of the ring, lowest first."""
     ring = select(BLOCK).where(BLOCK.c.deployment_id == deployment_id).order_by(BLOCK.c.number)
     return [BlockRef(x.number, x.hash, x.parent, x.timestamp) for x in connection.execute(ring)]
 
 
 def check_step(before: Cursor | None, step: BlockRange, heads: Sequence[LogHead]) -> None:
-    """Refuse a step that would leave a hole or apply something twice (Unavailable STALLED)."""
+    """Raise Unavailable STALLED for a step that leaves a gap or repeats stored logs."""
     after, log = (before.block.number, before.log_head) if before else (-1, LogHead())
     first = min((*step.blocks, step.upto), key=lambda block: block.number)
     begins = min([first.number, *step.times])
     if [head.count - log.count for head in heads] != list(range(1, len(step.log_rows) + 1)):
-        raise _astray(f"its events do not continue the {log.count} that are stored")
+        raise _does_not_follow(f"its events do not continue the {log.count} that are stored")
     if begins <= after:
-        raise _astray(f"it begins at block {begins}, the cursor stands at {after}")
+        raise _does_not_follow(f"it begins at block {begins}, the cursor stands at {after}")
     if before and first.number == after + 1 and first.parent != before.block.hash:
-        raise _astray(f"block {first.number} is not a child of the block at the cursor")
+        raise _does_not_follow(f"block {first.number} is not a child of the block at the cursor")
     if step.times and max(step.times) > step.upto.number:
-        raise _astray(f"it goes beyond its last block {step.upto.number}")
+        raise _does_not_follow(f"it goes beyond its last block {step.upto.number}")
     hashes = {block.number: block.hash for block in (*step.blocks, step.upto)}
     for number, hash_ in step.log_rows.logs.blocks():
         if number not in step.times or hashes.setdefault(number, hash_) != hash_:
-            raise _astray(f"a log stands in another block {number} than the step's")
+            raise _does_not_follow(f"a log stands in another block {number} than the step's")
 
 
 def check_fork(connection: Connection, deployment_id: int, before: Cursor, fork: BlockRef) -> None:
-    """Refuse a fork that is not a block of the chain applied here (Unavailable STALLED)."""
+    """Raise Unavailable STALLED for a fork that is no block of the applied chain."""
     ours = BLOCK.c.deployment_id == deployment_id
     block = select(BLOCK.c.hash).where(ours, BLOCK.c.number == fork.number)
     kept = connection.execute(block).scalar()
     if fork.number >= before.block.number or (kept is not None and kept != fork.hash):
-        raise _astray(f"block {fork.number} was not applied with this hash")
+        raise _does_not_follow(f"block {fork.number} was not applied with this hash")
 
 
 def _set_cursor(
@@ -118,7 +118,7 @@ def _block_row(deployment_id: int, block: BlockRef) -> Row:
     return (deployment_id, block.number, block.hash, block.parent, block.timestamp)
 
 
-def _astray(why: str) -> Unavailable:
+def _does_not_follow(why: str) -> Unavailable:
     return Unavailable(
         "a step of the chain does not follow the index",
         Code.STALLED,

@@ -1,4 +1,4 @@
-"""Whose events a database holds: it belongs to one registry, and to the votes beside that."""
+"""The contracts that a database belongs to: one registry, and the votes beside it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEPLOYMENT: Final = table(DeploymentRow)
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A contract an index is of: chain id, EIP-55 address, first block, 32-byte genesis."""
+    """An indexed contract: chain id, EIP-55 address, first block, 32-byte genesis hash."""
 
     chain_id: int
     registry: str
@@ -34,10 +34,10 @@ class Deployment:
 
 
 def check(connection: Connection, registry: Deployment, listing_rules: str) -> RowMapping | None:
-    """What the database says of its registry; None when it is new, and now of this one.
+    """Return the stored row of the registry; for a new database store it and return None.
 
-    While it holds no event it may yet begin at an earlier block than it did. Raises UsageError
-    FOREIGN_DATABASE when it is another's, or of a newer capdex.
+    A database without events may still begin at an earlier block. Raises UsageError
+    FOREIGN_DATABASE if it belongs to another registry or another version of capdex.
     """
     from indexer.db.migrations import foreign_version  # alembic takes a while
 
@@ -48,7 +48,7 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
         return None
     other = [key for key, value in ours.items() if row[key] != value]
     if other == ["start_block"] and _may_begin_at(connection, row, registry.start_block):
-        _forget_places(connection, REGISTRY)
+        _delete_cursor(connection, REGISTRY)
         first = {"start_block": registry.start_block, "revision": DEPLOYMENT.c.revision + 1}
         connection.execute(update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY).values(first))
     elif other:
@@ -61,11 +61,11 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
     return row
 
 
-def begun(connection: Connection, registry: Deployment) -> Deployment:
-    """It, with the first block that the database began at, unless it stood before that.
+def keep_start_block(connection: Connection, registry: Deployment) -> Deployment:
+    """Return `registry` with the start block of the database, unless its own is earlier.
 
-    For whoever looked for that block: what is found depends on the state that an endpoint keeps,
-    and 0 says that it keeps none.
+    For a start block that was searched for: the result depends on the state that an endpoint
+    keeps, and is 0 if it keeps none.
     """
     row = _read(connection, REGISTRY)
     if row is None or 0 < registry.start_block < row["start_block"]:
@@ -74,14 +74,14 @@ def begun(connection: Connection, registry: Deployment) -> Deployment:
 
 
 def bring_up_to_date(connection: Connection, *, rules_version: int, listing_rules: str) -> None:
-    """Note that everything is made by the rules of this capdex."""
+    """Record that everything was made by the rules of this version."""
     connection.execute(update(DEPLOYMENT).values(rules_version=rules_version))
     ours = update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY)
     connection.execute(ours.values(listing_rules=listing_rules))
 
 
 def adopt(connection: Connection, deployment_id: int, contract: Deployment) -> None:
-    """Read this contract under this id; what was read of another one under it is forgotten."""
+    """Use `deployment_id` for this contract; delete what was read of another one under it."""
     row = _read(connection, deployment_id)
     if row is not None and all(row[k] == v for k, v in _columns(contract).items()):
         return
@@ -89,21 +89,21 @@ def adopt(connection: Connection, deployment_id: int, contract: Deployment) -> N
     connection.execute(
         delete(events).where(events.c.sequence.between(first + 1, base(deployment_id + 1)))
     )
-    _forget_places(connection, deployment_id)
+    _delete_cursor(connection, deployment_id)
     connection.execute(delete(DEPLOYMENT).where(DEPLOYMENT.c.id == deployment_id))
     _make(connection, deployment_id, contract, "")
 
 
 def _may_begin_at(connection: Connection, row: RowMapping, first: int) -> bool:
-    """Whether an index can begin at this block still: it found nothing after a later one."""
+    """True if `first` is earlier than the start block and no event was found since that."""
     sequence = table(EventRow).c.sequence
     some = select(sequence).where(sequence <= base(REGISTRY + 1)).limit(1)
     return first < row["start_block"] and connection.execute(some).first() is None
 
 
-def _forget_places(connection: Connection, deployment_id: int) -> None:
-    for places in (table(CursorRow), table(BlockRow)):
-        connection.execute(delete(places).where(places.c.deployment_id == deployment_id))
+def _delete_cursor(connection: Connection, deployment_id: int) -> None:
+    for rows in (table(CursorRow), table(BlockRow)):
+        connection.execute(delete(rows).where(rows.c.deployment_id == deployment_id))
 
 
 def _read(connection: Connection, deployment_id: int) -> RowMapping | None:

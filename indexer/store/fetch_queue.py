@@ -1,4 +1,4 @@
-"""The queue of releases whose bytes are to be fetched, and their judgements."""
+"""The durable fetch queue: releases to fetch and judge, their delays and their judgements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from indexer.projection.package_rows import Judgement
 
 LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
-
+PARTS: Final = 4  # publishers at least that share one read of the queue
 
 RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
 
@@ -44,8 +44,6 @@ _PACKAGE: Final = (
     *("release_id", "acp_metadata", "signer", "checks", "problems", "document"),
     "rules_version",
 )
-PARTS: Final = 4  # publishers at least that share what is read of the queue at once
-
 _JOB: Final = [
     RELEASE.c[name]
     for name in ("id", "publisher", "cap_uri", "semver", "cid", "sha256", "attempts")
@@ -53,7 +51,7 @@ _JOB: Final = [
 
 
 def _next_due(*conditions: ColumnElement[bool] | TextClause) -> Select[Any]:
-    """Of the next publisher in a lane who has something due, the first so many releases."""
+    """Select the first due releases of the next publisher in a lane who has some."""
     publisher = (
         select(func.min(RELEASE.c.publisher))
         .where(*conditions, RELEASE.c.publisher > bindparam("after"))
@@ -82,8 +80,8 @@ _JUDGED: Final = (
 
 
 def _delayed(**values: Any) -> Update:
-    said = bindparam("new_message", type_=Text)
-    message = case((RELEASE.c.verdict.is_(None), said), else_=RELEASE.c.message)
+    new = bindparam("new_message", type_=Text)
+    message = case((RELEASE.c.verdict.is_(None), new), else_=RELEASE.c.message)
     attempts = RELEASE.c.attempts + cast(bindparam("tries"), Integer)
     return (
         update(RELEASE)
@@ -101,11 +99,11 @@ _PARKED: Final = _delayed(
 
 
 class Lane(IntEnum):
-    """What a queued release waits for; the lower number goes first."""
+    """The lane of a queued release; lower numbers go first."""
 
-    NEW = 0  # its first try
-    RETRY = 1  # another try: its bytes were not had, or it was parked
-    AGAIN = 2  # to be judged again, while its verdict stands
+    NEW = 0  # waits for its first try
+    RETRY = 1  # waits for another try: its bytes were not found, or it was parked
+    AGAIN = 2  # is judged again by newer rules, while its verdict stands
 
 
 _DUE: Final = {
@@ -127,9 +125,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """That a release was not judged: it is due again `at` (epoch seconds), or parked for a reason.
+    """A release that was not judged: due again `at` (epoch seconds), or parked for a `reason`.
 
-    One that was not even tried (`tried` False) keeps the number of its attempts.
+    With `tried` False the attempt does not count.
     """
 
     release_id: int
@@ -149,10 +147,10 @@ def read_due(
     after: str = "",
     known: Collection[int] = (),
 ) -> list[Job]:
-    """The releases to fetch now, by lanes, or of one lane; without those that are `known`.
+    """Return the releases to fetch now, of all lanes or of one, without the `known` ids.
 
-    Of each lane the publishers that follow `after` come first, each with a part of `limit` at a
-    time, so that none waits for the flood of another.
+    In each lane the publishers after `after` come first, each with a part of `limit` at a time, so
+    that no publisher waits for the flood of another.
     """
     found: dict[int, Lane] = {}
     for one in Lane if lane is None else (lane,):
@@ -174,21 +172,21 @@ def _choose(
     known: Collection[int],
     found: dict[int, Lane],
 ) -> None:
-    """Add to `found` what is due in a lane until there are `limit`: a few seeks in its index."""
+    """Add due releases of a lane to `found`, up to `limit`, by a few seeks in its index."""
     part, depth = max(1, limit // PARTS), len(known)
     due = {} if lane is Lane.NEW else {"now": now}
     seen: set[str] = set()
     while len(found) < limit:
-        asked = {"after": after, "depth": part + depth}
-        rows = connection.execute(_DUE[lane], asked | due).all()
+        values = {"after": after, "depth": part + depth, **due}
+        rows = connection.execute(_DUE[lane], values).all()
         if rows and rows[0].publisher not in seen:
             after = rows[0].publisher
             seen.add(after)
             new = [x.id for x in rows if x.id not in known and x.id not in found]
             found |= dict.fromkeys(new[: min(part, limit - len(found))], lane)
         elif not rows and after:
-            after = ""  # round to the first publisher
-        elif depth < len(known) + len(found):  # everybody had a turn; another one
+            after = ""  # continue with the first publisher
+        elif depth < len(known) + len(found):  # every publisher had a turn: start another round
             depth = len(known) + len(found)
             part = limit if len(seen) == 1 else part
             seen.clear()
@@ -199,7 +197,7 @@ def _choose(
 def write_judgements(
     connection: Connection, judgements: Mapping[int, Judgement]
 ) -> dict[int, str | None]:
-    """Store what was found of the releases that are still there; those with their names."""
+    """Store verdicts of the releases that still exist; return their names by id."""
     alive: dict[int, str | None] = {}
     for some in chunks(list(judgements)):
         columns = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
@@ -215,7 +213,7 @@ def write_judgements(
 
 
 def write_packages(connection: Connection, judgements: Mapping[int, Judgement]) -> None:
-    """Store what came to light of each release, in place of what was known of it before."""
+    """Store the package of each release, replacing an earlier one."""
     for some in chunks(list(judgements)):
         connection.execute(delete(PACKAGE).where(PACKAGE.c.release_id.in_(some)))
     rows = [
@@ -233,21 +231,21 @@ def write_delays(connection: Connection, delays: Sequence[Delay]) -> None:
     later = [one for one in delays if one.reason is None]
     parked = [one for one in delays if one.reason is not None]
     if later:
-        connection.execute(_POSTPONED, [_delay(one) | {"new_due_at": one.at} for one in later])
+        connection.execute(_POSTPONED, [{**_delay(one), "new_due_at": one.at} for one in later])
     if parked:
-        connection.execute(_PARKED, [_delay(one) | {"new_reason": one.reason} for one in parked])
+        connection.execute(_PARKED, [{**_delay(one), "new_reason": one.reason} for one in parked])
 
 
 def _delay(one: Delay) -> dict[str, Any]:
     return {
         "release_id": one.release_id,
-        "new_message": _message(one.error),
+        "new_message": visible(one.error, MAX_REASON_CHARS),
         "tries": int(one.tried),
     }
 
 
 def rearm(connection: Connection, name: str | None) -> int:
-    """Queue parked releases (of one name, or all) again from their first try; how many."""
+    """Queue parked releases (of one name, or all) from their first try; return how many."""
     parked = RELEASE.c.availability == Availability.PARKED.value
     waiting = {"availability": Availability.PENDING.value, "reason": None}
     done = connection.execute(
@@ -270,7 +268,7 @@ def reset_skewed_delays(connection: Connection, now: float) -> None:
 
 
 def judge_again(connection: Connection, now: float) -> None:
-    """Queue whatever was judged by older rules; its verdict stands until there is another."""
+    """Queue every judged release again; its verdict stands until there is another."""
     connection.execute(
         update(RELEASE)
         .where(RELEASE.c.availability == Availability.AVAILABLE.value)
@@ -290,7 +288,3 @@ def _verdict(release_id: int, judgement: Judgement) -> dict[str, Any]:
         "new_reason": judgement.reason.value if judgement.reason else None,
         "new_message": judgement.message,
     }
-
-
-def _message(text: str) -> str:
-    return visible(text, MAX_REASON_CHARS)

@@ -1,7 +1,7 @@
-"""The listing: of each name the one release that search answers with, kept as releases change.
+"""The listing: the one release of each name that search answers with, updated with the releases.
 
-Listed is the latest release (P2) that is served, not yanked and not denied by the operator.
-Whatever can change that calls `refresh` for the names concerned, inside its own transaction.
+It is the latest release (P2) that is served, not yanked and not denied by the operator. Every
+change of these calls `refresh` for the names concerned, inside its own transaction.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ LISTING, FACET = table(ListingRow), table(FacetRow)
 
 
 def listing_rules(serve: Collection[Verdict]) -> str:
-    """What a listing depends on beside the releases: another value means to build it again."""
+    """Return a key of what the listing depends on beside releases; a new key means a rebuild."""
     return f"{TEXT_VERSION}:{','.join(sorted(serve))}"
 
 
 def served(rules: str) -> frozenset[Verdict]:
-    """The verdicts that a listing made by these rules holds."""
+    """Return the verdicts that a listing made by these rules contains."""
     return frozenset(map(Verdict, filter(None, rules.partition(":")[2].split(","))))
 
 
@@ -56,7 +56,7 @@ def refresh(
     serve: Collection[Verdict],
     denials: Denials | None = None,
 ) -> None:
-    """List the right release of each name, or none; `denials` where the caller holds them."""
+    """List the latest release of each name, or none; `denials` if the caller has read them."""
     concerned = sorted(set(names))
     if concerned and denials is None:
         denylist.lock(connection)
@@ -78,7 +78,7 @@ def unlist(connection: Connection, release_ids: Sequence[int]) -> None:
 
 
 def rebuild(connection: Connection, serve: Collection[Verdict]) -> None:
-    """List everything again: the verdicts served, or the making of words, have changed."""
+    """List everything again, after the served verdicts or the tokenizer have changed."""
     unlist(connection, connection.execute(select(LISTING.c.release_id)).scalars().all())
     names = select(RELEASE.c.name).where(RELEASE.c.name.is_not(None)).distinct()
     refresh(connection, connection.execute(names).scalars().all(), serve)
@@ -86,7 +86,7 @@ def rebuild(connection: Connection, serve: Collection[Verdict]) -> None:
 
 @lru_cache(maxsize=8)  # half a millisecond to put together, for every block
 def best(serve: frozenset[Verdict], dialect: str) -> Select[Any]:
-    """The best release of each of `names` that has one: name, id, CID and sha256; a seek each.
+    """Select name, id, CID and sha256 of the latest release of each of `names`; one seek each.
 
     `names` is bound to a JSON array on SQLite, to a list on PostgreSQL.
     """
@@ -105,7 +105,7 @@ def best(serve: frozenset[Verdict], dialect: str) -> Select[Any]:
 def _latest(
     connection: Connection, names: Sequence[str], serve: Collection[Verdict], denials: Denials
 ) -> dict[str, int]:
-    """The release to list of each name that has one."""
+    """Return the release to list of each name that has one."""
     dialect = connection.dialect.name
     bound = json.dumps(names) if dialect == "sqlite" else list(names)
     rows = connection.execute(best(frozenset(serve), dialect), {"names": bound}).all()
@@ -143,7 +143,7 @@ def _best_first(name: ColumnElement[str], serve: Collection[Verdict]) -> Select[
 
 
 def _list(connection: Connection, right: Mapping[str, int]) -> None:
-    """List these releases by name; nothing else is listed of their names."""
+    """List these releases by name; their names must not be listed yet."""
     query = select(PACKAGE.c.release_id, PACKAGE.c.document)
     rows = connection.execute(query.where(PACKAGE.c.release_id.in_(list(right.values())))).all()
     known = {row.release_id: row.document for row in rows}

@@ -1,7 +1,7 @@
-"""What an operator tells a node by its database: refuse, queue again, accept.
+"""Orders of an operator to a node, by its database: deny, queue again, accept a block.
 
-Each is one short transaction beside the running writer, without the writer's lock: SQLite lets one
-wait for the other, PostgreSQL for the rows it needs. Nothing here touches what the chain said.
+Each is one short transaction beside the running writer, without the writer lease: SQLite makes one
+wait for the other, PostgreSQL only for the same rows. None changes rows that come from the chain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from indexer.db.models import REGISTRY, DeploymentRow, InstructionRow, table
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from indexer.store import fetch_queue, listing
 
-ACCEPT: Final = "accept"  # the kind of instruction that names a block to follow the chain through
+ACCEPT: Final = "accept"  # kind of the instruction that names an accepted block
 _BLOCK_HASH = re.compile(r"0x[0-9a-f]{64}")
 
 DENIAL, INSTRUCTION = table(DenialRow), table(InstructionRow)
@@ -33,17 +33,17 @@ DEPLOYMENT = table(DeploymentRow)
 
 
 class Operator:
-    """The hand of an operator on the database at `url`; each method is one transaction.
+    """The operator's access to the database at `url`; each method is one transaction.
 
-    All raise Unavailable where the database is away, busy for longer than its time-out, or holds
-    no index yet.
+    All raise Unavailable if the database is unreachable, busy for longer than its time-out, or
+    holds no index yet.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
         self._engine, self._clock = open_operator(url), clock
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._engine.dispose()
 
     def __enter__(self) -> Operator:
@@ -53,7 +53,7 @@ class Operator:
         self.close()
 
     def deny(self, subject: str, reason: str = "") -> Denial:
-        """Refuse a CID or a name from now on; raises InvalidInput for what is neither."""
+        """Refuse to serve a CID or a name from now on; raise InvalidInput for anything else."""
         said = Denial(read_subject(subject), visible(reason, MAX_REASON_CHARS), self._clock())
         with self._denying(said.subject) as connection:
             connection.execute(delete(DENIAL).where(DENIAL.c.subject == said.subject))
@@ -61,25 +61,25 @@ class Operator:
         return said
 
     def undeny(self, subject: str) -> bool:
-        """Take a refusal back; False when there was none."""
+        """Take a denial back; return False if there was none."""
         known = read_subject(subject)
         with self._denying(known) as connection:
             gone = delete(DENIAL).where(DENIAL.c.subject == known)
             return bool(connection.execute(gone).rowcount)
 
     def denials(self) -> list[Denial]:
-        """What is refused, the oldest first."""
+        """Return the denials, the oldest first."""
         with transaction(self._engine) as connection:
             rows = connection.execute(select(DENIAL).order_by(DENIAL.c.at, DENIAL.c.subject))
             return [Denial(row.subject, row.reason, row.at) for row in rows]
 
     def rearm(self, name: str | None = None) -> int:
-        """Queue parked releases (of one name, or all) again from their first try; how many."""
+        """Queue parked releases (of one name, or all) from their first try; return how many."""
         with self._write() as connection:
             return fetch_queue.rearm(connection, None if name is None else check_name(name))
 
     def accept(self, block_hash: str) -> None:
-        """Let the node follow the chain through the block of this hash, whatever was final."""
+        """Let the node follow the chain with this block, even if another one was final."""
         value = block_hash.lower()
         if not _BLOCK_HASH.fullmatch(value):
             raise InvalidInput(
@@ -109,9 +109,9 @@ class Operator:
 
 
 def read_subject(text: str) -> str:
-    """The CID or name that a denial is about, in its one spelling; raises InvalidInput.
+    """Return the CID or name of a denial in its canonical spelling; raise InvalidInput.
 
-    A CID comes first: one in base32 could be a name, too, but no name of a person's choice.
+    A CID is tried first: one in base32 is a valid name, too, but no likely one.
     """
     text = text.strip()
     try:
@@ -129,7 +129,7 @@ def read_subject(text: str) -> str:
 
 
 def read_accepted(connection: Connection) -> bytes | None:
-    """The block hash of the newest `accept`; None when there is none."""
+    """Return the block hash of the newest `accept`; None if there is none."""
     newest = (
         select(INSTRUCTION.c.value)
         .where(INSTRUCTION.c.kind == ACCEPT)

@@ -1,8 +1,8 @@
-"""The store: the one writer of the index. Rows and cursor change in one transaction.
+"""The store, the one writer of the index: rows and cursor change in one transaction.
 
-A crash repeats work, never skips or doubles it. Every method is synchronous and may be called from
-any thread; asynchronous callers use `asyncio.to_thread`. All raise Unavailable when the database is
-locked or away.
+After a crash work is repeated, never skipped or doubled. Every method is synchronous and may be
+called from any thread; asynchronous callers use `asyncio.to_thread`. All raise Unavailable if the
+database is locked or unreachable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEPLOYMENT = table(DeploymentRow)
 
 
 class Store:
-    """The writer of one index; made by `open`. `deployment` is the contract that it is of."""
+    """The writer of the index of one contract, `deployment`; made by `open`."""
 
     def __init__(
         self,
@@ -62,12 +62,11 @@ class Store:
         serve: frozenset[Verdict] = frozenset({Verdict.VERIFIED}),
         clock: Callable[[], float] = time.time,
     ) -> Store:
-        """Open the database at `url` for writing, bring it up to date, check whose it is.
+        """Open the database at `url` for writing; check its registry and bring it up to date.
 
-        `sought` says that the first block was looked for: where the index began at another one, it
-        goes on with that. `serve` are the verdicts that search lists. Raises Unavailable
-        DATABASE_LOCKED when there is another writer, UsageError FOREIGN_DATABASE when it indexes
-        another registry.
+        With `sought` the start block was searched for, and an index that began at another one keeps
+        its own. `serve` are the verdicts that search lists. Raises Unavailable DATABASE_LOCKED if
+        there is another writer, UsageError FOREIGN_DATABASE if it indexes another registry.
         """
         engine, lock = open_writer(url)
         store = cls(engine, lock, deployment, serve, clock)
@@ -81,12 +80,12 @@ class Store:
         return store
 
     def beside(self, votes: Deployment) -> Store:
-        """The log of the votes contract, in the same database and over the same connection.
+        """Return the store of the votes contract, in the same database and on its connection.
 
-        It has a cursor and a ring of its own, so that either may be ahead. What was read of another
-        votes contract before is forgotten.
+        It has its own cursor and ring, so that either may be ahead. Events of another votes
+        contract are deleted.
         """
-        log = Store(
+        store = Store(
             self._engine,
             None,
             votes,
@@ -97,30 +96,30 @@ class Store:
         )
         with self._write() as connection:
             deployments.adopt(connection, VOTES, votes)
-        return log
+        return store
 
     def close(self) -> None:
-        """Let go of the database and of the writer's lock."""
+        """Close the database and release the writer lease."""
         with self._turn:
             self._engine.dispose()
             if self._file_lock is not None:
                 self._file_lock.release()
 
     def cursor(self) -> Cursor | None:
-        """How far the chain is applied; None before the first step."""
+        """Return the cursor; None before the first step."""
         with self._read() as connection:
             return cursors.read_cursor(connection, self._id)
 
     def ring(self) -> list[BlockRef]:
-        """The newest applied blocks, lowest first: where the reader looks for a fork."""
+        """Return the newest applied blocks, lowest first, among which the reader finds a fork."""
         with self._read() as connection:
             return cursors.read_ring(connection, self._id)
 
     def append(self, step: BlockRange, heads: Sequence[LogHead]) -> None:
-        """Apply one step: its events, releases, flags and blocks, and the cursor.
+        """Apply one step: write its events, releases, flags and blocks, move the cursor.
 
-        `heads` has the log head after each log of the step, in order. A step already applied is
-        left alone; raises Unavailable STALLED when the step does not follow the cursor.
+        `heads` are the log heads after each log of the step. A step already applied is ignored.
+        Raises Unavailable STALLED if the step does not follow the cursor.
         """
         with self._write() as connection:
             before = cursors.read_cursor(connection, self._id)
@@ -141,16 +140,16 @@ class Store:
             cursors.advance(connection, self._id, step, heads[-1] if heads else log)
 
     def rollback(self, fork: BlockRef) -> None:
-        """Forget everything above `fork`: what is left is as if it had never been applied.
+        """Delete everything above `fork`, as if it had never been applied.
 
-        Raises Unavailable STALLED when `fork` is no block of the chain applied here.
+        Raises Unavailable STALLED if `fork` is no block of the applied chain.
         """
         with self._write() as connection:
             before = cursors.read_cursor(connection, self._id)
             if before is None or before.block == fork:
                 return
-            # Below its first block nothing was read, and the genesis of a development chain does
-            # not last: what stands there says where, not what.
+            # Blocks below the first one were not read, and the genesis of a development chain does
+            # not last: their hashes cannot be checked.
             lowest = max(self.deployment.start_block, 0 if any(self.deployment.genesis) else 1)
             if fork.number >= lowest:
                 cursors.check_fork(connection, self._id, before, fork)
@@ -159,15 +158,12 @@ class Store:
             cursors.retreat(connection, self._id, fork, log)
 
     def beat(self, beat: Heartbeat) -> None:
-        """Tell the processes that only read how the writer is.
-
-        Raises SessionLost when this is no longer the writer.
-        """
+        """Write the heartbeat for readers; raise SessionLost if this is no longer the writer."""
         with self._read() as connection:
             write_heartbeat(connection, beat)
 
     def accepted(self) -> bytes | None:
-        """The hash of the block that an operator has accepted, the newest if there are several."""
+        """Return the hash of the block that an operator accepted last, or None."""
         with self._read() as connection:
             return read_accepted(connection)
 
@@ -180,7 +176,7 @@ class Store:
         after: str = "",
         known: Collection[int] = (),
     ) -> list[Job]:
-        """The releases to fetch now, of all lanes or of one; see `fetch_queue.read_due`."""
+        """Return the releases to fetch now, of all lanes or of one (`fetch_queue.read_due`)."""
         with self._read() as connection:
             chain_id = self.deployment.chain_id
             return fetch_queue.read_due(
@@ -195,7 +191,7 @@ class Store:
             return [release_id in alive for release_id, _ in judgements]
 
     def reset_skewed_delays(self) -> None:
-        """Make due at once what a wrong clock has put off; to be called after a clock change."""
+        """Make retries due that a wrong clock has put off; to be called after a clock change."""
         with self._write() as connection:
             fetch_queue.reset_skewed_delays(connection, self._clock())
 
@@ -221,7 +217,7 @@ class Store:
         migrate(connection)
         rules = listing.listing_rules(self._serve)
         if sought:
-            self.deployment = deployments.begun(connection, self.deployment)
+            self.deployment = deployments.keep_start_block(connection, self.deployment)
         row = deployments.check(connection, self.deployment, rules)
         if row is None:
             return

@@ -1,6 +1,6 @@
 """The loop that keeps the index in step with the chain: read, check, apply, publish progress.
 
-Steps are read and checked in `read_ahead`, what follows a failure is decided in `recovery`.
+Steps are read and checked in `read_ahead`, the reaction to a failure is decided in `recovery`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def follow_chain(
     committed: asyncio.Event,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> None:
-    """Follow the chain for ever; `committed` is set after each transaction.
+    """Follow the chain until cancelled; `committed` is set after each transaction.
 
     An endpoint that is down, a stalled chain or a busy database is reported as trouble and tried
     again. Cancellation never leaves half a transaction.

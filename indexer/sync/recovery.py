@@ -1,4 +1,4 @@
-"""What the loop does after a failure, as a pure state machine without I/O, clock or randomness.
+"""Recovery of the chain loop from failures: a pure state machine without I/O, clock or chance.
 
 State: the checkpoint, the failures in a row, and how often logs were missing since the contract
 last confirmed a log head.
@@ -37,7 +37,7 @@ RECHECK_ALL_EVERY = 16  # times: then confirmed rows may be wrong, too
 
 
 class Failure(Enum):
-    """Why the loop was interrupted."""
+    """The kind of failure that interrupted the loop."""
 
     MISSING_LOGS = auto()
     REFUSED = auto()  # by one endpoint; the others were not asked
