@@ -1,4 +1,4 @@
-"""Refusals in our words: plans say them before gas is paid, reverts when one slips by."""
+"""Errors of the registry's rules: raised by plans before gas is paid, and for reverts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_ADDRESS: Final = "0x" + "00" * 20
 
 
 def name_taken(name: str, taken_by: str, owner: str = "") -> Refused:
-    """A name that cannot be claimed: another account owns it, or a name that looks like it."""
+    """Return the error for a name that another account owns, itself or in a look-alike form."""
     if name == taken_by:
         message = f'"{name}" belongs to another account'
         why = "a name belongs to the account that claimed it first"
@@ -23,7 +23,7 @@ def name_taken(name: str, taken_by: str, owner: str = "") -> Refused:
 
 
 def name_reserved(name: str) -> Refused:
-    """A name that looks like a word nobody may claim."""
+    """Return the error for a name that looks like a reserved word."""
     return Refused(
         f'"{name}" is reserved',
         Code.NAME_RESERVED,
@@ -33,7 +33,7 @@ def name_reserved(name: str) -> Refused:
 
 
 def renounced(name: str) -> Refused:
-    """A name that was given up: nobody can own it, or change it, any more."""
+    """Return the error for claiming a name that was given up for good."""
     return Refused(
         f'"{name}" was given up by its owner',
         Code.NAME_TAKEN,
@@ -43,17 +43,17 @@ def renounced(name: str) -> Refused:
 
 
 def given_up(name: str) -> Refused:
-    """A change to a name that nobody owns any more."""
+    """Return the error for changing a name that was given up for good."""
     return Refused(
         f'"{name}" was given up by its owner',
         Code.NOT_OWNER,
-        why="a renounced name stays as it is: nobody can change it, or publish under it, any more",
+        why="a renounced name cannot be changed, and no release can be published under it",
         fix="publish under another name",
     )
 
 
 def not_owner(name: str, caller: str, owner: str = "") -> Refused:
-    """An account that tried what only the owner of a name may do."""
+    """Return the error for an account that is not the owner of a name."""
     owned = f"; it is {owner}" if owner else ""
     return Refused(
         f'"{name}" does not belong to {caller}',
@@ -64,7 +64,7 @@ def not_owner(name: str, caller: str, owner: str = "") -> Refused:
 
 
 def not_maintainer(name: str, caller: str, owner: str = "") -> Refused:
-    """An account that tried what the owner and the maintainers of a name may do."""
+    """Return the error for an account that neither owns nor maintains a name."""
     owned = f" ({owner})" if owner else ""
     return Refused(
         f'{caller} neither owns nor maintains "{name}"',
@@ -75,7 +75,7 @@ def not_maintainer(name: str, caller: str, owner: str = "") -> Refused:
 
 
 def no_offer(name: str, caller: str, pending: str = "") -> Refused:
-    """An account that accepts a name which is not on offer to it."""
+    """Return the error for accepting a name that is not on offer to the account."""
     offered = f"it is on offer to {pending}" if pending else "it is not on offer"
     return Refused(
         f'"{name}" is not on offer to {caller}',
@@ -86,8 +86,8 @@ def no_offer(name: str, caller: str, pending: str = "") -> Refused:
 
 
 def invalid_recipient(name: str, recipient: str) -> InvalidInput:
-    """A name offered to nobody or to its owner, or an owner made a maintainer."""
-    who = "nobody" if recipient == NO_ADDRESS else f"{recipient}, who owns it"
+    """Return the error for a recipient that is the zero address or the owner."""
+    who = "the zero address" if recipient == NO_ADDRESS else f"{recipient}, who owns it"
     return InvalidInput(
         f'"{name}" cannot be given to {who}',
         why="an offer goes to another account, and an owner needs not be a maintainer",
@@ -96,7 +96,7 @@ def invalid_recipient(name: str, recipient: str) -> InvalidInput:
 
 
 def no_such_release(name: str, semver: str) -> InvalidInput:
-    """A release that there is not."""
+    """Return the error for a release that does not exist."""
     return InvalidInput(
         f"{name} has no release {semver}",
         Code.NOT_FOUND,
@@ -105,14 +105,14 @@ def no_such_release(name: str, semver: str) -> InvalidInput:
 
 
 def no_such_name(name: str) -> InvalidInput:
-    """A name that nobody ever claimed."""
+    """Return the error for a name that was never claimed."""
     return InvalidInput(
-        f'nobody has claimed the name "{name}"', Code.NOT_FOUND, fix="check how it is written"
+        f'the name "{name}" is not claimed', Code.NOT_FOUND, fix="check how it is written"
     )
 
 
 def version_exists(name: str, semver: str, sha256: str = "") -> InvalidInput:
-    """A version that stands on chain with other bytes."""
+    """Return the error for a version that is on chain with other bytes."""
     return InvalidInput(
         f"{name} {semver} is published already, with other bytes",
         Code.VERSION_EXISTS,
@@ -122,7 +122,7 @@ def version_exists(name: str, semver: str, sha256: str = "") -> InvalidInput:
 
 
 def reason_too_long(length: int) -> InvalidInput:
-    """A reason or message that the contract would not take."""
+    """Return the error for a reason or message that is over the contract's limit."""
     return InvalidInput(
         "the reason or message is too long",
         Code.TOO_LARGE,

@@ -1,4 +1,4 @@
-"""Files: private ones that only their owner may touch, and writes that are whole or not at all."""
+"""Read and write private files (mode 0600), and replace files atomically."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from capdex.errors import Code, Refused, UsageError
 
 
 def read_private_file(path: Path, limit_bytes: int) -> bytes:
-    """The bytes of a file that nobody but its owner may touch.
+    """Return the bytes of a private file.
 
-    Raises UsageError UNREADABLE, and Refused KEY_EXPOSED when group or others have any access.
+    Raises UsageError UNREADABLE, and Refused KEY_EXPOSED if group or others have any access.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise unreadable(str(path), error.strerror or "") from None
     try:
-        # Asked of the open file, not of the path: what is judged is what is read.
+        # The mode of the open file, not of the path: the file that is checked is the one read.
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Refused(
@@ -37,7 +37,7 @@ def read_private_file(path: Path, limit_bytes: int) -> bytes:
 
 
 def write_private_file(path: Path, data: bytes) -> None:
-    """Create a file of mode 0600 that did not exist; raises UsageError, and never overwrites."""
+    """Create a file of mode 0600; raise UsageError if it exists."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -53,12 +53,12 @@ def write_private_file(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
-        path.unlink(missing_ok=True)  # ours, and not whole
+        path.unlink(missing_ok=True)  # incomplete
         raise
 
 
 def read_descriptor(descriptor: int, source: str, limit_bytes: int) -> bytes:
-    """Everything an open descriptor gives, up to a limit; raises UsageError UNREADABLE."""
+    """Read a descriptor to its end, up to a limit; raise UsageError UNREADABLE."""
     data = b""
     try:
         while chunk := os.read(descriptor, limit_bytes + 1 - len(data)):
@@ -71,10 +71,10 @@ def read_descriptor(descriptor: int, source: str, limit_bytes: int) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
-    """Replace a file whole or not at all, keeping its mode; raises UsageError UNREADABLE.
+    """Replace a file atomically, keeping its mode; raise UsageError UNREADABLE.
 
-    A link stays one, and so does what is no file: an account that may would replace a device.
-    `parents` says to make the folders that are missing.
+    A link stays a link, and its target is replaced. Devices and other special files are refused.
+    `parents`: create missing directories.
     """
     target = Path(os.path.realpath(path))
     partial = target.with_name(f".{secrets.token_hex(8)}.part")
@@ -95,12 +95,12 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
         why, fix = error.strerror or "", "check the path, and that the disk is not full"
         raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix) from None
     finally:
-        with suppress(OSError):  # there is none where all went well
+        with suppress(OSError):  # it was renamed if all went well
             partial.unlink()
 
 
 def taken(path: Path) -> UsageError:
-    """The error for a key file that would be overwritten."""
+    """Return the error for a key file that would be overwritten."""
     return UsageError(
         f"{path} exists already",
         why="a key that is overwritten is lost",
@@ -109,5 +109,5 @@ def taken(path: Path) -> UsageError:
 
 
 def unreadable(source: str, why: str) -> UsageError:
-    """The error for a file or descriptor that cannot be read."""
+    """Return the error for a file or descriptor that cannot be read."""
     return UsageError(f"{source} cannot be read", Code.UNREADABLE, why=why)

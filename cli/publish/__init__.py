@@ -1,1 +1,1 @@
-"""What the commands that sign and send share: the account, the question, the visible steps."""
+"""Parts of the commands that sign and send: the account, the question, the visible steps."""

@@ -34,7 +34,7 @@ PRIVATE_KEY: Final = "CAPDEX_PRIVATE_KEY"
 
 
 class KeySource(StrEnum):
-    """Where the account's key is."""
+    """Sources of the account's key."""
 
     KEYSTORE = "keystore"
     ENVIRONMENT = "environment"
@@ -91,22 +91,22 @@ FEE_CAP: Final = _option(
     "--fee-cap", "ETH", "The most that this may cost, in ETH (0.01); --yes never raises it."
 )
 CONFIRMATIONS: Final = _option(
-    "--confirmations", "N", "Blocks that must hold a transaction before it is believed."
+    "--confirmations", "N", "Blocks to wait for, from the one that has the transaction."
 )
 
 
 def passphrase_options(function: F) -> F:
-    """--passphrase-fd and --passphrase-file."""
+    """Add --passphrase-fd and --passphrase-file."""
     return PASSPHRASE_FD(PASSPHRASE_FILE(function))
 
 
 def account_options(function: F) -> F:
-    """Which account, and where its passphrase comes from."""
+    """Add the options that choose an account and its passphrase."""
     return KEYSTORE(passphrase_options(SIGNER(SIGNER_ADDRESS(function))))
 
 
 def spending_options(function: F) -> F:
-    """`account_options`, and how much may be spent."""
+    """Add `account_options` and the limits of what may be spent."""
     return account_options(FEE_CAP(CONFIRMATIONS(function)))
 
 
@@ -114,14 +114,14 @@ def spending_options(function: F) -> F:
 
 
 def fee_cap_wei(app: App, *, usual: int | None = None) -> int:
-    """The most that may be spent; `usual` is for what costs more, where nobody said how much."""
+    """Return the most that may be spent; `usual` replaces the default of the configuration."""
     if usual is not None and "fee-cap" not in app.settings.origins:
         return usual
     return app.settings.fee_cap_wei
 
 
 def key_source(app: App) -> KeySource:
-    """Where the account's key is; raises UsageError when two places were typed."""
+    """Return the source of the account's key; raise UsageError if two were typed."""
     origins = app.settings.origins
     typed = [x for x in ("keystore", "signer") if origins.get(x) == TYPED]
     if len(typed) == 2:
@@ -137,17 +137,17 @@ def key_source(app: App) -> KeySource:
 
 
 def has_account(app: App) -> bool:
-    """Whether there is a publishing account at all."""
+    """True if there is a publishing account."""
     return key_source(app) is not KeySource.KEYSTORE or keystore_path(app).exists()
 
 
 def keystore_path(app: App) -> Path:
-    """The account's key file: the option, the configuration, or the usual place."""
+    """Return the account's key file: the option, the configuration, or the default."""
     return app.settings.keystore or user_directories().keys / "account.json"
 
 
 def author_path(app: App) -> Path:
-    """The author's key file: the option, the configuration, or the usual place."""
+    """Return the author's key file: the option, the configuration, or the default."""
     return app.settings.author_key or user_directories().keys / "author.json"
 
 
@@ -206,7 +206,7 @@ def unlock(app: App) -> None:
 
 
 async def open_author(app: App) -> Author:
-    """Who signs packages: the author's DID key where there is one, else the publishing account."""
+    """Return the author that signs packages: a DID key if there is one, else the account."""
     from publisher.keys.keystore import load_did_key
 
     path = author_path(app)

@@ -1,4 +1,4 @@
-"""What every command that sends one transaction does: plan, show, ask, send, wait, result."""
+"""Run the commands that send one transaction: plan, show, ask, send, wait, print the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME = click.argument("name", metavar="NAME", callback=_checked)
 
 
 def sending_options(function: F) -> F:
-    """--dry-run and the account's options."""
+    """Add --dry-run and the account's options."""
     option = click.option(
         "--dry-run", is_flag=True, help="Check and show the transaction; send none."
     )
@@ -40,7 +40,7 @@ def sending_options(function: F) -> F:
 
 
 def exact(text: str) -> tuple[str, str]:
-    """The name and the version of a release as typed; raises InvalidInput."""
+    """Return the name and the version of a release as typed; raise InvalidInput."""
     uri = CapabilityURI.loose(text)
     return uri.name, str(uri.version)
 

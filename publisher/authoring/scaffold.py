@@ -1,4 +1,4 @@
-"""A first `.acp.yaml` to edit: valid as it stands, commented where a choice is to be made."""
+"""Write a first `.acp.yaml` to edit: valid as it is, with comments where there is a choice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_VERSION: Final = "0.1.0"
 
 
 class PackageKind(StrEnum):
-    """What a new capability consists of."""
+    """Parts of a new package."""
 
     TOOL = "tool"  # a prompt, and a tool that calls a service over https
     PROMPT = "prompt"  # a prompt alone
@@ -36,10 +36,10 @@ def scaffold(
     repository: str | None = None,
     kind: PackageKind = PackageKind.TOOL,
 ) -> str:
-    """The text of a new package that reads back without a single problem.
+    """Return the text of a new package that is valid.
 
-    What is left out gets a placeholder made of the name. `keywords` become triggers. Raises
-    InvalidInput when a value does not fit its field.
+    Omitted texts get a placeholder made of the name. `keywords` become triggers. Raises
+    InvalidInput if a value does not fit its field.
     """
     has_tool = kind is PackageKind.TOOL
     words = check_name(name).replace("-", " ")

@@ -22,7 +22,7 @@ from publisher.registry.registry import Registry
 class Announced(NamedTuple):
     """A release is on chain; `already`: another call or process put it there.
 
-    No receipt where the transaction lies beyond what the endpoint will search.
+    There is no receipt if the transaction is older than the logs that the endpoint searches.
     """
 
     already: bool

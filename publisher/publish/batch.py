@@ -1,4 +1,4 @@
-"""Publications put together into as few transactions as it pays to send."""
+"""Divide releases into batches: one transaction for as many as pay to be sent together."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from publisher.publish.preflight import Candidate
 # two pay already. A hundred are 7 million gas and 45 kB of calldata, well below what a transaction
 # may take (16.7 million, EIP-7825) and what nodes pass on (128 KiB).
 MAX_BATCH: Final = 100
-BLOCK_SHARE: Final = 4  # of a block's gas at most a quarter: builders leave out what hardly fits
+BLOCK_SHARE: Final = 4  # a batch takes a quarter of a block's gas at most: larger ones wait long
 
-# What a publication takes at most, where it cannot be estimated: a claim is refused until its
-# commitment is old enough. Measured: 142 000 for a first release with short texts, 291 000 with the
+# Highest gas of a publication, where it cannot be estimated: a claim reverts until its commitment
+# is old enough. Measured: 142 000 for a first release with short texts, 291 000 with the
 # longest name and version; a long text takes a word of storage for each 32 bytes besides.
 CLAIM_GAS: Final = 155_000
 MAX_SHORT_NAME: Final = 31
@@ -23,13 +23,13 @@ NAME_WORD_GAS: Final = 36_000
 MAX_SHORT_SEMVER: Final = 30
 SEMVER_WORD_GAS: Final = 45_000
 
-Secrets = Mapping[str, bytes]  # by name, of those that are claimed by a commitment
+Secrets = Mapping[str, bytes]  # of names that are claimed by a commitment
 
 
 def divide(
     candidates: Sequence[Candidate], block_gas_limit: int
 ) -> tuple[tuple[Candidate, ...], ...]:
-    """The candidates in order, cut into batches that fit into a block beside others."""
+    """Divide candidates, in order, into batches that fit into a block beside others."""
     batches: list[list[Candidate]] = []
     room = 0
     for candidate in candidates:
@@ -43,19 +43,19 @@ def divide(
 
 
 def gas_bound(candidates: Sequence[Candidate]) -> int:
-    """What publishing them takes at most, in gas, whether or not each claims its name."""
+    """Return the most gas that publishing them takes, even if each claims its name."""
     return sum(claim_gas(one.name, one.announcement.semver) for one in candidates)
 
 
 def claim_gas(name: str, semver: str = "") -> int:
-    """What a claim takes at most, in gas; with a version, and the release that comes with it."""
+    """Return the most gas that a claim takes; with a version, the release included."""
     name_words = _words(name) if len(name) > MAX_SHORT_NAME else 0
     semver_words = _words(semver) if len(semver) > MAX_SHORT_SEMVER else 0
     return CLAIM_GAS + name_words * NAME_WORD_GAS + semver_words * SEMVER_WORD_GAS
 
 
 def call(candidates: Sequence[Candidate], secrets: Secrets) -> tuple[str, tuple[Any, ...]]:
-    """The contract's function that publishes them, and its arguments."""
+    """Return the contract's function that publishes them, and its arguments."""
     values = [
         (
             one.name,

@@ -1,4 +1,4 @@
-"""What publishing several packages would take: commitments, batches and fees. Sends nothing."""
+"""Plan the transactions that publish packages: commitments, batches and fees. Sends nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Refusals = dict[str, CapdexError]  # by capability URI
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Releases that go on chain by one transaction."""
+    """Releases that one transaction publishes."""
 
     candidates: tuple[Candidate, ...]
     transaction: Transaction
@@ -29,10 +29,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be sent, in this order: `commits` (by name), then `batches`.
+    """Transactions to send, in this order: `commits` (by name), then `batches`.
 
-    `candidates` are all that are carried out, those too for which nothing is left to send;
-    `refused` are those that the contract would not take.
+    `candidates` are all releases to finish, also those with nothing left to send; `refused` are
+    those that the contract would revert.
     """
 
     candidates: tuple[Candidate, ...]
@@ -44,12 +44,12 @@ class Plan:
 
     @property
     def transactions(self) -> tuple[Transaction, ...]:
-        """All that would be sent."""
+        """All transactions that would be sent, in their order."""
         return (*self.commits.values(), *(batch.transaction for batch in self.batches))
 
     @property
     def secrets(self) -> Secrets:
-        """The secrets of the names that are claimed by commitments."""
+        """Secrets of the names that are claimed by commitments."""
         return {one.name: one.secret for one in self.reservations}
 
 
@@ -109,13 +109,13 @@ async def price_batch(
     refused: Refusals,
     bounded: bool = True,
 ) -> tuple[tuple[Candidate, ...], Transaction | None]:
-    """The releases that the contract takes and the transaction for them; the others to `refused`.
+    """Price the releases that the contract accepts; put the others into `refused`.
 
-    A batch is taken whole or not at all: if it is refused, each release is asked for by itself.
-    `bounded`: what is not ripe yet is priced by its bound; else it raises Unavailable.
+    A batch succeeds or reverts as a whole: if it reverts, each release is estimated by itself.
+    `bounded`: a claim that is not mature is priced by its bound; else it raises Unavailable.
     """
 
-    async def taken(some: Sequence[Candidate]) -> Transaction:
+    async def price(some: Sequence[Candidate]) -> Transaction:
         function, arguments = call(some, secrets)
         bound = gas_bound(some) if bounded else None
         return await price_claim(
@@ -123,7 +123,7 @@ async def price_batch(
         )
 
     try:
-        return tuple(candidates), await taken(candidates)
+        return tuple(candidates), await price(candidates)
     except (InvalidInput, Refused) as error:
         if len(candidates) == 1:
             refused[candidates[0].uri] = error
@@ -131,14 +131,14 @@ async def price_batch(
         kept = []
         for one in candidates:
             try:
-                await taken([one])
+                await price([one])
             except (InvalidInput, Refused) as why:
                 refused[one.uri] = why
             else:
                 kept.append(one)
         if len(kept) == len(candidates):
-            raise  # each would do, and all together do not: the fee, most likely
-    return tuple(kept), await taken(kept) if kept else None
+            raise  # each alone succeeds, and all together do not: the fee, most likely
+    return tuple(kept), await price(kept) if kept else None
 
 
 async def _block_gas_limit(registry: Registry) -> int:

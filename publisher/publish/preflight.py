@@ -33,7 +33,7 @@ class Candidate:
 
     @property
     def announcement(self) -> Announcement:
-        """What the chain will say of the release."""
+        """Content of the release's event."""
         return self.package.announcement
 
     @property

@@ -55,7 +55,7 @@ class Publication:
 
     `already`: these bytes were on chain before. `commitment` and `transaction` are what a dry run
     would send. `receipt` is that of the whole transaction, whose events are all its releases; None
-    in a dry run, or where the transaction lies beyond what the endpoint will search.
+    in a dry run, or if the transaction is older than the logs that the endpoint searches.
     """
 
     file: str

@@ -88,10 +88,10 @@ def import_command(
     from publisher.keys.keystore import check_free, is_public, store_account
 
     path = out or user_directories().keys / "account.json"
-    check_free(path)  # before anybody types a secret
+    check_free(path)  # before a secret is typed
     account = _read_account(app, source, key_fd)
     if is_public(account.address):
-        app.output.warn(f"everybody has the key of {account.address}: for local chains only")
+        app.output.warn(f"the key of {account.address} is public: for local chains only")
     store_account(path, account, passphrase(app, path, new=True), light=light)
     _show(app, str(account.address), path)
 
@@ -145,7 +145,7 @@ def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
         return Secret(ask_secret("Private key (64 hexadecimal digits)")), "what was typed"
     if key_fd is None and sys.stdin.isatty():
         raise Refused(
-            "no private key was given, and there is nobody to ask",
+            "no private key was given, and no terminal to ask for it",
             why="stderr is no terminal, or CI or --no-input is set",
             fix="pipe it in, or use --key-fd N or --from FILE",
         )

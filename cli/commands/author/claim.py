@@ -23,7 +23,7 @@ def claim_command(app: App, name: str, dry_run: bool) -> None:
 
     Publishing claims a new name by itself; this is for one whose package is not ready. Where
     the registry asks for it, the name is reserved first and claimed a minute later, so that
-    nobody can copy the claim. Safe to stop and to run again: nothing is paid twice.
+    the claim cannot be copied. Safe to stop and to run again: nothing is paid twice.
     """
     app.run(_claim(app, check_name(name), dry_run=dry_run))
 

@@ -97,7 +97,7 @@ def init_command(
 def _ask_name(app: App) -> str:
     if not app.may_ask:
         raise Refused(
-            "init was given no name, and there is nobody to ask",
+            "init was given no name, and there is no terminal to ask for it",
             fix="capdex init NAME --description …",
         )
     return check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))

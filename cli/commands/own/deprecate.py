@@ -20,7 +20,7 @@ from cli.terminal.click_commands import command
     ],
 )
 @click.argument("subject", metavar="NAME[@VERSION]", shell_complete=complete)
-@click.option("--message", required=True, help="What to do instead; everybody sees it.")
+@click.option("--message", required=True, help="What to do instead; it is shown with each result.")
 @click.option("--replaced-by", metavar="NAME", default="", help="The name to use instead.")
 @sending_options
 def deprecate_command(
@@ -28,7 +28,7 @@ def deprecate_command(
 ) -> None:
     """Advise against a release, or a name with all its releases.
 
-    It is found and works as before; whoever finds it sees the message. Can be taken back.
+    It is found and works as before, and the message is shown with it. Can be taken back.
     """
     from publisher.registry.lifecycle import deprecate, deprecate_name
 

@@ -1,4 +1,4 @@
-"""`capdex maintainer`: who may publish a name's releases beside its owner (P12)."""
+"""`capdex maintainer`: the accounts that may publish a name's releases beside its owner (P12)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def list_command(app: App, name: str) -> None:
     app.output.results(
         "maintainer",
         [{"name": name, "account": x} for x in found],
-        human=lambda: found or ["nobody but the owner"],
+        human=lambda: found or ["no maintainers beside the owner"],
         plain=found,
         name=name,
         owner=state.owner,

@@ -33,7 +33,7 @@ def offer_command(app: App, name: str, recipient: str, dry_run: bool) -> None:
 def accept_command(app: App, name: str, dry_run: bool) -> None:
     """Accept a name that is offered to you.
 
-    It is then yours alone: whoever its former owner made a maintainer is one no longer.
+    It is then yours alone: the maintainers that its former owner added are removed.
     """
     from publisher.registry.ownership import accept_transfer
 
@@ -67,7 +67,7 @@ transfer_command = Group(
 def renounce_command(app: App, name: str, dry_run: bool) -> None:
     """Give a name up for good.
 
-    Its releases stay. Nobody, you included, can ever publish under it, change it or claim it again.
+    Its releases stay. No account, yours included, can publish under it, change it or claim it.
     """
     from publisher.registry.ownership import renounce
 

@@ -1,4 +1,4 @@
-"""`capdex vote`: one vote for each account and name, shown to people and never ranked by."""
+"""`capdex vote`: one vote for each account and name; search does not rank by it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
     """Vote for or against a name, or take the vote back.
 
-    Votes are public and can be changed at any time. `capdex show NAME` tells how they stand.
+    Votes are public and can be changed at any time. `capdex show NAME` counts them.
     """
     from publisher.registry.votes import Votes, vote
 

@@ -11,12 +11,12 @@ from cli.terminal.click_commands import command
 
 @command("yank", examples=["capdex yank weather@1.3.0 --reason 'wrong unit in forecasts'"])
 @RELEASE
-@click.option("--reason", default="", help="Why; everybody who asks for this version sees it.")
+@click.option("--reason", default="", help="Why; it is shown with this version.")
 @sending_options
 def yank_command(app: App, release: str, reason: str, dry_run: bool) -> None:
     """Take a release out of search and latest.
 
-    Whoever asks for exactly this version still finds it, with a warning. Can be taken back.
+    A request for exactly this version still finds it, with a warning. Can be taken back.
     """
     from publisher.registry.lifecycle import yank
 
