@@ -68,9 +68,7 @@ class NetworkDirectory:
             keys.create_account(account, passphrase, light=True)
         if not author.exists():
             keys.create_did_key(author, passphrase, light=True)
-        return LocalSigner(keys.load_account(account, passphrase)), keys.load_did_key(
-            author, passphrase
-        )
+        return keys.load_account(account, passphrase), keys.load_did_key(author, passphrase)
 
     def drop_index(self) -> None:
         """Delete the index, which is of a chain that no longer exists."""

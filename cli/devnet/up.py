@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from web3.types import RPCEndpoint
-
 from capdex.errors import Code, UsageError
 from capdex.net.ipfs.open import open_storage
 from cli.devnet.anvil import DEV_CHAIN_ID, pick_port, run_anvil
@@ -86,8 +84,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, output: Output) -> Non
             Chain.connect(anvil.url, DEV_CHAIN_ID, state_dir=home.path / "state")
         )
         if await chain.balance(signer.address) < FUNDS_WEI // 2:
-            fund = RPCEndpoint("anvil_setBalance")
-            await chain.endpoint.make_request(fund, [signer.address, hex(FUNDS_WEI)])
+            await chain.rpc.call("anvil_setBalance", [signer.address, hex(FUNDS_WEI)])
         deployment, is_new = await deploy(chain, signer, home.path / "deployments")
         output.step("ok", "registry", f"{deployment.registry}{', deployed now' if is_new else ''}")
         votes, _ = await deploy(

@@ -165,11 +165,10 @@ class KeystoreSigner:
     def unlock(self) -> LocalSigner:
         """Open the key file, once; raise Refused WRONG_PASSPHRASE."""
         from publisher.keys.keystore import load_account
-        from publisher.keys.signer import LocalSigner
 
         if self._signer is None:
             secret = passphrase(self._app, self._path)
-            self._signer = LocalSigner(load_account(self._path, secret))
+            self._signer = load_account(self._path, secret)
         return self._signer
 
     async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
@@ -231,13 +230,12 @@ def _existing_keystore(app: App) -> Path:
 def _from_environment(app: App) -> LocalSigner:
     from publisher.keys.keystore import parse_private_key
     from publisher.keys.secret import Secret
-    from publisher.keys.signer import LocalSigner
 
     app.output.warn(
         f"{PRIVATE_KEY} can be read by other programs of yours, and kept by logs; "
         "use a key file: capdex account import"
     )
-    return LocalSigner(parse_private_key(Secret(os.environ.get(PRIVATE_KEY, "")), PRIVATE_KEY))
+    return parse_private_key(Secret(os.environ.get(PRIVATE_KEY, "")), PRIVATE_KEY)
 
 
 async def _external(app: App) -> ExternalSigner:

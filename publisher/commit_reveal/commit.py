@@ -4,7 +4,7 @@
             secret, committedAt     send the commitment, wait
 
 What a killed run has done is found again: the commitment on chain, by the secret that comes out of
-the key; or the transaction in the journal.
+the key; or the transaction in the pending.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from publisher.ethereum.transaction import Sent, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep, Reserved
 from publisher.registry.registry import Registry
-from publisher.tx.confirm import RECEIPT_WAIT_S
-from publisher.tx.pending import Journal
+from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
+from publisher.tx.pending import PendingTransaction
+from publisher.tx.submit import submit
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +119,17 @@ async def _commit(
     """
     if await registry.committed_at(one.commitment) != one.made_at:
         return None
-    journal, fingerprint = _journal(registry, one.name), one.commitment.hex()
-    sent = await journal.recall(fingerprint)
+    pending, fingerprint = _pending(registry, one.name), one.commitment.hex()
+    sent = await pending.load(fingerprint)
     if sent is not None:
         return sent
     if priced is None:
         priced = await registry.price(signer.address, "commit", one.commitment)
-    return await registry.send(
-        signer, priced, on_signed=lambda signed: journal.remember(signed, fingerprint)
+    return await submit(
+        registry.chain,
+        signer,
+        priced,
+        on_signed=lambda signed: pending.save(signed, fingerprint),
     )
 
 
@@ -140,23 +144,24 @@ async def _await_block(
     async def made() -> bool:
         return await registry.committed_at(one.commitment) != one.made_at
 
-    journal = _journal(registry, one.name)
+    pending = _pending(registry, one.name)
     try:
-        mined = await registry.chain.wait(
+        mined = await confirm(
+            registry.chain,
             sent,
             timeout_s=timeout_s,
             signer=signer,
-            on_signed=lambda signed: journal.remember(signed, one.commitment.hex()),
-            done=made,
+            on_signed=lambda signed: pending.save(signed, one.commitment.hex()),
+            is_done=made,
         )
     except InvalidInput as error:
-        journal.forget()
+        pending.remove()
         if error.code is not Code.ALREADY_DONE:  # anybody may send a commitment; it stays ours
             raise
         return
-    journal.forget()
+    pending.remove()
     on_step(Reserved(one.name, mined))
 
 
-def _journal(registry: Registry, name: str) -> Journal:
-    return Journal(registry, "commit", name, "new")
+def _pending(registry: Registry, name: str) -> PendingTransaction:
+    return PendingTransaction(registry, "commit", name, "new")

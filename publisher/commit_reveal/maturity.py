@@ -65,16 +65,11 @@ async def block_time(chain: Chain) -> int:
 
     Endpoints without a pending block give the newest one's, which is earlier.
     """
-    times = []
-    for block in ("pending", "latest"):
-        try:
-            with chain.faults():
-                found = await chain.web3.eth.get_block(block)
-                times.append(int(found["timestamp"]))
-        except Unavailable:
-            if block == "latest":
-                raise
-    return max(times)
+    latest = await chain.block_number_of("latest", "timestamp")
+    try:
+        return max(latest, await chain.block_number_of("pending", "timestamp"))
+    except Unavailable:
+        return latest
 
 
 def makes_blocks_on_demand(chain: Chain) -> bool:

@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Deploy the contracts at addresses that follow from their code, and find them again."""

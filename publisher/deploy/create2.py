@@ -1,22 +1,22 @@
-"""Contracts whose address follows from their code: CREATE2 through one factory (EIP-1014).
+"""Compute the addresses of contracts deployed by CREATE2 through one factory (EIP-1014).
 
-Everything here is computed, without a network: an address is the hash of the factory, a salt and
+Needs no network: an address is the hash of the factory, a salt and
 the creation code with its constructor's arguments, so code at that address is that contract.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, UsageError
+from publisher.ethereum.abi import artifact
+from publisher.keys.keystore import DEV_CHAIN_ID
 
-# Deployed by a transaction that nobody holds the key of, hence the same on every chain.
+# Deployed by a transaction whose key nobody can have, hence the same on every chain.
 FACTORY: Final = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
 FACTORY_CODE: Final = bytes.fromhex(
     "7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
@@ -33,7 +33,6 @@ FACTORY_TRANSACTION: Final = (
 )
 SALT: Final = bytes(32)
 
-DEV_CHAIN_ID: Final = 31337
 DEV_AGES_S: Final = (0, 0)  # names are claimed at once: nobody there copies a claim
 # A minute is several blocks of every common chain; after a day a forgotten claim is void (P12).
 PUBLIC_AGES_S: Final = (60, 86_400)
@@ -120,6 +119,4 @@ def _bytes(text: str) -> bytes:
 
 @cache
 def _bytecode(contract: str) -> bytes:
-    text = files("capdex").joinpath(f"abi/{contract}.json").read_text("utf-8")
-    artifact: dict[str, Any] = json.loads(text)
-    return _bytes(artifact["bytecode"])
+    return _bytes(artifact(contract)["bytecode"])

@@ -1,7 +1,7 @@
-"""Putting the contracts on a chain, and the file that remembers since when they stand there.
+"""Deploy the contracts, and keep a file that says where they are and since which block.
 
-They go through the CREATE2 factory, so where they stand is known before, and it does not matter who
-deployed them: `publisher.deploy.create2` says which address each has.
+They are deployed through the CREATE2 factory, so that their addresses are known before and do not
+depend on the deploying account: see `publisher.deploy.create2`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from web3.exceptions import BlockNotFound
-
+from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from publisher.deploy import create2
@@ -22,7 +21,8 @@ from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.files import write_atomically
 from publisher.keys.signer import Signer
-from publisher.tx.confirm import RECEIPT_WAIT_S
+from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
+from publisher.tx.submit import submit
 
 DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty publications
 
@@ -56,10 +56,10 @@ async def deploy(
     fee_cap_wei: int = DEPLOYING_FEE_CAP_WEI,
     timeout_s: float = RECEIPT_WAIT_S,
 ) -> tuple[Deployment, bool]:
-    """Put a contract (the chain's registry) on the chain and write down where.
+    """Deploy a contract (the chain's registry) and write its deployment file.
 
     Returns the deployment and whether it is new: what stands already is looked up, not made again.
-    Raises what `price`, `find`, `Chain.send` and `Chain.wait` raise.
+    Raises what `price`, `find`, `submit` and `confirm` raise.
     """
     creation = creation or create2.registry(chain.chain_id)
     found = await find(chain, creation, directory, start_block=start_block)
@@ -67,14 +67,15 @@ async def deploy(
         return found, False
     try:
         transaction = await price(chain, signer.address, creation, fee_cap_wei=fee_cap_wei)
-        mined = await chain.wait(
-            await chain.send(signer, transaction),
+        mined = await confirm(
+            chain,
+            await submit(chain, signer, transaction),
             timeout_s=timeout_s,
             signer=signer,
-            done=lambda: stands(chain, creation),
+            is_done=lambda: stands(chain, creation),
         )
     except InvalidInput:
-        # The factory refuses what exists: somebody may have been first.
+        # The factory refuses what exists already: another process may have deployed it.
         found = await find(chain, creation, directory, start_block=start_block)
         if found is None:
             raise
@@ -96,7 +97,7 @@ async def deploy(
 async def price(
     chain: Chain, sender: str, creation: Creation, *, fee_cap_wei: int = DEPLOYING_FEE_CAP_WEI
 ) -> Transaction:
-    """The priced transaction that makes a contract.
+    """Return the priced transaction that deploys a contract.
 
     Raises UsageError NO_CONTRACT where the chain has no factory, InvalidInput REVERTED when the
     constructor refuses, and what `Chain.price` raises.
@@ -127,10 +128,10 @@ async def price(
 
 
 async def stands(chain: Chain, creation: Creation) -> bool:
-    """Whether the contract stands on the chain.
+    """Return True if the contract is deployed on the chain.
 
-    Code at a CREATE2 address is that contract by construction; that it also answers with its
-    constructor's arguments is asked, since not every chain with Ethereum's API has its machine.
+    Code at a CREATE2 address is that contract by construction; its
+    views are read too, since not every chain with Ethereum's API has Ethereum's virtual machine.
     Raises UsageError NO_CONTRACT when it does not.
     """
     if not await chain.code(creation.address):
@@ -150,10 +151,11 @@ async def stands(chain: Chain, creation: Creation) -> bool:
 async def find(
     chain: Chain, creation: Creation, directory: Path, *, start_block: int | None = None
 ) -> Deployment | None:
-    """The deployment of a contract that stands, written down; None when there is none.
+    """Return the deployment of a contract and write its file; None if it is not deployed.
 
-    What `directory` remembers is believed while its block is part of the chain. Else the block is
-    searched for, unless it is said. Raises Unavailable where the endpoint has no old state.
+    The file in `directory` is used while its block is part of the chain. Otherwise the block is
+    searched for, unless `start_block` names it. Raises Unavailable where the endpoint has no
+    old state.
     """
     if not await stands(chain, creation):
         return None
@@ -165,30 +167,25 @@ async def find(
         and (known.chain_id, known.address) == (chain.chain_id, creation.address)
         and start_block in (None, known.block_number)
     ):
-        block = await _block(chain, known.block_number)
-        if block is not None and _hex(block["hash"]) == known.block_hash:
+        block = await chain.block(known.block_number)
+        if block is not None and block.get("hash") == known.block_hash:
             return known
     try:
         number = await _first_block(chain, creation) if start_block is None else start_block
-        block = await _block(chain, number)
+        block = await chain.block(number, transactions=True)
     except Unavailable as error:
         error.fix = "use an endpoint with old state, or say --start-block N: explorers show it"
         raise
-    made = [x for x in (block or {}).get("transactions", ()) if _makes(x, creation)]
+    made = [x for x in (block or {}).get("transactions", ()) if _is_creation(x, creation)]
     if block is None or (start_block is None and not made):
         raise UsageError(
             f"the block since which {creation.address} stands was not found",
             why=f"block {number} does not hold the transaction that made it",
             fix="say --start-block N: a block explorer shows it",
         )
-    found = _deployment(
-        chain,
-        creation,
-        str(made[0]["from"]) if made else "",
-        number,
-        _hex(block["hash"]),
-        _hex(made[0]["hash"]) if made else "",
-    )
+    sender = parse_address(str(made[0].get("from"))) if made else ""
+    tx_hash = str(made[0].get("hash")) if made else ""
+    found = _deployment(chain, creation, sender, number, str(block.get("hash")), tx_hash)
     _write(found, directory)
     return found
 
@@ -243,47 +240,30 @@ def _write(deployment: Deployment, directory: Path) -> None:
     write_atomically(path, (json.dumps(asdict(deployment), indent=2) + "\n").encode("utf-8"))
 
 
-# what the chain says ------------------------------------------------------------------------
+# reads ------------------------------------------------------------------------
 
 
 async def _first_block(chain: Chain, creation: Creation) -> int:
-    """The first block at whose end the contract stands, which it does at the newest one."""
-    address: Any = creation.address
-    with chain.faults():
-        low, high = 0, int(await chain.web3.eth.block_number)
-        while low < high:
-            middle = (low + high) // 2
-            if await chain.web3.eth.get_code(address, middle):
-                high = middle
-            else:
-                low = middle + 1
+    """Return the first block that has the contract, which the newest block has."""
+    low, high = 0, await chain.head()
+    while low < high:
+        middle = (low + high) // 2
+        if await chain.code(creation.address, middle):
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
-async def _block(chain: Chain, number: int) -> dict[str, Any] | None:
-    with chain.faults():
-        try:
-            return dict(await chain.web3.eth.get_block(number, full_transactions=True))
-        except BlockNotFound:
-            return None
-
-
-def _makes(transaction: Any, creation: Creation) -> bool:
+def _is_creation(transaction: Any, creation: Creation) -> bool:
     to = str(transaction.get("to") or "")
-    return to.lower() == create2.FACTORY.lower() and _hex(transaction["input"]) == creation.calldata
+    return to.lower() == create2.FACTORY.lower() and transaction.get("input") == creation.calldata
 
 
 async def _view(chain: Chain, address: str, name: str) -> int | None:
-    """What a view without arguments returns, as a number; None when it returns no single word."""
-    to: Any = address
-    data: Any = "0x" + keccak(f"{name}()".encode("ascii"))[:4].hex()
+    """Return the number that a view without arguments gives; None if it gives no single word."""
     try:
-        with chain.faults():
-            word = bytes(await chain.web3.eth.call({"to": to, "data": data}))
+        word = await chain.call(address, "0x" + keccak(f"{name}()".encode())[:4].hex(), bytes)
     except InvalidInput:  # it reverted
         return None
     return int.from_bytes(word, "big") if len(word) == 32 else None
-
-
-def _hex(value: Any) -> str:
-    return value if isinstance(value, str) else "0x" + bytes(value).hex()

@@ -1,1 +1,8 @@
-"""TODO-FACE"""
+"""One EVM chain through one RPC endpoint: reads, contract calls, prices, revert reasons.
+
+Nothing here sends a transaction: `publisher.tx` does.
+"""
+
+from publisher.ethereum.transaction import Fees, Mined, Sent, Transaction, ether
+
+__all__ = ["Fees", "Mined", "Sent", "Transaction", "ether"]

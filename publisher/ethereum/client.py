@@ -1,70 +1,74 @@
-"""One chain through one endpoint: what it says, and what a transaction costs there."""
+"""One chain through one RPC endpoint: its state, and the price of a transaction.
+
+Transactions are sent and waited for by `publisher.tx`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast
-
-from eth_abi.exceptions import DecodingError
-from hexbytes import HexBytes
-from web3 import AsyncWeb3
-from web3.exceptions import (
-    ContractLogicError,
-    TransactionIndexingInProgress,
-    TransactionNotFound,
-    Web3Exception,
-    Web3RPCError,
-)
-from web3.types import TxParams, TxReceipt
+from typing import Any, Final, Literal, TypeVar
 
 from capdex.errors import CapdexError, Code, Refused, Unavailable
-from publisher.ethereum import revert_reasons as reverts
-from publisher.ethereum.provider import Endpoint
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.types import hex_, quantity, read_columns, unhex
+from publisher.ethereum import revert_reasons
 from publisher.ethereum.transaction import (
     DEFAULT_FEE_CAP_WEI,
     GAS_MARGIN_PERCENT,
     Fees,
     Mined,
-    Sent,
     Transaction,
     ether,
 )
 from publisher.keys.keystore import DEV_CHAIN_ID, check_account
-from publisher.keys.signer import Signer
-from publisher.tx import confirm as waiting
-from publisher.tx import submit as sending
-from publisher.tx.confirm import PATIENCE, RECEIPT_WAIT_S, Patience
 
 USUAL_CONFIRMATIONS: Final = 2  # most reorganisations of public chains are one block deep
+LEAST_TIP_WEI: Final = 10**9  # where an endpoint suggests none: what most wallets pay
+
+T = TypeVar("T")
+Block = int | Literal["latest", "pending"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a sent transaction is left alone before it is sent again, in seconds."""
+
+    look_s: float = 4.0  # between two looks at the pool: a third of the slowest common slot
+    underpriced_s: float = 15.0  # one block may be full
+    stuck_s: float = 45.0  # nearly four slots: a good tip is mined in one or two
+    lost_s: float = 15.0  # endpoints behind a balancer learn of a transaction at different times
+
+
+PATIENCE: Final = Patience()
 
 
 class Chain:
     """One chain through one endpoint. Open it with `Chain.connect`.
 
-    Every method raises Unavailable when the endpoint does not answer as it should, and the errors
-    of `publisher.ethereum.revert_reasons` when the contract refuses. `confirmations` is how many
-    blocks have to
-    hold a transaction, its own counted, before it is believed.
+    Every method raises Unavailable (RpcError) when the endpoint does not answer as it should.
+    `confirmations` is how many blocks have to hold a transaction, its own counted, before it counts
+    as mined. `state_dir` holds the locks and the pending transactions of all processes of a user.
     """
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        rpc: Rpc,
         chain_id: int,
         state_dir: Path,
         *,
         confirmations: int | None = None,
         patience: Patience = PATIENCE,
     ) -> None:
-        self.endpoint = endpoint
+        self.rpc = rpc
         self.chain_id = chain_id
         self.state_dir = state_dir
         usual = 1 if chain_id == DEV_CHAIN_ID else USUAL_CONFIRMATIONS
         self.confirmations = confirmations or usual
         self.patience = patience
-        self.web3: AsyncWeb3[Endpoint] = AsyncWeb3(endpoint, middleware=[])
 
     @classmethod
     @asynccontextmanager
@@ -77,115 +81,114 @@ class Chain:
         confirmations: int | None = None,
         patience: Patience = PATIENCE,
     ) -> AsyncIterator[Chain]:
-        """Open an endpoint; raises Refused WRONG_CHAIN if it speaks for another chain.
-
-        `state_dir` holds the nonce locks that all of a user's processes share.
-        """
-        endpoint = Endpoint(rpc_url)
-        try:
-            chain = cls(
-                endpoint, chain_id, state_dir, confirmations=confirmations, patience=patience
-            )
-            with chain.faults():
-                found = int(await chain.web3.eth.chain_id)
+        """Open an endpoint; raises Refused WRONG_CHAIN if it is one of another chain."""
+        # One attempt for each call: `publisher.tx` decides what may be sent again.
+        async with Rpc([rpc_url], max_attempts=1) as rpc:
+            found = await rpc.chain_id()
             if found != chain_id:
                 raise Refused(
-                    f"{endpoint.shown} speaks for chain {found}, not {chain_id}",
+                    f"{rpc.endpoint} speaks for chain {found}, not {chain_id}",
                     Code.WRONG_CHAIN,
                     why="a transaction signed for one chain must not be sent to another",
                     fix="correct the chain id or the endpoint of this network",
                 )
-            yield chain
-        finally:
-            await endpoint.disconnect()
+            yield cls(rpc, chain_id, state_dir, confirmations=confirmations, patience=patience)
 
-    @contextmanager
-    def faults(self) -> Any:
-        """Turn whatever web3 raises inside into errors of ours."""
-        try:
-            yield
-        except CapdexError:
-            raise
-        except ContractLogicError as error:
-            raise reverts.explain(error.data, _printable(error.message)) from None
-        except Web3RPCError as error:
-            raise self.refusal(_rpc_words(error)) from None
-        except (
-            *(Web3Exception, DecodingError, ArithmeticError),
-            *(AttributeError, LookupError, TypeError, ValueError),
-        ) as error:
-            # The reply was JSON-RPC, but not what Ethereum's API says it should be.
-            raise self.refusal(f"its reply makes no sense ({type(error).__name__})") from None
+    @property
+    def endpoint(self) -> str:
+        """The endpoint as it may be shown: without user, path and query."""
+        return self.rpc.endpoint
 
     # ------------------------------------------------------------------------------------- reads
 
     async def balance(self, address: str) -> int:
-        """The account's balance in wei."""
-        with self.faults():
-            return int(await self.web3.eth.get_balance(_any(address)))
+        """Return the account's balance in wei."""
+        return await self.rpc.call("eth_getBalance", [address, "latest"], quantity)
 
-    async def code(self, address: str) -> bytes:
-        """The code at an address; empty when there is no contract."""
-        with self.faults():
-            return bytes(await self.web3.eth.get_code(_any(address)))
+    async def code(self, address: str, block: Block = "latest") -> bytes:
+        """Return the code at an address; empty when there is no contract."""
+        return await self.rpc.call("eth_getCode", [address, _tag(block)], unhex)
 
     async def head(self) -> int:
-        """The number of the newest block."""
-        with self.faults():
-            return int(await self.web3.eth.block_number)
+        """Return the number of the newest block."""
+        return await self.rpc.call("eth_blockNumber", (), quantity)
+
+    async def block(self, block: Block, *, transactions: bool = False) -> dict[str, Any] | None:
+        """Return a block as the endpoint gives it, or None if it has none."""
+        return await self.rpc.call(
+            "eth_getBlockByNumber", [_tag(block), transactions], _object_or_none
+        )
+
+    async def block_number_of(self, block: Block, field: str) -> int:
+        """Return a number that a block's header has: its `timestamp` or `gasLimit`, for example."""
+        return await self.rpc.call(
+            "eth_getBlockByNumber", [_tag(block), False], lambda found: quantity(_get(found, field))
+        )
 
     async def nonce(self, address: str, block: Literal["latest", "pending"]) -> int:
-        """The account's next nonce: after what is mined, or after what waits in the pool too."""
-        with self.faults():
-            return int(await self.web3.eth.get_transaction_count(_any(address), block))
+        """Return the account's next nonce: after what is mined, or after what is pending too."""
+        return await self.rpc.call("eth_getTransactionCount", [address, block], quantity)
 
     async def fees(self) -> Fees:
-        """What gas costs in the block to come."""
-        with self.faults():
-            history = await self.web3.eth.fee_history(1, "latest", [50.0])
-            base = int(history["baseFeePerGas"][-1])
-            tip = int(await self.web3.eth.max_priority_fee)
+        """Return the base fee of the next block and a usual tip."""
+        base, reward = await self.rpc.call("eth_feeHistory", ["0x1", "latest", [50]], _read_fees)
         try:
-            # Some nodes know better than the formula what the next block asks for.
-            with self.faults():
-                pending = await self.web3.eth.get_block("pending")
-                base = max(base, int(pending["baseFeePerGas"]))
-        except Unavailable:
-            pass
+            tip = await self.rpc.call("eth_maxPriorityFeePerGas", (), quantity)
+        except RpcError as error:
+            if not error.answered or error.fault is RpcFault.RATE:
+                raise
+            tip = max(reward, LEAST_TIP_WEI)  # not every endpoint has this method
+        with suppress(Unavailable):  # some nodes know better than the formula, others have none
+            base = max(base, await self.block_number_of("pending", "baseFeePerGas"))
         return Fees(base, tip)
 
     async def knows(self, tx_hash: str) -> bool:
-        """Whether the chain has this transaction, mined or waiting."""
-        with self.faults():
-            try:
-                return bool(await self.web3.eth.get_transaction(HexBytes(tx_hash)))
-            except TransactionNotFound:
-                return False
+        """Return True if the chain has this transaction, mined or pending."""
+        return await self._transaction(tx_hash) is not None
 
     async def receipt(self, tx_hash: str) -> tuple[Mined, bool] | None:
-        """A mined transaction and whether it succeeded; None while no block holds it."""
-        with self.faults():
-            try:
-                receipt = await self.web3.eth.get_transaction_receipt(HexBytes(tx_hash))
-            except (TransactionNotFound, TransactionIndexingInProgress):
+        """Return a mined transaction and True if it succeeded; None if no block holds it."""
+        try:
+            return await self.rpc.call("eth_getTransactionReceipt", [tx_hash], _read_receipt)
+        except RpcError as error:
+            if "indexing is in progress" in error.why:
                 return None
-            if not receipt["blockHash"]:  # some nodes answer for the pool too
-                return None
-            return _mined(receipt), receipt["status"] == 1
+            raise
+
+    async def call(
+        self, to: str, data: str, read: Callable[[bytes], T], block: Block = "latest"
+    ) -> T:
+        """Return what `read` makes of the reply of a contract.
+
+        Raises the errors of `publisher.ethereum.revert_reasons` when the contract refuses the call.
+        """
+        call = {"to": to, "data": data}
+        return await self._simulate(
+            "eth_call", [call, _tag(block)], lambda reply: read(unhex(reply))
+        )
 
     async def why_reverted(self, mined: Mined) -> CapdexError:
-        """Replay a reverted transaction at its block, to learn the contract's reason."""
+        """Replay a reverted transaction at its block and return the contract's reason."""
         try:
-            with self.faults():
-                tx = await self.web3.eth.get_transaction(HexBytes(mined.tx_hash))
-                call: TxParams = {"from": tx["from"], "data": tx["input"]}
-                if tx.get("to") is not None:
-                    call["to"] = tx["to"]
-                await self.web3.eth.call(call, mined.block_number)
+            sent = await self._transaction(mined.tx_hash)
+            if sent is not None:
+                call = {"from": sent.get("from"), "data": sent.get("input"), "to": sent.get("to")}
+                await self._simulate("eth_call", [call, hex(mined.block_number)], unhex)
         except CapdexError as error:
             error.details = (error.details or {}) | {"tx_hash": mined.tx_hash}
             return error
-        return reverts.explain(None)
+        return revert_reasons.explain(None)
+
+    async def _transaction(self, tx_hash: str) -> dict[str, Any] | None:
+        return await self.rpc.call("eth_getTransactionByHash", [tx_hash], _object_or_none)
+
+    async def _simulate(self, method: str, params: Sequence[Any], read: Callable[[Any], T]) -> T:
+        try:
+            return await self.rpc.call(method, params, read)
+        except RpcError as error:
+            if error.fault is RpcFault.REVERTED:
+                raise revert_reasons.explain(error.data, error.why) from None
+            raise
 
     # ------------------------------------------------------------------------------------- money
 
@@ -200,17 +203,14 @@ class Chain:
     ) -> Transaction:
         """Estimate and price a transaction that `sender` can pay within the cap.
 
-        `gas`: what to allow where an estimate cannot be made. Raises Refused EMPTY_ACCOUNT, or
-        FEE_OVER_CAP when even the fee of now is over the cap.
+        `gas` is used where no estimate can be made. Raises Refused EMPTY_ACCOUNT, FEE_OVER_CAP
+        when even the current fee is over the cap, and why the contract refuses.
         """
         check_account(sender, self.chain_id)
         if gas is None:
-            call: TxParams = {"from": _any(sender), "data": cast("Any", data), "value": _any(0)}
-            if to is not None:
-                call["to"] = _any(to)
-            with self.faults():
-                estimate = max(1, int(await self.web3.eth.estimate_gas(call)))
-            gas = -(-estimate * GAS_MARGIN_PERCENT // 100)
+            call = {"from": sender, "data": data, "value": "0x0"} | ({"to": to} if to else {})
+            estimate = await self._simulate("eth_estimateGas", [call, "latest"], quantity)
+            gas = -(-max(1, estimate) * GAS_MARGIN_PERCENT // 100)
         fees = await self.fees()
         unpriced = Transaction(
             chain_id=self.chain_id,
@@ -232,108 +232,80 @@ class Chain:
                 why=f"{gas} gas at {now / 10**9:.3g} gwei",
                 fix="wait for a quieter hour, or raise the cap with --fee-cap",
             )
-        await self.check_balance(priced)
+        await self.check_balance(sender, priced.max_fee_wei)
         return priced
 
-    async def check_balance(self, transaction: Transaction) -> None:
-        """Raise Refused EMPTY_ACCOUNT when the sender cannot pay what it may cost at most."""
-        balance = await self.balance(transaction.sender)
-        if balance < transaction.max_fee_wei:
+    async def check_balance(self, sender: str, needed_wei: int, what: str = "the fee") -> None:
+        """Raise Refused EMPTY_ACCOUNT when the sender has less than `needed_wei`."""
+        balance = await self.balance(sender)
+        if balance < needed_wei:
             raise Refused(
-                f"{transaction.sender} cannot pay the fee",
+                f"{sender} cannot pay {what}",
                 Code.EMPTY_ACCOUNT,
-                why=f"it holds {ether(balance)}, and up to {ether(transaction.max_fee_wei)} "
-                f"is needed on chain {self.chain_id}",
-                fix=f"send at least {ether(transaction.max_fee_wei - balance)} to "
-                f"{transaction.sender}",
+                why=f"it holds {ether(balance)}, and up to {ether(needed_wei)} is needed "
+                f"on chain {self.chain_id}",
+                fix=f"send at least {ether(needed_wei - balance)} to {sender}",
                 details={
-                    "account": transaction.sender,
+                    "account": sender,
                     "balance_wei": str(balance),
-                    "needed_wei": str(transaction.max_fee_wei),
+                    "needed_wei": str(needed_wei),
                 },
             )
 
     # ------------------------------------------------------------------------------------ writes
 
-    async def submit(self, raw: bytes) -> str:
-        """Hand over a signed transaction; "" when the endpoint has it, else its words of refusal.
+    async def send_raw(self, raw: bytes) -> RpcError | None:
+        """Hand a signed transaction to the endpoint; return its refusal, None if it has it.
 
-        Raises Unavailable when it does not answer: then it may have it, or not.
+        Raises Unavailable when the endpoint does not answer: it may have the transaction or not.
         """
-        with self.faults():
-            try:
-                await self.web3.eth.send_raw_transaction(raw)
-            except Web3RPCError as error:
-                words = _rpc_words(error)
-                known = "already known" in words or "already imported" in words
-                return "" if known else words or "no reason given"
-        return ""
-
-    async def send(
-        self,
-        signer: Signer,
-        transaction: Transaction,
-        *,
-        on_signed: Callable[[Sent], None] | None = None,
-    ) -> Sent:
-        """Sign and send; see `publisher.tx.submit`."""
-        return await sending.send(self, signer, transaction, on_signed=on_signed)
-
-    async def wait(
-        self,
-        sent: Sent | str,
-        *,
-        timeout_s: float = RECEIPT_WAIT_S,
-        signer: Signer | None = None,
-        on_signed: Callable[[Sent], None] | None = None,
-        done: Callable[[], Awaitable[bool]] | None = None,
-    ) -> Mined:
-        """Wait until a transaction is in a block, mending what goes wrong:
-        `publisher.tx.confirm`.
-        """
-        if isinstance(sent, str):
-            sent = Sent(sent, nonce=-1)
-        return await waiting.wait(
-            self, sent, timeout_s=timeout_s, signer=signer, on_signed=on_signed, done=done
-        )
-
-    def refusal(self, words: str) -> Unavailable:
-        """The error for an endpoint that answers, but not with what was asked for."""
-        return Unavailable(
-            f"the RPC endpoint {self.endpoint.shown} refused a call",
-            Code.RPC_UNAVAILABLE,
-            why=words,
-            fix="run the same command again, or use another endpoint (--rpc-url)",
-        )
+        try:
+            await self.rpc.call("eth_sendRawTransaction", [hex_(raw)], unhex)
+        except RpcError as error:
+            if not error.answered or error.fault is RpcFault.RATE:
+                raise
+            known = "already known" in error.why or "already imported" in error.why
+            return None if known else error
+        return None
 
 
-def _mined(receipt: TxReceipt) -> Mined:
-    return Mined(
-        tx_hash=_hex(receipt["transactionHash"]),
-        block_number=int(receipt["blockNumber"]),
-        block_hash=_hex(receipt["blockHash"]),
-        gas_used=int(receipt["gasUsed"]),
-        fee_wei=int(receipt["gasUsed"]) * int(receipt["effectiveGasPrice"]),
-        contract_address=receipt.get("contractAddress"),
-        logs=tuple(receipt["logs"]),
-    )
+def _tag(block: Block) -> str:
+    return hex(block) if isinstance(block, int) else block
 
 
-def _rpc_words(error: Web3RPCError) -> str:
-    reply: Any = error.rpc_response or {}
-    said = reply.get("error", {}) if isinstance(reply, dict) else {}
-    return _printable(said.get("message") if isinstance(said, dict) else None)
+def _get(value: Any, field: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("the result is not an object")
+    return value.get(field)
 
 
-def _printable(words: object) -> str:
-    # An endpoint's own words end up on a terminal.
-    return "".join(c if c.isprintable() else " " for c in str(words or "")[:300])
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + bytes(value).hex()
-
-
-def _any(value: object) -> Any:
-    """web3 has types of its own for addresses and amounts, which are text and integers."""
+def _object_or_none(value: Any) -> dict[str, Any] | None:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError("the result is not an object")
     return value
+
+
+def _read_fees(value: Any) -> tuple[int, int]:
+    """Read the next base fee and the median tip of the newest block from a fee history."""
+    bases, rewards = _get(value, "baseFeePerGas"), _get(value, "reward")
+    try:
+        return quantity(bases[-1]), quantity(rewards[-1][0]) if rewards else 0
+    except (IndexError, KeyError, TypeError):
+        raise ValueError("the fee history is incomplete") from None
+
+
+def _read_receipt(value: Any) -> tuple[Mined, bool] | None:
+    if value is None or not _get(value, "blockHash"):  # some nodes answer for the pool too
+        return None
+    gas_used, logs = quantity(value.get("gasUsed")), value.get("logs")
+    if not isinstance(logs, list):
+        raise ValueError("a receipt has no logs")
+    mined = Mined(
+        tx_hash=hex_(unhex(value.get("transactionHash"))),
+        block_number=quantity(value.get("blockNumber")),
+        block_hash=hex_(unhex(value["blockHash"])),
+        gas_used=gas_used,
+        fee_wei=gas_used * quantity(value.get("effectiveGasPrice")),
+        logs=tuple(read_columns(logs)),
+    )
+    return mined, quantity(value.get("status")) == 1

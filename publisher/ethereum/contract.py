@@ -1,28 +1,28 @@
-"""One contract of ours at one address: calls, priced transactions, receipts with their events."""
+"""One of our contracts at one address: calls, priced transactions, receipts with their events."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
-
-from web3.contract.async_contract import AsyncContract
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Unavailable
-from capdex.registry.events import Event, LogPosition, RawLog, decode
-from publisher.ethereum.client import Chain
-from publisher.ethereum.revert_reasons import artifact
-from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Sent, Transaction
-from publisher.keys.signer import Signer
-from publisher.tx.confirm import RECEIPT_WAIT_S
+from capdex.net.rpc.types import read_logs
+from capdex.registry.events import Event, RawLog, decode
+from publisher.ethereum.abi import functions
+from publisher.ethereum.client import Block, Chain
+from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Transaction
 
 NO_ADDRESS: Final = "0x" + "00" * 20
+
+Topics = Sequence[str | Sequence[str] | None]  # 0x hex; a list means any of these, None means any
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A mined transaction of ours and the events it left, in order; hashes are 0x hex."""
+    """A mined transaction and the events it left in our contract, in order; hashes are 0x hex."""
 
     tx_hash: str
     block_number: int
@@ -40,31 +40,27 @@ class Receipt:
 class Contract:
     """A contract whose events `capdex.registry.events` decodes; `name` is that of its artifact.
 
-    Every method raises Unavailable when the endpoint does not answer, and what the contract
-    refuses as the errors of `publisher.ethereum.revert_reasons`. `start_block` is the block of its
-    deployment:
-    no log is looked for below it.
+    Every method raises Unavailable when the endpoint does not answer, and the errors of
+    `publisher.ethereum.revert_reasons` when the contract refuses. `start_block` is the block of the
+    contract's deployment: older logs are not requested.
     """
 
     def __init__(self, chain: Chain, address: str, name: str, *, start_block: int = 0) -> None:
         self.chain = chain
         self.address = parse_address(address)
         self.start_block = start_block
-        checked: Any = self.address
-        self._contract: AsyncContract = chain.web3.eth.contract(
-            address=checked, abi=artifact(name)["abi"]
-        )
+        self._raw_address = bytes.fromhex(self.address[2:])
+        self._functions = functions(name)
 
     @property
     def chain_id(self) -> int:
-        """The chain the contract lives on."""
+        """The chain of the contract."""
         return self.chain.chain_id
 
-    async def read(self, function: str, *arguments: Any, block: int | None = None) -> Any:
+    async def read(self, function: str, *arguments: Any, block: Block = "latest") -> Any:
         """Call a view, at the head or at a block."""
-        with self.chain.faults():
-            call = self._contract.functions[function](*arguments)
-            return await call.call(block_identifier="latest" if block is None else block)
+        view = self._functions[function]
+        return await self.chain.call(self.address, view.encode(arguments), view.decode, block)
 
     async def price(
         self,
@@ -74,38 +70,13 @@ class Contract:
         gas: int | None = None,
         fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
     ) -> Transaction:
-        """The priced, unsigned transaction that calls a function; see `Chain.price`."""
-        data: str = self._contract.encode_abi(function, args=arguments)
+        """Return the priced, unsigned transaction that calls a function; see `Chain.price`."""
+        data = self._functions[function].encode(arguments)
         return await self.chain.price(sender, self.address, data, gas=gas, fee_cap_wei=fee_cap_wei)
 
-    async def send(
-        self,
-        signer: Signer,
-        transaction: Transaction,
-        *,
-        on_signed: Callable[[Sent], None] | None = None,
-    ) -> Sent:
-        """Sign and send a priced transaction; see `Chain.send`."""
-        return await self.chain.send(signer, transaction, on_signed=on_signed)
-
-    async def wait(
-        self,
-        sent: Sent | str,
-        *,
-        timeout_s: float = RECEIPT_WAIT_S,
-        signer: Signer | None = None,
-        on_signed: Callable[[Sent], None] | None = None,
-        done: Callable[[], Awaitable[bool]] | None = None,
-    ) -> Receipt:
-        """Wait for a transaction of ours, mending it where there is a signer; see `Chain.wait`."""
-        mined = await self.chain.wait(
-            sent, timeout_s=timeout_s, signer=signer, on_signed=on_signed, done=done
-        )
-        return self.receipt(mined)
-
     def receipt(self, mined: Mined) -> Receipt:
-        """What a mined transaction did here; raises Unavailable if it left no event of ours."""
-        events = self.decode(mined.logs)
+        """Return a mined transaction with its events; raises Unavailable if it left none here."""
+        events = self._decode(mined.logs)
         if not events:
             raise Unavailable(
                 f"transaction {mined.tx_hash} left no event of the contract at {self.address}",
@@ -122,33 +93,22 @@ class Contract:
             events=events,
         )
 
-    async def head(self) -> int:
-        """The number of the newest block."""
-        with self.chain.faults():
-            return int(await self.chain.web3.eth.block_number)
-
-    async def logs(
-        self, topics: Sequence[str | Sequence[str] | None], first: int, last: int
-    ) -> tuple[Event, ...]:
-        """The contract's events of these topics (0x hex) in a range of blocks, both ends in it."""
-        wanted: Any = {
+    async def logs(self, topics: Topics, first: int, last: int) -> tuple[Event, ...]:
+        """Return the contract's events of these topics in blocks `first` to `last`, inclusive."""
+        query = {
             "address": self.address,
             "topics": list(topics),
-            "fromBlock": first,
-            "toBlock": last,
+            "fromBlock": hex(first),
+            "toBlock": hex(last),
         }
-        with self.chain.faults():
-            found = await self.chain.web3.eth.get_logs(wanted)
-        return self.decode(found)
+        read = partial(read_logs, address=self._raw_address, first=first, last=last)
+        return self._decode(await self.chain.rpc.call("eth_getLogs", [query], read))
 
-    def decode(self, logs: Sequence[Any]) -> tuple[Event, ...]:
-        """The events of this contract; logs of others, or that make no sense, are left out."""
-        with self.chain.faults():
-            raw = [raw_log(log) for log in logs]
-        own = bytes.fromhex(self.address[2:])
+    def _decode(self, logs: Iterable[RawLog]) -> tuple[Event, ...]:
+        """Decode the events of this contract; skip logs of other contracts and malformed ones."""
         events = []
-        for log in raw:
-            if log.address == own:
+        for log in logs:
+            if log.address == self._raw_address:
                 try:
                     events.append(decode(log, self.chain_id))
                 except InvalidInput:
@@ -156,21 +116,6 @@ class Contract:
         return tuple(events)
 
 
-def account_or_none(address: object) -> str | None:
-    """An address as a view gives it; None for the zero address, which stands for nobody."""
-    return None if address == NO_ADDRESS else str(address)
-
-
-def raw_log(log: Any) -> RawLog:
-    """A log as web3 gives it, as the protocol core reads it."""
-    return RawLog(
-        address=bytes.fromhex(str(log["address"]).removeprefix("0x")),
-        topics=tuple(bytes(topic) for topic in log["topics"]),
-        data=bytes(log["data"]),
-        position=LogPosition(
-            block_number=int(log["blockNumber"]),
-            block_hash=bytes(log["blockHash"]),
-            tx_hash=bytes(log["transactionHash"]),
-            log_index=int(log["logIndex"]),
-        ),
-    )
+def account_or_none(address: str) -> str | None:
+    """Return the address that a view gave; None for the zero address, which means no account."""
+    return None if address == NO_ADDRESS else address

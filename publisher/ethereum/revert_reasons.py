@@ -1,19 +1,12 @@
-"""The contracts' custom errors, decoded by selector and told as errors of ours."""
+"""Decode the contracts' custom errors by selector and explain each as an error of ours."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
-from eth_abi.abi import decode as decode_abi
-from eth_abi.exceptions import DecodingError
-
-from capdex.encoding.abi import checksum_address
-from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from publisher.errors import (
     NO_ADDRESS,
@@ -29,52 +22,45 @@ from publisher.errors import (
     renounced,
     version_exists,
 )
+from publisher.ethereum.abi import CONTRACTS, Parameters, artifact, selector
+from publisher.ethereum.abi import decode as decode_abi
 
 UNKNOWN: Final = "unknown error"
-CONTRACTS: Final = ("CapabilityRegistry", "CapabilityVotes")
 Values = Mapping[str, Any]
 
 
-@cache
-def artifact(contract: str = CONTRACTS[0]) -> dict[str, Any]:
-    """A checked-in contract: `abi` and `bytecode` (0x hex) among its keys."""
-    text = files("capdex").joinpath(f"abi/{contract}.json").read_text("utf-8")
-    document: dict[str, Any] = json.loads(text)
-    return document
-
-
 def explain(data: object, words: str = "") -> CapdexError:
-    """The error that revert data (0x hex) stands for; anything unknown becomes REVERTED.
+    """Return the error that revert data (0x hex) stands for; unknown data becomes REVERTED.
 
-    `words` are the endpoint's, for refusals that are none of the contracts'. `details` hold the
-    contract's own words: `{error, values}`.
+    `words` is the endpoint's message, shown for errors that our contracts do not have. `details`
+    hold the contract's own error: `{error, values}`.
     """
     name, values = decode(data)
-    said = {key: _json(value) for key, value in values.items()}
-    if name in _TOLD:
-        error = _TOLD[name](values)
+    shown = {key: _json(value) for key, value in values.items()}
+    if name in _EXPLANATIONS:
+        error = _EXPLANATIONS[name](values)
     else:
-        why = f"{name}({', '.join(f'{key}={value}' for key, value in said.items())})"
+        why = f"{name}({', '.join(f'{key}={value}' for key, value in shown.items())})"
         if name == UNKNOWN and words:
             why = words
         error = InvalidInput("the contract refused the transaction", Code.REVERTED, why=why)
-    error.details = (error.details or {}) | {"error": name, "values": said}
+    error.details = (error.details or {}) | {"error": name, "values": shown}
     return error
 
 
 def decode(data: object) -> tuple[str, dict[str, Any]]:
-    """The name of a custom error and its values; (UNKNOWN, …) for other data."""
+    """Return the name of a custom error and its values; (UNKNOWN, …) for other data."""
     text = data if isinstance(data, str) else ""
     try:
-        raw = bytes.fromhex(text.removeprefix("0x"))
+        raw = bytes.fromhex(text.removeprefix("Reverted ").removeprefix("0x"))
         name, inputs = _selectors()[raw[:4]]
-        values = decode_abi([i["type"] for i in inputs], raw[4:])
-    except (ValueError, KeyError, DecodingError, OverflowError):
+        values = decode_abi(inputs, raw[4:])
+    except (ValueError, KeyError):
         return UNKNOWN, {"data": text[:74]} if text else {}
-    return name, {i["name"]: _plain(i["type"], v) for i, v in zip(inputs, values, strict=True)}
+    return name, {i["name"]: value for i, value in zip(inputs, values, strict=True)}
 
 
-# ----------------------------------------------------------- what each custom error is told as
+# ------------------------------------------------------------ the explanation of each error
 
 
 def _done(message: str) -> InvalidInput:
@@ -116,7 +102,7 @@ def _bytes32(value: bytes) -> str:
     return "0x" + value.hex()
 
 
-_TOLD: Final[dict[str, Callable[[Values], CapdexError]]] = {
+_EXPLANATIONS: Final[dict[str, Callable[[Values], CapdexError]]] = {
     "InvalidName": lambda v: InvalidInput(
         f"the registry takes no name {v['name']!r}",
         why="a name is 2 to 64 of a-z, 0-9 and single inner hyphens, and starts with a letter",
@@ -214,17 +200,9 @@ def _ours(what: str) -> InvalidInput:
 
 
 @cache
-def _selectors() -> dict[bytes, tuple[str, list[dict[str, str]]]]:
-    found = {}
-    for entry in (entry for contract in CONTRACTS for entry in artifact(contract)["abi"]):
-        if entry["type"] == "error":
-            signature = f"{entry['name']}({','.join(i['type'] for i in entry['inputs'])})"
-            found[keccak(signature.encode("ascii"))[:4]] = (entry["name"], entry["inputs"])
-    return found
-
-
-def _plain(kind: str, value: Any) -> Any:
-    return checksum_address(bytes.fromhex(value[2:])) if kind == "address" else value
+def _selectors() -> dict[bytes, tuple[str, Parameters]]:
+    entries = [entry for contract in CONTRACTS for entry in artifact(contract)["abi"]]
+    return {selector(x): (x["name"], x["inputs"]) for x in entries if x["type"] == "error"}
 
 
 def _json(value: Any) -> str | int:

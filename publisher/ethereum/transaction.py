@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from capdex.registry.logs import RawLog
+
 DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ether: a hundred times what a publication costs
 GAS_MARGIN_PERCENT: Final = 120  # an estimate is of one state; the next block may have another
 # A node takes another transaction of the same nonce when both its fees are a tenth higher (Geth),
@@ -115,15 +117,14 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """A transaction in a block, not reverted; hashes are 0x hex, logs are web3's."""
+    """A transaction in a block; hashes are 0x hex."""
 
     tx_hash: str
     block_number: int
     block_hash: str
     gas_used: int
     fee_wei: int
-    contract_address: str | None
-    logs: tuple[Any, ...]
+    logs: tuple[RawLog, ...]
 
 
 def ether(wei: int) -> str:

@@ -1,8 +1,8 @@
-"""Keys at rest: the publishing account and the author's DID key, each in an encrypted file.
+"""Encrypted key files: the publishing account and the author's DID key.
 
-The account's file is a web3 keystore (version 3), which other wallets open too. The DID key's file
-is `{"kind": "capdex-did-key/1", "did": "did:key:z…", "crypto": {…}}` with a keystore's crypto
-section around the 32-byte Ed25519 seed.
+The account's file is a Web3 Secret Storage keystore (version 3), which other wallets open too. The
+DID key's file is `{"kind": "capdex-did-key/1", "did": "did:key:z…", "crypto": {…}}`: the crypto
+section of a keystore with the 32-byte Ed25519 seed.
 """
 
 from __future__ import annotations
@@ -12,28 +12,24 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
-from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.signature import did
 from publisher.files import read_private_file, taken, write_private_file
+from publisher.keys.keystore_crypto import decrypt, encrypt
 from publisher.keys.secret import Secret
+from publisher.keys.signer import LocalSigner
 
 DID_KEY_KIND: Final = "capdex-did-key/1"
 DEV_CHAIN_ID: Final = 31_337
 
 SCRYPT_N: Final = 262_144  # what wallets use: 256 MiB and about a second a try
 LIGHT_SCRYPT_N: Final = 16_384  # 16 MiB and a twentieth of a second: tests and throw-away chains
-# A key file is input too: without bounds one could ask for all the memory of the machine.
-MAX_SCRYPT_MEMORY_BYTES: Final = 1 << 30
-MAX_PBKDF2_ROUNDS: Final = 10_000_000
-PRIVATE_KEY_BYTES: Final = 32
 MAX_KEY_FILE_BYTES: Final = 65_536  # a keystore is about 500 bytes
 
 # The accounts of the mnemonic "test test … junk", which every development chain hands out: their
@@ -84,44 +80,49 @@ def check_free(path: Path) -> None:
         raise taken(path)
 
 
-def create_account(path: Path, passphrase: Secret, *, light: bool = False) -> LocalAccount:
-    """Make a new account and its keystore at `path`; raises UsageError if a file stands there."""
-    return store_account(path, Account.create(), passphrase, light=light)
+def create_account(path: Path, passphrase: Secret, *, light: bool = False) -> LocalSigner:
+    """Make a new account and its keystore at `path`; raises UsageError if the file exists."""
+    while True:
+        try:
+            account = LocalSigner(secrets.token_bytes(32))
+        except ValueError:  # one number in 2**128 is no key
+            continue
+        return store_account(path, account, passphrase, light=light)
 
 
 def store_account(
-    path: Path, account: LocalAccount, passphrase: Secret, *, light: bool = False
-) -> LocalAccount:
-    """Write the keystore of an account that exists already; raises UsageError like create."""
-    write_private_file(path, _to_json(_encrypt(account.key, passphrase, light=light)))
+    path: Path, account: LocalSigner, passphrase: Secret, *, light: bool = False
+) -> LocalSigner:
+    """Write the keystore of an account at `path`; raises UsageError if the file exists."""
+    crypto = _encrypt(account.key, passphrase, light=light)
+    keystore = {"address": account.address[2:], "crypto": crypto, "id": str(uuid4()), "version": 3}
+    write_private_file(path, _to_json(keystore))
     return account
 
 
-def parse_private_key(key: Secret, source: str) -> LocalAccount:
-    """The account of a private key in hex; raises UsageError, which never shows it."""
-    digits = key.reveal().strip().removeprefix("0x")
+def parse_private_key(key: Secret, source: str) -> LocalSigner:
+    """Return the account of a private key in hex; raises UsageError, which never shows the key."""
     try:
-        raw = bytes.fromhex(digits)
-        if len(raw) != PRIVATE_KEY_BYTES:
-            raise ValueError
-        account: LocalAccount = Account.from_key(raw)
-    except Exception:  # noqa: BLE001 - the library's own message could show the key
+        return LocalSigner(bytes.fromhex(key.reveal().strip().removeprefix("0x")))
+    except ValueError:
         raise UsageError(
             f"{source} holds no private key",
             Code.UNREADABLE,
             why="that is 64 hexadecimal digits, with or without 0x",
             fix="copy it again, whole",
         ) from None
-    return account
 
 
-def load_account(path: Path, passphrase: Secret) -> LocalAccount:
+def load_account(path: Path, passphrase: Secret) -> LocalSigner:
     """Open a keystore; raises UsageError UNREADABLE, Refused WRONG_PASSPHRASE or KEY_EXPOSED."""
-    keystore = _read_json(path)
-    key = _decrypt(path, keystore, passphrase)
+    # Old wallets write some keys, such as "Crypto", with a capital letter.
+    keystore = {key.lower(): value for key, value in _read_json(path).items()}
+    if keystore.get("version") != 3:
+        raise _malformed(path, "it is not a version 3 keystore")
+    key = _decrypt(path, keystore.get("crypto"), passphrase)
     try:
-        account: LocalAccount = Account.from_key(key)
-    except Exception:  # noqa: BLE001 - the library's own message could show the key
+        account = LocalSigner(key)
+    except ValueError:
         raise _malformed(path, "what it holds is not the key of an account") from None
     named = keystore.get("address")
     if named is not None and _plain(named) != _plain(account.address):
@@ -143,7 +144,7 @@ def create_did_key(path: Path, passphrase: Secret, *, light: bool = False) -> Di
     """Make a new Ed25519 key and its file at `path`; raises UsageError if a file stands there."""
     seed = secrets.token_bytes(32)
     key = _did_key(seed)
-    crypto = _encrypt(seed, passphrase, light=light)["crypto"]
+    crypto = _encrypt(seed, passphrase, light=light)
     write_private_file(path, _to_json({"kind": DID_KEY_KIND, "did": key.did, "crypto": crypto}))
     return key
 
@@ -153,7 +154,7 @@ def load_did_key(path: Path, passphrase: Secret) -> DidKey:
     document = _read_json(path)
     if document.get("kind") != DID_KEY_KIND:
         raise _malformed(path, f"its kind is not {DID_KEY_KIND}")
-    seed = _decrypt(path, {"version": 3, "crypto": document.get("crypto")}, passphrase)
+    seed = _decrypt(path, document.get("crypto"), passphrase)
     if len(seed) != 32:
         raise _malformed(path, "an Ed25519 seed has 32 bytes")
     key = _did_key(seed)
@@ -172,37 +173,22 @@ def _encrypt(key: bytes, passphrase: Secret, *, light: bool) -> dict[str, Any]:
     if not passphrase:
         raise UsageError("the passphrase is empty", fix="choose one that nobody guesses")
     rounds = LIGHT_SCRYPT_N if light else SCRYPT_N
-    keystore: dict[str, Any] = create_keyfile_json(
-        key, passphrase.reveal().encode("utf-8"), kdf="scrypt", iterations=rounds
-    )
-    return keystore
+    return encrypt(key, passphrase.reveal().encode("utf-8"), scrypt_n=rounds)
 
 
-def _decrypt(path: Path, keystore: dict[str, Any], passphrase: Secret) -> bytes:
-    _check_work(path, keystore)
+def _decrypt(path: Path, crypto: object, passphrase: Secret) -> bytes:
     try:
-        key: bytes = decode_keyfile_json(keystore, passphrase.reveal().encode("utf-8"))
-    except Exception as error:  # noqa: BLE001 - the library raises whatever the file provokes
-        if "MAC mismatch" in str(error):
-            raise Refused(
-                f"the passphrase does not open {path}",
-                Code.WRONG_PASSPHRASE,
-                why="the file's checksum (its MAC) comes out only with the right one",
-                fix="try again; nobody can recover a forgotten passphrase",
-            ) from None
-        raise _malformed(path, "it is not a version 3 keystore") from None
+        key = decrypt(crypto, passphrase.reveal().encode("utf-8"))
+    except ValueError as error:
+        raise _malformed(path, str(error)) from None
+    if key is None:
+        raise Refused(
+            f"the passphrase does not open {path}",
+            Code.WRONG_PASSPHRASE,
+            why="the file's checksum (its MAC) comes out only with the right one",
+            fix="try again; nobody can recover a forgotten passphrase",
+        )
     return key
-
-
-def _check_work(path: Path, keystore: dict[str, Any]) -> None:
-    try:
-        params = keystore["crypto"]["kdfparams"]
-        memory = 128 * int(params.get("n", 0)) * int(params.get("r", 1)) * int(params.get("p", 1))
-        rounds = int(params.get("c", 0))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise _malformed(path, "it has no readable crypto section") from None
-    if memory > MAX_SCRYPT_MEMORY_BYTES or rounds > MAX_PBKDF2_ROUNDS:
-        raise _malformed(path, "opening it would take more work than any wallet asks for")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

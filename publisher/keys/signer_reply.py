@@ -1,48 +1,41 @@
-"""What an external signer answered, held against what it was asked for, field by field.
+"""Check the reply of an external signer, field by field, against the request.
 
-A signer is another program, and may be wrong, old or hostile: nothing it returns is sent before it
-is exactly the transaction that was asked for, signed by exactly the account that was named.
+A signer is another program and may be wrong, old or hostile. A transaction is sent only if it is
+the requested one and is signed by the requested account.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
-import rlp
-from eth_keys.datatypes import Signature
-from eth_keys.exceptions import BadSignature
-from eth_utils.exceptions import ValidationError
-from rlp.exceptions import RLPException
-
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, Refused
 from capdex.signature import did
 from capdex.signature import signature as signing
 from capdex.signature.did import Algorithm
+from publisher.keys.eip1559 import FIELDS, TRANSACTION_TYPE, encode, item_of, items_of
 from publisher.keys.signer import Signed
 
-DYNAMIC_FEE: Final = 2  # the transaction type of EIP-1559
-FIELDS: Final = (  # in the order of EIP-1559
-    *("chainId", "nonce", "maxPriorityFeePerGas", "maxFeePerGas"),
-    *("gas", "to", "value", "data", "accessList"),
-)
 HALF_ORDER: Final = signing.ORDERS[Algorithm.SECP256K1] // 2
 
 
 def to_wire(fields: dict[str, Any], address: str) -> dict[str, Any]:
-    """The fields of a transaction as the parameter of `eth_signTransaction`."""
+    """Return the fields of a transaction as the parameter of `eth_signTransaction`."""
     wire = {key: hex(value) if isinstance(value, int) else value for key, value in fields.items()}
     return wire | {"from": address}
 
 
 def check_transaction(answer: object, fields: dict[str, Any], address: str) -> Signed:
-    """The signed transaction in an answer (0x hex, or an object with `raw`).
+    """Return the signed transaction of a reply (0x hex, or an object with `raw`).
 
     Raises Refused SIGNER_REFUSED for anything but `fields` signed by `address`.
     """
+    import rlp  # 0.3 s that only external signers need
+    from rlp.exceptions import RLPException
+
     text = answer.get("raw") if isinstance(answer, dict) else answer
     raw = _bytes(text, "a signed transaction")
-    if raw[:1] != bytes([DYNAMIC_FEE]):
+    if raw[:1] != TRANSACTION_TYPE:
         _refuse("it is not a transaction of type 2 (EIP-1559)")
     try:
         items = rlp.decode(raw[1:])
@@ -50,21 +43,23 @@ def check_transaction(answer: object, fields: dict[str, Any], address: str) -> S
         _refuse("it is not a transaction at all")
     if not isinstance(items, list) or len(items) != len(FIELDS) + 3:
         _refuse("it is not a transaction at all")
-    asked = fields | {"accessList": []}
-    for name, item in zip(FIELDS, items, strict=False):
-        if item != _item(asked.get(name, "0x")):
-            _refuse(f"its {name} is {_shown(item)}, not {_shown(_item(asked.get(name, '0x')))}")
-    unsigned = bytes([DYNAMIC_FEE]) + rlp.encode(items[: len(FIELDS)])
-    signer = _recover(keccak(unsigned), items[len(FIELDS) :])
+    requested = items_of(fields)
+    for name, item, expected in zip(FIELDS, items, requested, strict=False):
+        if item != expected:
+            _refuse(f"its {name} is {_shown(item)}, not {_shown(expected)}")
+    signer = _recover(keccak(encode(requested)), items[len(FIELDS) :])
     if signer != address.lower():
         _refuse(f"it is signed by {signer}, not by {address}")
     return Signed(raw, "0x" + keccak(raw).hex())
 
 
 def check_message(answer: object, message: bytes, address: str) -> bytes:
-    """The signature (65 bytes, r‖s‖v, v in 27, 28) in an answer; raises Refused SIGNER_REFUSED."""
+    """Return the signature of a reply (65 bytes, r‖s‖v, v is 27 or 28).
+
+    Raises Refused SIGNER_REFUSED.
+    """
     signature = _bytes(answer, "a signature")
-    if len(signature) == 65 and signature[64] in (0, 1):  # some count from zero
+    if len(signature) == 65 and signature[64] in (0, 1):  # some signers count from 0
         signature = signature[:64] + bytes([signature[64] + 27])
     try:
         signing.verify_signature(did.did_url(did.pkh(1, address)), message, signature)
@@ -74,7 +69,7 @@ def check_message(answer: object, message: bytes, address: str) -> bytes:
 
 
 def refused(why: str) -> Refused:
-    """The error for an answer that must not be used."""
+    """Return the error for a reply that must not be used."""
     return Refused(
         "the external signer did not sign what it was asked to",
         Code.SIGNER_REFUSED,
@@ -96,19 +91,16 @@ def _bytes(text: object, what: str) -> bytes:
         _refuse(f"its answer is not {what}")
 
 
-def _item(value: object) -> bytes | list[Any]:
-    """A field as RLP has it: shortest integers, plain bytes."""
-    if isinstance(value, int):
-        return value.to_bytes((value.bit_length() + 7) // 8, "big")
-    return bytes.fromhex(value[2:]) if isinstance(value, str) else []
-
-
 def _recover(digest: bytes, parts: list[Any]) -> str:
-    """The address (lower case) that signed; high-s twins are refused, as every chain does."""
+    """Return the signing address (lower case); high-s signatures are refused, as on chain."""
+    from eth_keys.datatypes import Signature
+    from eth_keys.exceptions import BadSignature
+    from eth_utils.exceptions import ValidationError
+
     if not all(isinstance(part, bytes) and len(part) <= 32 for part in parts):
         _refuse("it has no signature")
     parity, r, s = (int.from_bytes(part, "big") for part in parts)
-    if parts != [_item(parity), _item(r), _item(s)] or not 0 < s <= HALF_ORDER:
+    if parts != [item_of(parity), item_of(r), item_of(s)] or not 0 < s <= HALF_ORDER:
         _refuse("its signature is not in canonical form")
     try:
         key = Signature(vrs=(parity, r, s)).recover_public_key_from_msg_hash(digest)

@@ -15,8 +15,10 @@ from publisher.ethereum.transaction import Sent, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep
 from publisher.publish.plan import Batch, Plan, price_batch
-from publisher.publish.preflight import Candidate, journal, look_up, look_up_all
+from publisher.publish.preflight import Candidate, look_up, look_up_all, pending
 from publisher.registry.registry import Registry
+from publisher.tx.confirm import confirm
+from publisher.tx.submit import submit
 
 
 class Announced(NamedTuple):
@@ -106,7 +108,9 @@ class Announcer:
             self.results.update(refused)
             if priced is None:
                 return {}
-            sent = await self._registry.send(self._signer, priced, on_signed=self._remember(kept))
+            sent = await submit(
+                self._registry.chain, self._signer, priced, on_signed=self._remember(kept)
+            )
         except CapdexError as error:
             self.fail(batch.candidates, error)
             return {}
@@ -128,12 +132,12 @@ class Announcer:
         )
 
     def _remember(self, candidates: Sequence[Candidate]) -> Callable[[Sent], None]:
-        """Return a callback that journals the transaction of each release before it is sent."""
+        """Return a callback that stores the transaction of each release before it is sent."""
 
         def remember(signed: Sent) -> None:
             for one in candidates:
-                entry = journal(self._registry, one.package)
-                entry.remember(signed, one.announcement.sha256.hex())
+                entry = pending(self._registry, one.package)
+                entry.save(signed, one.announcement.sha256.hex())
             if signed.earlier:  # it is sent again while it is waited for
                 self._on_step(signed)
 
@@ -142,13 +146,15 @@ class Announcer:
     async def _settle(self, sent: Sent, candidates: list[Candidate]) -> None:
         """Wait for the block of a transaction, and set the result of each of its releases."""
         try:
-            receipt = await self._registry.wait(
+            mined = await confirm(
+                self._registry.chain,
                 sent,
                 timeout_s=self._timeout_s,
                 signer=self._signer,
                 on_signed=self._remember(candidates),
-                done=lambda: self._all_published(candidates),
+                is_done=lambda: self._all_published(candidates),
             )
+            receipt = self._registry.receipt(mined)
         except (InvalidInput, Refused) as error:
             why = error if len(candidates) == 1 else _reverted(error)
             for one in candidates:
@@ -164,7 +170,7 @@ class Announcer:
         for one in candidates:
             if one.uri in published:
                 self._finish(one, receipt, already=False)
-            else:  # the journal named a transaction of something else
+            else:  # the stored transaction was another one
                 await self._settle_reverted(one, _gone())
 
     async def _settle_reverted(self, one: Candidate, error: CapdexError) -> None:
@@ -172,7 +178,7 @@ class Announcer:
 
         Another process of the same account may have published it before.
         """
-        journal(self._registry, one.package).forget()
+        pending(self._registry, one.package).remove()
         try:
             now = await look_up(one.package, registry=self._registry)
         except CapdexError as why:
@@ -193,14 +199,15 @@ class Announcer:
         try:
             event = await self._registry.find_publication(one.name, one.announcement.semver)
             if event is not None:
-                receipt = await self._registry.wait("0x" + event.position.tx_hash.hex())
+                mined = await confirm(self._registry.chain, "0x" + event.position.tx_hash.hex())
+                receipt = self._registry.receipt(mined)
         except CapdexError as error:
             self.fail([one], error)
         else:
             self._finish(one, receipt, already=True)
 
     def _finish(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
-        journal(self._registry, one.package).forget()
+        pending(self._registry, one.package).remove()
         reservation.forget([one.name], registry=self._registry, claimer=self._signer.address)
         self.results[one.uri] = Announced(already, receipt)
 

@@ -116,15 +116,15 @@ def claim_of(registry: Registry, name: str, reservations: Sequence[Reservation] 
     secret = next((one.secret for one in reservations if one.name == name), NO_SECRET)
 
     async def stands(sender: str) -> bool:
-        record = await registry.name_record(name)
-        if record.owner == sender:
-            return True
-        if record.renounced:
+        state = await registry.name_state(name)
+        if state is None:
+            await check_free(registry, name, sender)
+            return False
+        if state.owner is None:
             raise renounced(name)
-        if record.owner is not None:
-            raise taken(name, name, record.owner, sender)
-        await check_free(registry, name, sender)
-        return False
+        if state.owner != sender:
+            raise taken(name, name, state.owner, sender)
+        return True
 
     return name_change(
         registry, name, "claim", "claim", (secret,), stands,

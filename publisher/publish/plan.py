@@ -72,7 +72,8 @@ async def make_plan(
     secrets = {one.name: one.secret for one in reservations}
     refused: Refusals = {}
     batches = []
-    for group in divide(to_send, await _block_gas_limit(registry)) if to_send else ():
+    limit = await registry.chain.block_number_of("latest", "gasLimit") if to_send else 0
+    for group in divide(to_send, limit):
         kept, priced = await price_batch(
             group, secrets, registry=registry, sender=signer.address, fee_cap_wei=fee_cap_wei,
             refused=refused,
@@ -139,8 +140,3 @@ async def price_batch(
         if len(kept) == len(candidates):
             raise  # each alone succeeds, and all together do not: the fee, most likely
     return tuple(kept), await price(kept) if kept else None
-
-
-async def _block_gas_limit(registry: Registry) -> int:
-    with registry.chain.faults():
-        return int((await registry.chain.web3.eth.get_block("latest"))["gasLimit"])

@@ -10,11 +10,12 @@ from typing import Final
 from capdex.errors import CapdexError, InvalidInput, Refused
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Announcement
+from capdex.registry.state import NameState
 from capdex.uri import is_reserved, skeleton
 from publisher.errors import given_up, name_reserved, name_taken, version_exists
 from publisher.ethereum.transaction import Sent
-from publisher.registry.registry import NameRecord, Registry
-from publisher.tx.pending import Journal
+from publisher.registry.registry import Registry
+from publisher.tx.pending import PendingTransaction
 
 MAX_CONCURRENT_LOOKUPS: Final = 8  # enough to hide a slow endpoint
 
@@ -61,17 +62,15 @@ async def look_up(
     InvalidInput VERSION_EXISTS, Refused (NAME_TAKEN, NAME_RESERVED, NOT_OWNER), Unavailable.
     """
     announcement, name = package.announcement, package.manifest.uri.name
-    record = await registry.name_record(name)
-    published = await registry.release(name, announcement.semver) if record.claimed else None
+    state = await registry.name_state(name)
+    published = await registry.release(name, announcement.semver) if state else None
     if published is not None and published.sha256 == announcement.sha256:
         return Candidate(package, claims_name=False, already=True)
-    await _check_may_publish(registry, name, record, announcement.publisher)
+    await _check_may_publish(registry, name, state, announcement.publisher)
     if published is not None:  # last: another version does not help an account without permission
         raise version_exists(name, announcement.semver, published.sha256.hex())
-    sent = await journal(registry, package).recall(
-        announcement.sha256.hex(), fee_cap_wei=fee_cap_wei
-    )
-    return Candidate(package, claims_name=not record.claimed, resumes=sent)
+    sent = await pending(registry, package).load(announcement.sha256.hex(), fee_cap_wei=fee_cap_wei)
+    return Candidate(package, claims_name=state is None, resumes=sent)
 
 
 async def look_up_all(
@@ -130,21 +129,20 @@ def taken(name: str, taken_by: str, owner: str, address: str) -> Refused:
     return error
 
 
-def journal(registry: Registry, package: VerifiedPackage) -> Journal:
-    """Return the journal entry of the transaction that publishes a package."""
+def pending(registry: Registry, package: VerifiedPackage) -> PendingTransaction:
+    """Return the file of the pending transaction that publishes a package."""
     uri = package.manifest.uri
-    return Journal(registry, "publish", uri.name, str(uri.version))
+    return PendingTransaction(registry, "publish", uri.name, str(uri.version))
 
 
 async def _check_may_publish(
-    registry: Registry, name: str, record: NameRecord, address: str
+    registry: Registry, name: str, state: NameState | None, address: str
 ) -> None:
     """Raise Refused unless the name is the account's, maintained by it, or free."""
-    if record.owner == address:
-        return
-    if record.renounced:
-        raise given_up(name)
-    if record.owner is None:
+    if state is None:
         await check_free(registry, name, address)
-    elif not await registry.is_maintainer(name, address):
-        raise taken(name, name, record.owner, address)
+        return
+    if state.owner is None:
+        raise given_up(name)
+    if state.owner != address and not await registry.is_maintainer(name, address):
+        raise taken(name, name, state.owner, address)

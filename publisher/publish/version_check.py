@@ -12,9 +12,10 @@ from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import Manifest, read
 from capdex.net.ipfs.open import Source, fetch
+from capdex.registry.state import ReleaseState
 from capdex.semver import Version
 from publisher.publish.preflight import Candidate
-from publisher.registry.registry import Registry, Release
+from publisher.registry.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ async def compare_with_previous(
         for x in beside
         if x.name == candidate.name
     }
-    on_chain: dict[Version, Release] = {}
+    on_chain: dict[Version, ReleaseState] = {}
     if not candidate.claims_name:
         for release in await registry.releases(candidate.name):
             if not release.yanked:
@@ -67,7 +68,7 @@ async def compare_with_previous(
     return VersionComparison(candidate.uri, previous, difference)
 
 
-async def _fetch_manifest(release: Release, sources: Sequence[Source]) -> Manifest:
+async def _fetch_manifest(release: ReleaseState, sources: Sequence[Source]) -> Manifest:
     """Return the manifest of a release on chain; raise Unavailable, or InvalidInput without one."""
     data = await fetch(Cid.parse(release.cid), sources)
     if hashlib.sha256(data).digest() != release.sha256:

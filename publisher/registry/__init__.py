@@ -1,1 +1,5 @@
-"""TODO-FACE"""
+"""The registry contract: what it says of names and releases, and every change to them."""
+
+from publisher.registry.registry import Registry
+
+__all__ = ["Registry"]

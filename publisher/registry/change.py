@@ -20,8 +20,9 @@ from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transactio
 from publisher.keys.signer import Signer
 from publisher.progress import SERVED_WAIT_S, OnStep, Step, ignore, wait_served
 from publisher.registry.registry import Registry
-from publisher.tx.confirm import RECEIPT_WAIT_S
-from publisher.tx.pending import Journal
+from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
+from publisher.tx.pending import PendingTransaction
+from publisher.tx.submit import submit
 
 Stands = Callable[[str], Awaitable[bool]]
 Indexed = Callable[[int], Awaitable[bool]]  # whether the node knows this block
@@ -52,11 +53,11 @@ class Change:
         """The change in a line, as it is typed."""
         return f"{self.verb} {self.subject} {self.target}".rstrip()
 
-    def journal(self, sender: str) -> Journal:
-        """Where its transaction is remembered; each account has its own."""
+    def pending(self, sender: str) -> PendingTransaction:
+        """Return the file of its pending transaction; each account has its own."""
         action = self.verb.replace(" ", "-")
         subject = self.subject.rpartition(":")[2].replace("@", "-")
-        return Journal(self.contract, action, subject, sender[2:10].lower())
+        return PendingTransaction(self.contract, action, subject, sender[2:10].lower())
 
 
 def name_change(
@@ -145,15 +146,15 @@ async def plan_change(
     Raises InvalidInput (NOT_FOUND), Refused (NOT_OWNER, EMPTY_ACCOUNT, FEE_OVER_CAP), Unavailable.
     """
     address = parse_address(sender)
-    journal = change.journal(address)
+    pending = change.pending(address)
     if await change.stands(address):
-        journal.forget()
+        pending.remove()
         return ChangePlan(change, address, already=True)
-    sent = await journal.recall(_mark(change, address), fee_cap_wei=fee_cap_wei)
+    sent = await pending.load(_mark(change, address), fee_cap_wei=fee_cap_wei)
     if sent is not None:
         if not await _is_mined(change, sent):
             return ChangePlan(change, address, resumes=sent)
-        journal.forget()
+        pending.remove()
         if await change.stands(address):  # mined just now; else it was taken back since
             return ChangePlan(change, address, already=True)
     priced = await change.contract.price(
@@ -201,37 +202,39 @@ async def _bring_about(
     plan: ChangePlan, signer: Signer, on_step: OnStep, timeout_s: float
 ) -> Receipt | None:
     """The receipt, or None when it was so already."""
-    change, journal = plan.change, plan.change.journal(plan.sender)
-    sent = plan.resumes
+    change, chain, sent = plan.change, plan.change.contract.chain, plan.resumes
+    pending = change.pending(plan.sender)
 
     def remember(signed: Sent) -> None:
-        journal.remember(signed, _mark(change, plan.sender))
+        pending.save(signed, _mark(change, plan.sender))
         if signed.earlier:  # it is sent again while it is waited for
             on_step(signed)
 
     # A person may have thought for an hour since the plan was made: look once more.
     if plan.already or (sent is None and await change.stands(plan.sender)):
-        journal.forget()
+        pending.remove()
         return None
     if sent is None:
         if plan.transaction is None:
             raise UsageError("the plan has nothing to send", fix="plan again")
-        sent = await change.contract.send(signer, plan.transaction, on_signed=remember)
+        sent = await submit(chain, signer, plan.transaction, on_signed=remember)
     on_step(sent)
     try:
-        receipt = await change.contract.wait(
+        mined = await confirm(
+            chain,
             sent,
             timeout_s=timeout_s,
             signer=signer,
             on_signed=remember,
-            done=lambda: change.stands(plan.sender),
+            is_done=lambda: change.stands(plan.sender),
         )
+        receipt = change.contract.receipt(mined)
     except (InvalidInput, Refused) as error:  # reverted
-        journal.forget()
+        pending.remove()
         if await _stands_now(change, plan.sender, error):  # another process of ours was first
             return None
         raise
-    journal.forget()
+    pending.remove()
     on_step(receipt)
     return receipt
 
@@ -244,7 +247,7 @@ async def _is_mined(change: Change, sent: Sent) -> bool:
 
 
 def _mark(change: Change, sender: str) -> str:
-    """What tells a transaction in the journal from those of other accounts and other targets."""
+    """Return the fingerprint of a pending transaction: its account and its target."""
     return f"{sender} {change.target}"
 
 

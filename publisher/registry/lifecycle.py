@@ -8,19 +8,19 @@ from capdex.errors import UsageError
 from capdex.semver import Version
 from capdex.uri import CapabilityURI, check_name
 from publisher.registry.change import Change, Stands, name_change
-from publisher.registry.permission import own_release, owned, words
+from publisher.registry.permission import check_text, own_release, owned
 from publisher.registry.registry import Registry
 
 
 def yank(registry: Registry, name: str, semver: str, reason: str = "") -> Change:
     """Take a release out of search and latest."""
-    said = words(reason)
+    text = check_text(reason)
 
     async def stands(sender: str) -> bool:
         return (await own_release(registry, name, semver, sender)).yanked
 
     return _release_change(
-        registry, name, semver, "yank", (said,), stands,
+        registry, name, semver, "yank", (text,), stands,
         already="it is yanked already; to change the reason, unyank it first",
         effects=("latest, ranges and search pass it over; who asks for it exactly still gets it",),
     )  # fmt: skip
@@ -41,13 +41,13 @@ def unyank(registry: Registry, name: str, semver: str) -> Change:
 
 def deprecate(registry: Registry, name: str, semver: str, message: str = "") -> Change:
     """Advise against a release."""
-    said = words(message)
+    text = check_text(message)
 
     async def stands(sender: str) -> bool:
         return (await own_release(registry, name, semver, sender)).deprecated
 
     return _release_change(
-        registry, name, semver, "deprecate", (said,), stands,
+        registry, name, semver, "deprecate", (text,), stands,
         already="it is deprecated already; to change the message, undeprecate it first",
         effects=("it is found as before, with your message",),
     )  # fmt: skip
@@ -70,7 +70,7 @@ def deprecate_name(
     registry: Registry, name: str, message: str = "", replaced_by: str = ""
 ) -> Change:
     """Advise against a name, with all its releases."""
-    said = words(message)
+    text = check_text(message)
     if replaced_by and check_name(replaced_by) == name:
         raise UsageError(f'"{name}" cannot be replaced by itself', fix="name another capability")
 
@@ -79,7 +79,7 @@ def deprecate_name(
 
     instead = f", and that {replaced_by} takes its place" if replaced_by else ""
     return name_change(
-        registry, name, "deprecate", "deprecateName", (said, replaced_by), stands,
+        registry, name, "deprecate", "deprecateName", (text, replaced_by), stands,
         already="it is deprecated already; to change the message, undeprecate it first",
         effects=(f"all its releases are found as before, with your message{instead}",),
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Names as the chain's own logs tell them, held against what the contract keeps at the same block.
+"""Rebuild names from the chain's logs and check them against the contract at the same block.
 
-No node has to be trusted for it, and an endpoint that leaves logs out is noticed.
+No node has to be trusted, and an endpoint that leaves logs out is detected.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from capdex.registry.events import (
     TransferOffered,
     Voted,
 )
-from capdex.registry.state import Ledger, NameState, ReleaseState
+from capdex.registry.state import Ledger, NameState
 from capdex.uri import CapabilityURI, name_id
-from publisher.ethereum import log_scan as history
-from publisher.registry.registry import NameRecord, Registry
+from publisher.ethereum.log_scan import all_events
+from publisher.registry.registry import Registry
 
 IDS_PER_FILTER: Final = 100  # topics of one eth_getLogs: a few kilobytes of request
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What an account is to a name: `owner`, `maintainer`, or `offered` to it."""
+class HeldName:
+    """A name and an account's role in it: `owner`, `maintainer`, or `offered` to it."""
 
     name: str
     role: str
@@ -39,60 +39,54 @@ class Held:
 
 
 async def name_state(registry: Registry, name: str) -> tuple[NameState | None, int]:
-    """A name, None if nobody ever claimed it, and the number of the block it was read at.
+    """Return a name (None if it was never claimed) and the number of the block it was read at.
 
     Raises Unavailable RPC_UNAVAILABLE when the history is out of reach or has gaps.
     """
-    block = await registry.head()
-    record = await registry.name_record(name, block=block)
-    if not record.claimed:
+    block = await registry.chain.head()
+    record, count = await registry.name_record(name, block=block)
+    if record is None:
         return None, block
     events = await registry.history(name, upto=block)
-    return _folded(registry, name, events, record), block
+    return _checked(registry, name, events, record, count), block
 
 
 async def name_view(registry: Registry, name: str) -> tuple[NameState | None, int]:
-    """A name by the contract's views alone, for where its history is out of reach.
+    """Return a name from the contract's views alone, for where its history is out of reach.
 
-    What only the log tells is missing: maintainers, reasons, messages, publishers, sequences.
+    Missing is what only the log has: maintainers, reasons, messages, publishers, sequences.
     """
-    block = await registry.head()
-    record = await registry.name_record(name, block=block)
-    if not record.claimed:
-        return None, block
-    releases = [
-        ReleaseState(x.semver, x.cid, x.sha256, "", 0, yanked=x.yanked, deprecated=x.deprecated)
-        for x in await registry.releases(name)
-    ]
-    state = NameState(record.owner, record.pending_owner, record.epoch)
-    state.deprecated, state.releases = record.deprecated, releases
+    block = await registry.chain.head()
+    state = await registry.name_state(name, block=block)
+    if state is not None:
+        state.releases = await registry.releases(name)
     return state, block
 
 
-async def names_held(registry: Registry, account: str) -> tuple[list[Held], int]:
-    """Every name that an account owns, maintains or is offered, by name; and the block of it."""
-    block = await registry.head()
+async def names_held(registry: Registry, account: str) -> tuple[list[HeldName], int]:
+    """Return the names that an account owns, maintains or is offered, and the block they are of."""
+    block = await registry.chain.head()
     names = await _ever_held(registry, account, block)
     events: dict[str, list[Event]] = defaultdict(list)
     ids = ["0x" + name_id(name).hex() for name in names]
     for first in range(0, len(ids), IDS_PER_FILTER):
         chosen = ids[first : first + IDS_PER_FILTER]
-        for event in await history.events(registry, [None, chosen], upto=block):
+        for event in await all_events(registry, [None, chosen], upto=block):
             events[_name(event)].append(event)
     held = []
     for name in names:
-        record = await registry.name_record(name, block=block)
-        state = _folded(registry, name, events[name], record)
+        record, count = await registry.name_record(name, block=block)
+        state = _checked(registry, name, events[name], record, count)
         if role := _role(state, account):
-            held.append(Held(name, role, state))
+            held.append(HeldName(name, role, state))
     return held, block
 
 
 def fold(events: Iterable[Event]) -> NameState | None:
-    """The state that the events of one name leave; raises InvalidInput if they cannot be that."""
+    """Return the state after the events of one name; raises InvalidInput if one cannot follow."""
     ledger, found = Ledger(), None
     for event in events:
-        if isinstance(event, Sponsored):  # says who paid; its nonce counts over all names
+        if isinstance(event, Sponsored):  # names the payer; its nonce counts over all names
             continue
         # A ledger takes every event of a registry; of one name they are numbered anew.
         ledger.apply(replace(event, sequence=ledger.count + 1))
@@ -102,20 +96,24 @@ def fold(events: Iterable[Event]) -> NameState | None:
     return found
 
 
-def _folded(
-    registry: Registry, name: str, events: Sequence[Event], record: NameRecord
+def _checked(
+    registry: Registry, name: str, events: Sequence[Event], record: NameState | None, count: int
 ) -> NameState:
+    """Return the state after the events, if the contract keeps the same."""
     try:
         state = fold(events)
     except InvalidInput as error:
         raise _gaps(registry, name, error.why or error.message) from None
     if state is None:
         raise _gaps(registry, name, "it gives none of its events")
-    told = NameRecord(
-        state.owner, state.pending_owner, len(state.releases), state.epoch, state.deprecated
-    )
-    if told != record:
-        raise _gaps(registry, name, f"its events come to {told}, the contract keeps {record}")
+    rebuilt = NameState(state.owner, state.pending_owner, state.epoch, deprecated=state.deprecated)
+    if (rebuilt, len(state.releases)) != (record, count):
+        raise _gaps(
+            registry,
+            name,
+            f"its events lead to {rebuilt} with {len(state.releases)} releases, "
+            f"the contract keeps {record} with {count}",
+        )
     return state
 
 
@@ -123,18 +121,18 @@ def _gaps(registry: Registry, name: str, why: str) -> Unavailable:
     return Unavailable(
         f'the endpoint does not give the whole history of "{name}"',
         Code.RPC_UNAVAILABLE,
-        why=f"{registry.chain.endpoint.shown}: {why}",
+        why=f"{registry.chain.endpoint}: {why}",
         fix="use another endpoint (--rpc-url), or correct start-block of this network",
     )
 
 
 async def _ever_held(registry: Registry, account: str, block: int) -> list[str]:
-    """The names that an account ever had, or had a hand in: what it holds now is among them."""
+    """Return the names that an account ever held or was named in: a superset of what it holds."""
     topic = "0x" + account[2:].lower().rjust(64, "0")
     own = [_topic(kind) for kind in ("Published", "Claimed", "Transferred")]
     given = [_topic(kind) for kind in ("MaintainerAdded", "TransferOffered")]
-    names = {_name(e) for e in await history.events(registry, [own, None, topic], upto=block)}
-    for event in await history.events(registry, [given], upto=block):
+    names = {_name(e) for e in await all_events(registry, [own, None, topic], upto=block)}
+    for event in await all_events(registry, [given], upto=block):
         to = (
             event.account if isinstance(event, MaintainerChanged)
             else event.recipient if isinstance(event, TransferOffered)
@@ -158,7 +156,7 @@ def _role(state: NameState, account: str) -> str | None:
 
 
 def _name(event: Event) -> str:
-    """The name that an event is about; raises InvalidInput for one that is about none."""
+    """Return the name that an event is about; raises InvalidInput for one that is about none."""
     if isinstance(event, Published):
         return CapabilityURI.exact(event.announcement.cap_uri).name
     if isinstance(event, Committed | Voted):

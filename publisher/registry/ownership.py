@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from publisher import errors as refusals
 from publisher.registry.change import Change, name_change
-from publisher.registry.permission import claimed, owned, somebody
+from publisher.registry.permission import claimed, owned, parse_account
 from publisher.registry.registry import Registry
 
 
 def offer_transfer(registry: Registry, name: str, recipient: str) -> Change:
     """Offer a name to another account."""
-    to = somebody(recipient)
+    to = parse_account(recipient)
 
     async def stands(sender: str) -> bool:
         record = await owned(registry, name, sender)
@@ -64,8 +64,8 @@ def renounce(registry: Registry, name: str) -> Change:
     """Give a name up for good."""
 
     async def stands(sender: str) -> bool:
-        record = await registry.name_record(name)
-        if record.renounced:
+        state = await registry.name_state(name)
+        if state is not None and state.renounced:
             return True
         await owned(registry, name, sender)
         return False
@@ -83,7 +83,7 @@ def renounce(registry: Registry, name: str) -> Change:
 
 def add_maintainer(registry: Registry, name: str, account: str) -> Change:
     """Let another account publish, yank and deprecate releases of a name."""
-    maintainer = somebody(account)
+    maintainer = parse_account(account)
 
     async def stands(sender: str) -> bool:
         record = await owned(registry, name, sender)
@@ -101,7 +101,7 @@ def add_maintainer(registry: Registry, name: str, account: str) -> Change:
 
 def remove_maintainer(registry: Registry, name: str, account: str) -> Change:
     """Take that permission back; a maintainer may leave by itself."""
-    maintainer = somebody(account)
+    maintainer = parse_account(account)
 
     async def stands(sender: str) -> bool:
         if sender != maintainer:

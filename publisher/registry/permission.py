@@ -1,51 +1,48 @@
-"""Who may change a name, asked of the chain before any gas is paid; refusals name the owner."""
+"""Check on chain that an account may change a name, before any gas is paid."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
+from capdex.registry.state import MAX_REASON_BYTES, NameState, ReleaseState
 from publisher import errors as refusals
 from publisher.ethereum.contract import NO_ADDRESS
-from publisher.registry.registry import NameRecord, Registry, Release
-
-MAX_REASON_BYTES: Final = 500  # the contract's own bound: room for a sentence or two
+from publisher.registry.registry import Registry
 
 
-async def claimed(registry: Registry, name: str) -> NameRecord:
-    """The record of a name that somebody claimed; raises InvalidInput NOT_FOUND."""
-    record = await registry.name_record(name)
-    if not record.claimed:
+async def claimed(registry: Registry, name: str) -> NameState:
+    """Return a name that was claimed; raises InvalidInput NOT_FOUND."""
+    state = await registry.name_state(name)
+    if state is None:
         raise refusals.no_such_name(name)
-    return record
+    return state
 
 
-async def owned(registry: Registry, name: str, sender: str) -> NameRecord:
-    """The record of a name that `sender` owns; raises NOT_FOUND and Refused NOT_OWNER."""
-    record = await claimed(registry, name)
-    if record.renounced:
+async def owned(registry: Registry, name: str, sender: str) -> NameState:
+    """Return a name that `sender` owns; raises NOT_FOUND and Refused NOT_OWNER."""
+    state = await claimed(registry, name)
+    if state.renounced:
         raise refusals.given_up(name)
-    if record.owner != sender:
-        raise refusals.not_owner(name, sender, record.owner or "")
-    return record
+    if state.owner != sender:
+        raise refusals.not_owner(name, sender, state.owner or "")
+    return state
 
 
-async def own_release(registry: Registry, name: str, semver: str, sender: str) -> Release:
-    """A release that `sender` may change; raises NOT_FOUND and Refused NOT_OWNER."""
-    record = await claimed(registry, name)
+async def own_release(registry: Registry, name: str, semver: str, sender: str) -> ReleaseState:
+    """Return a release that `sender` may change; raises NOT_FOUND and Refused NOT_OWNER."""
+    state = await claimed(registry, name)
     release = await registry.release(name, semver)
     if release is None:
         raise refusals.no_such_release(name, semver)
-    if record.renounced:
+    if state.renounced:
         raise refusals.given_up(name)
-    if record.owner != sender and not await registry.is_maintainer(name, sender):
-        raise refusals.not_maintainer(name, sender, record.owner or "")
+    if state.owner != sender and not await registry.is_maintainer(name, sender):
+        raise refusals.not_maintainer(name, sender, state.owner or "")
     return release
 
 
-def words(text: str) -> str:
-    """A reason or message that the contract takes: UTF-8 and short; raises InvalidInput."""
+def check_text(text: str) -> str:
+    """Return a reason or message if it is short UTF-8 text, else raise InvalidInput."""
     try:
         length = len(text.encode("utf-8"))
     except UnicodeEncodeError:
@@ -59,8 +56,8 @@ def words(text: str) -> str:
     return text
 
 
-def somebody(address: str) -> str:
-    """The checksummed address of an account; raises UsageError, also for the zero address."""
+def parse_account(address: str) -> str:
+    """Return the checksummed address of an account; raises UsageError for the zero address, too."""
     checked = parse_address(address)
     if checked == NO_ADDRESS:
         raise UsageError("the zero address is nobody's", fix="name the account of a person")

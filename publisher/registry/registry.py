@@ -1,57 +1,22 @@
-"""The registry contract, through web3: what it says, and transactions that change it."""
+"""The registry contract: its views, its events, and the transactions that change it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.registry.events import PUBLISHED, Event, Published
+from capdex.registry.state import NameState, ReleaseState
 from capdex.uri import name_id, skeleton
-from publisher.ethereum import log_scan as history
-from publisher.ethereum.client import Chain
+from publisher.ethereum.client import Block, Chain
 from publisher.ethereum.contract import Contract, account_or_none
-from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
-from publisher.keys.signer import Signer
+from publisher.ethereum.log_scan import all_events, scan
 
 RELEASES_PAGE: Final = 100  # a release is some 300 bytes of reply
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One release as the contract keeps it."""
-
-    cap_uri: str
-    semver: str
-    cid: str
-    sha256: bytes
-    yanked: bool
-    deprecated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NameRecord:
-    """What the contract keeps of a name; `epoch` counts how often it has changed hands."""
-
-    owner: str | None
-    pending_owner: str | None
-    release_count: int
-    epoch: int
-    deprecated: bool
-
-    @property
-    def renounced(self) -> bool:
-        """Whether its owner gave it up: nobody can ever own it again."""
-        return self.owner is None and self.epoch > 0
-
-    @property
-    def claimed(self) -> bool:
-        """Whether somebody ever claimed it."""
-        return self.owner is not None or self.epoch > 0
 
 
 class Registry(Contract):
@@ -81,40 +46,49 @@ class Registry(Contract):
                 raise UsageError(
                     f"there is no contract at {checked} on chain {chain_id}",
                     Code.NO_CONTRACT,
-                    why=f"asked {chain.endpoint.shown}",
+                    why=f"asked {chain.endpoint}",
                     fix="check the registry's address, or deploy one: capdex deploy",
                 )
             yield cls(chain, checked, start_block=start_block)
 
     # ------------------------------------------------------------------------------------- names
 
-    async def name_record(self, name: str, *, block: int | None = None) -> NameRecord:
-        """What is kept of a name, at the head or at a block; empty when it was never claimed."""
+    async def name_state(self, name: str, *, block: Block = "latest") -> NameState | None:
+        """Return what the contract keeps of a name, at the head or at a block.
+
+        None if the name was never claimed. Maintainers, texts and releases are not filled in.
+        """
+        return (await self.name_record(name, block=block))[0]
+
+    async def name_record(
+        self, name: str, *, block: Block = "latest"
+    ) -> tuple[NameState | None, int]:
+        """Return a name as `name_state` does, and the number of its releases."""
         owner, pending, count, epoch, deprecated = await self.read("nameRecord", name, block=block)
-        return NameRecord(
-            account_or_none(owner), account_or_none(pending), int(count), int(epoch), deprecated
-        )
+        state = NameState(account_or_none(owner), account_or_none(pending), epoch)
+        state.deprecated = deprecated
+        return (state if state.owner or epoch else None), count
 
     async def owner_of(self, name: str) -> str | None:
-        """The account that owns a name; None while nobody does."""
+        """Return the account that owns a name, or None."""
         return account_or_none(await self.read("ownerOf", name))
 
     async def is_maintainer(self, name: str, address: str) -> bool:
-        """Whether an account may publish, yank and deprecate releases without owning the name."""
+        """Return True if an account may change releases of a name that it does not own."""
         return bool(await self.read("isMaintainer", name, address))
 
     async def is_reserved(self, name: str) -> bool:
-        """Whether a name looks like a word that nobody may claim."""
+        """Return True if a name looks like a reserved word."""
         return bool(await self.read("isReserved", name))
 
     async def name_of_skeleton(self, name: str) -> str | None:
-        """The name that looks like `name` (P1) and is taken; may be `name` itself."""
-        return str(await self.read("nameOfSkeleton", skeleton(name))) or None
+        """Return the claimed name that looks like `name` (P1), which may be `name` itself."""
+        return await self.read("nameOfSkeleton", skeleton(name)) or None
 
     # ---------------------------------------------------------------------------------- releases
 
-    async def release(self, name: str, semver: str) -> Release | None:
-        """One release, or None."""
+    async def release(self, name: str, semver: str) -> ReleaseState | None:
+        """Return one release, or None; its publisher and sequence are only in the log."""
         try:
             return _release(await self.read("release", name, semver))
         except InvalidInput as error:
@@ -122,9 +96,9 @@ class Registry(Contract):
                 raise
             return None
 
-    async def releases(self, name: str) -> list[Release]:
-        """All releases of a name, in order of publication."""
-        found: list[Release] = []
+    async def releases(self, name: str) -> list[ReleaseState]:
+        """Return all releases of a name in order of publication."""
+        found: list[ReleaseState] = []
         while True:
             page = await self.read("releases", name, len(found), RELEASES_PAGE)
             found += [_release(one) for one in page]
@@ -132,47 +106,42 @@ class Registry(Contract):
                 return found
 
     async def release_count(self, name: str) -> int:
-        """How many releases a name has, yanked ones included."""
+        """Return the number of releases of a name, yanked ones included."""
         return int(await self.read("releaseCount", name))
 
     async def index_of(self, name: str, semver: str) -> int:
-        """The index of a release in its name's list; raises InvalidInput NOT_FOUND."""
+        """Return the index of a release in its name's list; raises InvalidInput NOT_FOUND."""
         return int(await self.read("indexOf", name, semver))
 
     # ------------------------------------------------------------------------------ commitments
 
     async def committed_at(self, commitment: bytes) -> int:
-        """The time, in seconds, of the block in which a commitment was last made; 0 when never."""
+        """Return the block time (seconds) at which a commitment was last made; 0 when never."""
         return int(await self.read("committedAt", commitment))
 
     async def commitment_ages(self) -> tuple[int, int]:
-        """How old a commitment has to be and may be, in seconds; a minimum of 0: none needed."""
-        least, most = await self.read("MIN_COMMITMENT_AGE"), await self.read("MAX_COMMITMENT_AGE")
-        return int(least), int(most)
+        """Return the least and greatest age of a commitment in seconds; 0: none is needed."""
+        return await self.read("MIN_COMMITMENT_AGE"), await self.read("MAX_COMMITMENT_AGE")
 
     async def nonce_of(self, address: str) -> int:
-        """The nonce that the next signature of a publisher has to carry."""
+        """Return the nonce for the next signature of a publisher."""
         return int(await self.read("nonces", address))
-
-    async def balance(self, address: str) -> int:
-        """An account's balance in wei."""
-        return await self.chain.balance(address)
 
     # -------------------------------------------------------------------------------------- logs
 
     async def history(self, name: str, *, upto: int | None = None) -> tuple[Event, ...]:
-        """All events of a name in order, up to a block; raises like `publisher.history.pieces`."""
-        return tuple(await history.events(self, [None, _topic(name)], upto=upto))
+        """Return all events of a name in order, up to a block; raises like `log_scan.scan`."""
+        return tuple(await all_events(self, [None, _topic(name)], upto=upto))
 
     async def find_publication(self, name: str, semver: str) -> Published | None:
-        """The event that published a release, looked for from the head backwards.
+        """Return the event that published a release, searched from the head backwards.
 
-        None when there is none, or when the endpoint's limits put it out of reach.
+        None if there is none, or if the endpoint's limits do not allow to search that far.
         """
-        head, topics = await self.head(), ["0x" + PUBLISHED.hex(), _topic(name)]
+        topics = ["0x" + PUBLISHED.hex(), _topic(name)]
         try:
-            async for piece in history.pieces(self, topics, upto=head):
-                for event in piece:
+            async for events in scan(self, topics):
+                for event in events:
                     if isinstance(event, Published) and event.announcement.semver == semver:
                         return event
         except Unavailable as error:
@@ -180,43 +149,10 @@ class Registry(Contract):
                 raise
         return None
 
-    # ------------------------------------------------------------------------------------ writes
 
-    async def price_publish(
-        self,
-        sender: str,
-        name: str,
-        semver: str,
-        cid: str,
-        sha256: bytes,
-        *,
-        fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
-    ) -> Transaction:
-        """The priced, unsigned transaction that publishes a release; see `Chain.price`."""
-        return await self.price(
-            sender, "publish", name, semver, cid, sha256, fee_cap_wei=fee_cap_wei
-        )
-
-    async def publish(
-        self,
-        signer: Signer,
-        name: str,
-        semver: str,
-        cid: str,
-        sha256: bytes,
-        *,
-        fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
-    ) -> Sent:
-        """Price, sign and send a publication in one go."""
-        priced = await self.price_publish(
-            signer.address, name, semver, cid, sha256, fee_cap_wei=fee_cap_wei
-        )
-        return await self.send(signer, priced)
-
-
-def _release(values: Any) -> Release:
-    cap_uri, semver, cid, sha256, yanked, deprecated = values
-    return Release(cap_uri, semver, cid, bytes(sha256), yanked, deprecated)
+def _release(values: Any) -> ReleaseState:
+    _, semver, cid, sha256, yanked, deprecated = values
+    return ReleaseState(semver, cid, sha256, "", 0, yanked=yanked, deprecated=deprecated)
 
 
 def _topic(name: str) -> str:

@@ -66,7 +66,7 @@ async def announcement_of(registry: Registry, uri: CapabilityURI) -> tuple[Annou
             fix="set start-block of the network, or ask another endpoint with --rpc-url",
         )
     found = event.announcement
-    if (found.sha256, found.cid, found.cap_uri) != (release.sha256, release.cid, release.cap_uri):
+    if (found.sha256, found.cid, found.cap_uri) != (release.sha256, release.cid, str(uri)):
         raise Unavailable(
             f"the chain endpoint contradicts itself about {uri}",
             Code.RPC_UNAVAILABLE,

@@ -1,14 +1,14 @@
-"""Waiting until a transaction is in a block, and mending what happens to it on the way.
+"""Wait until a transaction is mined, and repair what happens to it until then.
 
-    what is seen                                      what is done
+    observed                                          action
     ──────────────────────────────────────────────    ─────────────────────────────────────────────
-    waits, and its fee is too low or it took long     replaced: same nonce, fees an eighth higher
-    nobody knows it, its nonce is free  (dropped)     the event is looked for, then it is sent again
-    its nonce is used, by none of ours  (replaced)    the event is looked for, then a new nonce
-    nobody knows it, its nonce waits  (somebody's)    waited for
-    was in a block, and is no longer  (reorganised)   one of the above
+    pending, its fee too low or pending for long      replace it: same nonce, fees an eighth higher
+    unknown, its nonce is free            (dropped)   look for the result, then send it again
+    its nonce was used by another one    (replaced)   look for the result, then use a new nonce
+    unknown, its nonce is pending         (foreign)   wait
+    was in a block, now in none       (reorganised)   one of the above
 
-Whichever of its hashes is mined, it is done. Without a signer nothing is mended, only told.
+Whichever of its hashes is mined counts. Without a signer nothing is repaired, only reported.
 """
 
 from __future__ import annotations
@@ -16,76 +16,61 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
+from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import Mined, Sent, ether
 from publisher.keys.signer import Signer
-from publisher.tx import submit as sending
-from publisher.tx.submit import OnSigned
-
-if TYPE_CHECKING:
-    from publisher.ethereum.client import Chain
+from publisher.tx.submit import OnSigned, replace, submit
 
 RECEIPT_WAIT_S: Final = 180.0  # fifteen slots of the slowest common chain
 MIN_POLL_S: Final = 0.05
 MAX_POLL_S: Final = 2.0
 
-Done = Callable[[], Awaitable[bool]]
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait before something is mended, in seconds."""
-
-    look_s: float = 4.0  # between two looks at the pool: a third of the slowest common slot
-    underpriced_s: float = 15.0  # one block may be full
-    stuck_s: float = 45.0  # nearly four slots: a good tip is mined in one or two
-    lost_s: float = 15.0  # endpoints behind a balancer learn of a transaction at different times
-
-
-PATIENCE: Final = Patience()
+IsDone = Callable[[], Awaitable[bool]]
 
 
 class _State(Enum):
-    WAITS = "waits"
+    PENDING = "pending"
     DROPPED = "dropped"
     REPLACED = "replaced"
-    ANOTHER_WAITS = "another waits"
+    FOREIGN_PENDING = "another transaction is pending"
 
 
-async def wait(
+async def confirm(
     chain: Chain,
-    sent: Sent,
+    sent: Sent | str,
     *,
     timeout_s: float = RECEIPT_WAIT_S,
     signer: Signer | None = None,
     on_signed: OnSigned | None = None,
-    done: Done | None = None,
+    is_done: IsDone | None = None,
 ) -> Mined:
-    """The block that holds it, `chain.confirmations` deep.
+    """Return the transaction (or the one of a hash) once `chain.confirmations` blocks hold it.
 
-    `done` tells whether the errand is done although this transaction is in no block: it is asked
-    before anything is sent again. An endpoint that fails in between is asked again.
+    Before anything is sent again, `is_done` is called: it returns True if the purpose was achieved
+    in another way. While the endpoint fails, the wait goes on.
 
-    Raises TIMEOUT; InvalidInput ALREADY_DONE when `done` says so; why the contract refused; and,
-    where it has to be sent anew, what `Chain.price` and `send` raise.
+    Raises Unavailable TIMEOUT; InvalidInput ALREADY_DONE when `is_done` returns True; why the
+    contract refused; and, where it has to be sent again, what `Chain.price` and `submit` raise.
     """
-    journey = _Journey(chain, sent, signer, on_signed, done)
+    if isinstance(sent, str):
+        sent = Sent(sent, nonce=-1)
+    confirmation = _Confirmation(chain, sent, signer, on_signed, is_done)
     try:
         async with asyncio.timeout(timeout_s):
-            mined, succeeded = await journey.end()
+            mined, succeeded = await confirmation.wait()
     except TimeoutError:
-        raise journey.late(timeout_s) from None
+        raise confirmation.timed_out(timeout_s) from None
     if not succeeded:
         raise await chain.why_reverted(mined)
     return mined
 
 
-class _Journey:
-    """A transaction on its way: its newest hash, and what was seen of it."""
+class _Confirmation:
+    """The wait for one transaction: its newest hash, and what was observed of it."""
 
     def __init__(
         self,
@@ -93,20 +78,20 @@ class _Journey:
         sent: Sent,
         signer: Signer | None,
         on_signed: OnSigned | None,
-        done: Done | None,
+        is_done: IsDone | None,
     ) -> None:
         self.chain = chain
         self.sent = sent
         self.signer = signer
         self.on_signed = on_signed
-        self.done = done
+        self.is_done = is_done
         self.why = "the chain is slow, or the fee is too low for now"
         self.mined: Mined | None = None  # seen in a block that is not deep enough yet
         self._looked_at = sent.signed_at  # what an earlier run sent is looked at at once
         self._lost_since: float | None = None
 
-    async def end(self) -> tuple[Mined, bool]:
-        """The mined transaction, and whether it succeeded."""
+    async def wait(self) -> tuple[Mined, bool]:
+        """Return the mined transaction, and True if it succeeded."""
         pause_s = MIN_POLL_S
         while True:
             try:
@@ -116,14 +101,14 @@ class _Journey:
                     return found
                 if found is None and time.time() - self._looked_at >= self.chain.patience.look_s:
                     self._looked_at = time.time()
-                    await self._mend()
+                    await self._repair()
             except Unavailable as error:
                 self.why = f"{error.message}: {error.why}"
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.5, MAX_POLL_S)
 
-    def late(self, timeout_s: float) -> Unavailable:
-        """The error for a transaction that took too long."""
+    def timed_out(self, timeout_s: float) -> Unavailable:
+        """Return the error for a transaction that took too long."""
         tx_hash = self.sent.tx_hash
         what = (
             f"transaction {tx_hash} was sent, but in {timeout_s:g} s no block was seen to hold it"
@@ -164,19 +149,19 @@ class _Journey:
             return _State.REPLACED
         for tx_hash in self.sent.hashes:
             if await self.chain.knows(tx_hash):
-                return _State.WAITS
+                return _State.PENDING
         if await self.chain.nonce(sender, "pending") > self.sent.nonce:
-            return _State.ANOTHER_WAITS
+            return _State.FOREIGN_PENDING
         return _State.DROPPED
 
-    async def _mend(self) -> None:
+    async def _repair(self) -> None:
         if self.sent.transaction is None:
             return
         sender, nonce = self.sent.transaction.sender, self.sent.nonce
         state = await self._state(sender)
         if state in (_State.DROPPED, _State.REPLACED):
             if await self._receipt() is not None:
-                return  # the block that holds it came while we asked
+                return  # it was mined between the two calls
             now = time.monotonic()
             self._lost_since = self._lost_since or now
             self.why = f"the chain does not know it any more: it was {state.value}"
@@ -184,7 +169,7 @@ class _Journey:
                 await self._send_again()
             return
         self._lost_since = None
-        if state is _State.ANOTHER_WAITS:
+        if state is _State.FOREIGN_PENDING:
             self.why = f"another transaction of {sender} waits under its nonce, {nonce}"
         elif await self.chain.nonce(sender, "latest") < nonce:
             self.why = f"an earlier transaction of {sender} waits before it"
@@ -192,9 +177,9 @@ class _Journey:
             await self._replace_if_stuck()
 
     async def _send_again(self) -> None:
-        """What was dropped or replaced, under the account's next nonce, at the price of now."""
+        """Send it under the account's next nonce, at the current price."""
         lost = self.sent.transaction
-        if self.done is not None and await self.done():
+        if self.is_done is not None and await self.is_done():
             raise InvalidInput(
                 "there was nothing left to do",
                 Code.ALREADY_DONE,
@@ -205,7 +190,7 @@ class _Journey:
         priced = await self.chain.price(
             lost.sender, lost.to, lost.data, fee_cap_wei=lost.fee_cap_wei
         )
-        self.sent = await sending.send(
+        self.sent = await submit(
             self.chain, self.signer, priced, on_signed=self.on_signed, earlier=self.sent.hashes
         )
         self._lost_since = None
@@ -220,11 +205,9 @@ class _Journey:
         if age_s < (patience.underpriced_s if underpriced else patience.stuck_s):
             return
         try:
-            again = await sending.replace(
-                self.chain, self.signer, self.sent, on_signed=self.on_signed
-            )
+            again = await replace(self.chain, self.signer, self.sent, on_signed=self.on_signed)
         except Refused as error:
-            # What was sent stays sent: it is waited for, and nobody is asked a second time.
+            # What was sent stays sent; the signer is not asked again.
             self.signer = None
             self.why = f"it was not replaced: {error.message}"
             return

@@ -1,4 +1,4 @@
-"""One fee cap for several transactions: what a person agreed to is the total."""
+"""Divide one fee cap among several transactions: the user agreed to the total."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from publisher.ethereum.transaction import GAS_MARGIN_PERCENT, Transaction, ethe
 async def share_cap(
     transactions: Sequence[Transaction], *, chain: Chain, fee_cap_wei: int
 ) -> tuple[Transaction, ...]:
-    """The transactions of one sender with the cap divided among them by their gas.
+    """Return the transactions of one sender with the cap divided among them by their gas.
 
-    Each was priced by itself. Raises Refused FEE_OVER_CAP or EMPTY_ACCOUNT for the total.
+    Raises Refused FEE_OVER_CAP or EMPTY_ACCOUNT for the total.
     """
     if len(transactions) < 2:
         return tuple(transactions)
@@ -35,19 +35,6 @@ async def share_cap(
         return replace(one, fee_cap_wei=cap, max_fee_per_gas=fee_per_gas)
 
     shared = tuple(map(share, transactions))
-    await _check_balance(shared, chain)
+    most = sum(one.max_fee_wei for one in shared)
+    await chain.check_balance(shared[0].sender, most, f"the fees of {len(shared)} transactions")
     return shared
-
-
-async def _check_balance(transactions: Sequence[Transaction], chain: Chain) -> None:
-    sender, most = transactions[0].sender, sum(one.max_fee_wei for one in transactions)
-    balance = await chain.balance(sender)
-    if balance < most:
-        raise Refused(
-            f"{sender} cannot pay the fees",
-            Code.EMPTY_ACCOUNT,
-            why=f"it holds {ether(balance)}, and up to {ether(most)} is needed for "
-            f"{len(transactions)} transactions on chain {chain.chain_id}",
-            fix=f"send at least {ether(most - balance)} to {sender}",
-            details={"account": sender, "balance_wei": str(balance), "needed_wei": str(most)},
-        )

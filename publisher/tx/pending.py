@@ -1,6 +1,6 @@
-"""What was sent and not yet seen in a block: so that a killed command pays once, not twice.
+"""Keep each sent transaction in a file until it is mined, so that a killed command pays once.
 
-The chain is the truth; a lost journal costs at most the fee of a transaction that reverts.
+The chain decides what happened; a lost file costs at most the fee of a transaction that reverts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _TYPES: Final = {
 }
 
 
-class Journal:
-    """One entry: an action on one subject of one contract, in the user's state directory."""
+class PendingTransaction:
+    """The file, in the user's state directory, of one action on one subject of one contract."""
 
     def __init__(self, contract: Contract, action: str, name: str, semver: str) -> None:
         directory: Path = contract.chain.state_dir / "sent"
@@ -30,16 +30,16 @@ class Journal:
         self._path = directory / f"{where}-{action}-{name}-{semver}.json"
         self._contract = contract
 
-    def remember(self, sent: Sent, fingerprint: str) -> None:
-        """Write down a transaction, whole or not at all, before it leaves."""
+    def save(self, sent: Sent, fingerprint: str) -> None:
+        """Store a transaction atomically, before it is sent."""
         entry = asdict(sent) | {"fingerprint": fingerprint}
         write_atomically(self._path, json.dumps(entry).encode("utf-8"))
 
-    async def recall(self, fingerprint: str, *, fee_cap_wei: int | None = None) -> Sent | None:
-        """The transaction sent for the same purpose, if the chain still knows it by any hash.
+    async def load(self, fingerprint: str, *, fee_cap_wei: int | None = None) -> Sent | None:
+        """Return the transaction sent for the same purpose, if the chain knows any hash of it.
 
-        `fee_cap_wei`: what replacing it may cost from now on. What the chain no longer knows is
-        planned anew: the next nonce is then the one that was lost.
+        `fee_cap_wei` is the cap for replacing it from now on. A transaction that the chain no
+        longer knows is planned again: its nonce is then the next one.
         """
         sent = self._read(fingerprint)
         if sent is None:
@@ -51,8 +51,8 @@ class Journal:
                 return sent
         return None
 
-    def forget(self) -> None:
-        """Drop the entry: the transaction is in a block."""
+    def remove(self) -> None:
+        """Remove the file: the transaction is mined."""
         self._path.unlink(missing_ok=True)
 
     def _read(self, fingerprint: str) -> Sent | None:
@@ -62,7 +62,7 @@ class Journal:
             same = entry["fingerprint"] == fingerprint
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        # What replaces it is signed without asking again: it must be a call of this contract.
+        # A replacement is signed without asking again: it must be a call of this contract.
         called = sent.transaction
         ours = called is None or (called.chain_id, called.to) == (
             self._contract.chain_id,

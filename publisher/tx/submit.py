@@ -1,7 +1,7 @@
-"""Signing and handing over a transaction: each nonce used once, none left out.
+"""Sign and send transactions so that each nonce is used once and none is left out.
 
-A nonce is taken from the chain under a lock that all of a user's processes share, signed, and sent
-before the lock is let go. Whoever is killed in between has used none: the next one takes it.
+The nonce is read from the chain under a lock that all processes of a user share; the transaction is
+signed and sent before the lock is released. A process that is killed in between has used no nonce.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from filelock import AsyncFileLock, Timeout
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex.net.rpc.errors import RpcError
+from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import Sent, Transaction
 from publisher.files import write_atomically
 from publisher.keys.keystore import check_account
 from publisher.keys.signer import Signer
 
-if TYPE_CHECKING:
-    from publisher.ethereum.client import Chain
-
-LOCK_WAIT_S: Final = 60.0  # sending takes a second; whoever holds the lock longer is stuck
+LOCK_WAIT_S: Final = 60.0  # sending takes a second; a process that holds the lock longer is stuck
 TRIES: Final = 4  # endpoints behind a balancer may know an older nonce for a moment
 
 OnSigned = Callable[[Sent], None]
 
 
-async def send(
+async def submit(
     chain: Chain,
     signer: Signer,
     transaction: Transaction,
@@ -39,31 +38,32 @@ async def send(
     on_signed: OnSigned | None = None,
     earlier: tuple[str, ...] = (),
 ) -> Sent:
-    """Sign and send under the account's next nonce.
+    """Sign a priced transaction and send it under the account's next nonce.
 
-    `on_signed` is told the hash before anything leaves, so that a caller killed right after can
-    find the transaction again; `earlier` are the hashes of lost attempts at the same errand.
-    Raises Refused (EMPTY_ACCOUNT, FEE_OVER_CAP, SIGNER_REFUSED) and Unavailable.
+    `on_signed` gets the transaction before it leaves, so that a caller that is killed right after
+    can find it again; `earlier` are the hashes of lost attempts to do the same. Raises Refused
+    (EMPTY_ACCOUNT, FEE_OVER_CAP, SIGNER_REFUSED) and Unavailable.
     """
-    async with _turn(chain, signer, transaction) as last:
+    async with _locked(chain, signer, transaction) as last:
         for attempt in range(TRIES):
             nonce = await last.next_nonce()
-            sent, words = await _hand_over(chain, signer, transaction, nonce, earlier, on_signed)
-            if not words:
+            sent, refusal = await _send(chain, signer, transaction, nonce, earlier, on_signed)
+            if refusal is None:
                 last.write(sent)
                 return sent
+            refused = refusal
             if attempt == TRIES - 1:
                 break
-            if _is_below_base_fee(words):  # it has risen since the price was made
+            if _is_below_base_fee(refusal):  # it has risen since the price was made
                 priced = transaction.priced(await chain.fees())
                 if priced is None:
                     break
                 transaction = priced
-            elif not (_is_used(words) or _is_underpriced(words)):
+            elif not (_is_used(refusal) or _is_underpriced(refusal)):
                 break
             else:
                 await asyncio.sleep(0.25 * 2**attempt)
-    raise await _not_sent(chain, transaction, words)
+    raise await _not_sent(chain, transaction, refused)
 
 
 async def replace(
@@ -73,49 +73,48 @@ async def replace(
     *,
     on_signed: OnSigned | None = None,
 ) -> Sent | None:
-    """Send it again under its nonce, both fees at least an eighth higher; None where that is vain.
+    """Send a transaction again under its nonce, both fees at least an eighth higher.
 
-    Vain: it has been mined meanwhile, or more would be over the cap or than the account holds.
-    Raises what `send` raises.
+    Returns None if it was mined meanwhile, or if the fee cap or the balance does not allow a
+    replacement. Raises what `submit` raises.
     """
     transaction = sent.transaction
     if transaction is None:
         return None
-    async with _turn(chain, signer, transaction) as last:
+    async with _locked(chain, signer, transaction) as last:
         fees, funds = await chain.fees(), await chain.balance(signer.address)
         for _ in range(TRIES):
             raised = transaction.raised(fees, funds_wei=funds)
             if raised is None or await chain.nonce(signer.address, "latest") != sent.nonce:
                 return None
-            again, words = await _hand_over(
-                chain, signer, raised, sent.nonce, sent.hashes, on_signed
-            )
-            if not words:
+            again, refusal = await _send(chain, signer, raised, sent.nonce, sent.hashes, on_signed)
+            if refusal is None:
                 last.update(again)
                 return again
-            if not _is_underpriced(words):
+            refused = refusal
+            if not _is_underpriced(refusal):
                 break
             transaction = raised  # this endpoint asks for more than an eighth
-    if _is_used(words):
+    if _is_used(refused):
         return None
-    raise await _not_sent(chain, transaction, words)
+    raise await _not_sent(chain, transaction, refused)
 
 
-async def _hand_over(
+async def _send(
     chain: Chain,
     signer: Signer,
     transaction: Transaction,
     nonce: int,
     earlier: tuple[str, ...],
     on_signed: OnSigned | None,
-) -> tuple[Sent, str]:
-    """Sign, tell, send; the endpoint's words if it refused."""
+) -> tuple[Sent, RpcError | None]:
+    """Sign, call `on_signed`, send; return the endpoint's refusal too, None if it accepted."""
     signed = await signer.sign_transaction(transaction.fields(nonce))
     sent = Sent(signed.tx_hash, nonce, transaction, time.time(), earlier)
     if on_signed is not None:
         on_signed(sent)
     try:
-        return sent, await chain.submit(signed.raw)
+        return sent, await chain.send_raw(signed.raw)
     except Unavailable as error:
         error.details = (error.details or {}) | {"tx_hash": sent.tx_hash}
         error.why += f"; transaction {sent.tx_hash} may or may not have been sent"
@@ -123,7 +122,9 @@ async def _hand_over(
 
 
 @asynccontextmanager
-async def _turn(chain: Chain, signer: Signer, transaction: Transaction) -> AsyncIterator[_Last]:
+async def _locked(
+    chain: Chain, signer: Signer, transaction: Transaction
+) -> AsyncIterator[_LastSent]:
     """Hold the account's lock; raises Unavailable TIMEOUT when another process keeps it."""
     address = signer.address
     check_account(address, chain.chain_id)
@@ -138,7 +139,7 @@ async def _turn(chain: Chain, signer: Signer, transaction: Transaction) -> Async
     path = directory / f"{chain.chain_id}-{address.lower()}.lock"
     try:
         async with AsyncFileLock(path, timeout=LOCK_WAIT_S, poll_interval=0.02):
-            yield _Last(chain, address, path.with_suffix(".json"))
+            yield _LastSent(chain, address, path.with_suffix(".json"))
     except Timeout:
         raise Unavailable(
             f"another process has been sending from {address} for {LOCK_WAIT_S:.0f} s",
@@ -148,10 +149,10 @@ async def _turn(chain: Chain, signer: Signer, transaction: Transaction) -> Async
         ) from None
 
 
-class _Last:
-    """What the account sent last, for endpoints whose pending nonce leaves out what waits.
+class _LastSent:
+    """The account's last transaction, for endpoints whose pending nonce ignores the pool.
 
-    Without it two errands would take one nonce there, and the dearer one replace the other.
+    Without it two transactions would get one nonce there, and the dearer one replace the other.
     """
 
     def __init__(self, chain: Chain, address: str, path: Path) -> None:
@@ -160,19 +161,19 @@ class _Last:
         self._path = path
 
     async def next_nonce(self) -> int:
-        """The nonce after everything that the chain knows of."""
+        """Return the nonce after every transaction that the chain knows."""
         pending = await self._chain.nonce(self._address, "pending")
         nonce, tx_hash = self._read()
         known = nonce >= pending and await self._chain.knows(tx_hash)
         return nonce + 1 if known else pending
 
     def write(self, sent: Sent) -> None:
-        """Remember what was just sent."""
+        """Store what was just sent."""
         entry = {"nonce": sent.nonce, "tx_hash": sent.tx_hash}
         write_atomically(self._path, json.dumps(entry).encode("ascii"))
 
     def update(self, sent: Sent) -> None:
-        """Remember a replacement, if it is of what was sent last."""
+        """Store a replacement, if it replaces what was sent last."""
         if self._read()[0] == sent.nonce:
             self.write(sent)
 
@@ -187,22 +188,24 @@ class _Last:
         return nonce, tx_hash
 
 
-async def _not_sent(chain: Chain, transaction: Transaction, words: str) -> CapdexError:
-    if "insufficient funds" in words:
+async def _not_sent(chain: Chain, transaction: Transaction, refusal: RpcError) -> CapdexError:
+    if "insufficient funds" in refusal.why.lower():
         try:
-            await chain.check_balance(transaction)
+            await chain.check_balance(transaction.sender, transaction.max_fee_wei)
         except CapdexError as error:
             return error
-    return chain.refusal(words)
+    refusal.message = f"the RPC endpoint {chain.endpoint} refused the transaction"
+    refusal.fix = "run the same command again, or use another endpoint (--rpc-url)"
+    return refusal
 
 
-def _is_used(words: str) -> bool:
-    return "nonce too low" in words
+def _is_used(refusal: RpcError) -> bool:
+    return "nonce too low" in refusal.why
 
 
-def _is_underpriced(words: str) -> bool:
-    return "underpriced" in words
+def _is_underpriced(refusal: RpcError) -> bool:
+    return "underpriced" in refusal.why
 
 
-def _is_below_base_fee(words: str) -> bool:
-    return "less than block base fee" in words or "base fee exceeds" in words
+def _is_below_base_fee(refusal: RpcError) -> bool:
+    return "less than block base fee" in refusal.why or "base fee exceeds" in refusal.why

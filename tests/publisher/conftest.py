@@ -40,7 +40,7 @@ class LocalChain:
             return json.load(reply)
 
     def signer(self, *, wei: int = RICH) -> LocalSigner:
-        signer = LocalSigner(Account.create())
+        signer = LocalSigner(Account.create().key)
         if wei:
             self.call("anvil_setBalance", signer.address, hex(wei))
         return signer

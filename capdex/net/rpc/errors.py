@@ -26,6 +26,7 @@ class RpcFault(StrEnum):
     BEYOND_HEAD = "BEYOND_HEAD"  # the endpoint does not have the block yet
     NO_STATE = "NO_STATE"  # the block is known, its state is pruned
     REVERTED = "REVERTED"  # the contract refused the call
+    REJECTED = "REJECTED"  # a transaction is not accepted: its nonce, its fee or the balance
     TIMEOUT = "TIMEOUT"  # no answer in time: use another endpoint, or request less
     TRANSIENT = "TRANSIENT"  # try again, here or at another endpoint
     FATAL = "FATAL"  # this endpoint will never answer this call
@@ -39,7 +40,8 @@ ELSEWHERE: Final = frozenset({RpcFault.RATE, RpcFault.TRANSIENT, RpcFault.TIMEOU
 class RpcError(Unavailable):
     """A call that failed at every endpoint; `fault` is the reason of the last failure.
 
-    `blocks` is the range that the endpoint suggests; `answered` is True for a JSON-RPC reply.
+    `blocks` is the range that the endpoint suggests; `answered` is True for a JSON-RPC reply;
+    `data` is what a contract reverted with (0x hex), if the endpoint gave it.
     """
 
     code: Code = Code.RPC_UNAVAILABLE
@@ -47,12 +49,18 @@ class RpcError(Unavailable):
     retry_after_s: float | None = None
     blocks: int | None = None
     answered: bool = False
+    data: str | None = None
 
 
 _WORDS: tuple[tuple[RpcFault, re.Pattern[str]], ...] = tuple(
     (fault, re.compile(pattern, re.IGNORECASE))
     for fault, pattern in (
         (RpcFault.REVERTED, r"execution reverted|\breverted\b"),
+        (
+            RpcFault.REJECTED,
+            r"nonce too (low|high)|already (known|imported)|underpriced|insufficient funds"
+            r"|base fee|intrinsic gas|fee cap",
+        ),
         (
             RpcFault.TOO_LARGE_RANGE,
             r"more than \d+ (results|logs)|too many (results|logs|blocks)"
@@ -97,6 +105,7 @@ _WORDS: tuple[tuple[RpcFault, re.Pattern[str]], ...] = tuple(
 
 _CODES = {
     3: RpcFault.REVERTED,
+    -32003: RpcFault.REJECTED,
     429: RpcFault.RATE,
     -32001: RpcFault.UNKNOWN_BLOCK,
     -32004: RpcFault.FATAL,
@@ -152,7 +161,10 @@ def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcEr
     fault, blocks = of_error(error), None
     if fault is RpcFault.TOO_LARGE_RANGE:
         blocks = suggested_blocks(text, error.get("data"))
-    return rpc_error(label, fault, why, retry_after_s, blocks=blocks, answered=True)
+    refused = rpc_error(label, fault, why, retry_after_s, blocks=blocks, answered=True)
+    data = error.get("data") if isinstance(error, dict) else None
+    refused.data = data if isinstance(data, str) else None
+    return refused
 
 
 def of_error(error: Any) -> RpcFault:

@@ -81,7 +81,7 @@ def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
     """Read logs of one contract in blocks first to last: in canonical order, without duplicates."""
     if not isinstance(value, list):
         raise ValueError("the logs are not a list")
-    logs = _columns(value)
+    logs = read_columns(value)
     if not logs:
         return logs
     numbers, indexes = logs.block_numbers, logs.log_indexes
@@ -132,8 +132,8 @@ _PARTS = itemgetter(
 )
 
 
-def _columns(value: list[Any]) -> LogColumns:
-    """The logs of one reply, in which blocks, names and accounts recur."""
+def read_columns(value: list[Any]) -> LogColumns:
+    """The logs of one reply, of any contract; blocks, names and accounts recur in them."""
     if not value:
         return LogColumns()
     if {*map(type, value)} != {dict} or any(log.get("removed") for log in value):

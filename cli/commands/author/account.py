@@ -24,9 +24,8 @@ from cli.terminal.prompt import ask_secret, passphrase
 from cli.terminal.text import safe
 
 if TYPE_CHECKING:
-    from eth_account.signers.local import LocalAccount
-
     from publisher.keys.secret import Secret
+    from publisher.keys.signer import LocalSigner
 
 OUT: Final = click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where the key file goes."
@@ -129,7 +128,7 @@ def balance_command(app: App) -> None:
     )
 
 
-def _read_account(app: App, source: Path | None, key_fd: int | None) -> LocalAccount:
+def _read_account(app: App, source: Path | None, key_fd: int | None) -> LocalSigner:
     from publisher.keys.keystore import load_account, parse_private_key
 
     if source is not None:

@@ -312,12 +312,9 @@ def test_a_wrong_clock_fails(doctor: Any, age_s: int, status: str, words: str) -
 async def deployment(anvil: Any, tmp_path: Path) -> Deployment:
     from eth_account import Account
 
-    signer = LocalSigner(Account.create())
+    signer = LocalSigner(Account.create().key)
     async with Chain.connect(anvil.url, 31337, state_dir=tmp_path / "state") as chain:
-        await chain.endpoint.make_request(
-            "anvil_setBalance",  # type: ignore[arg-type]
-            [signer.address, hex(10**20)],
-        )
+        await chain.rpc.call("anvil_setBalance", [signer.address, hex(10**20)])
         made, _ = await deploy(chain, signer, tmp_path / "deployments")
         await deploy(chain, signer, tmp_path / "deployments", create2.votes(made.registry))
     return made

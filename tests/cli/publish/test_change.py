@@ -62,18 +62,19 @@ class Chain:
     async def _publish(self, name: str, versions: tuple[str, ...]) -> None:
         from publisher.keys.keystore import load_account
         from publisher.keys.secret import Secret
-        from publisher.keys.signer import LocalSigner
         from publisher.registry.registry import Registry
+        from publisher.tx.confirm import confirm
+        from publisher.tx.submit import submit
 
         account = load_account(self.folder / "home" / "owner.json", Secret("correct horse"))
         state = self.folder / "home" / "state"
         async with Registry.connect(self.url, self.registry, 31337, state_dir=state) as registry:
             for version in versions:
                 cid = Cid.of(version.encode())
-                sent = await registry.publish(
-                    LocalSigner(account), name, version, str(cid), cid.digest
+                priced = await registry.price(
+                    account.address, "publish", name, version, str(cid), cid.digest
                 )
-                await registry.wait(sent)
+                await confirm(registry.chain, await submit(registry.chain, account, priced))
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from publisher.keys.keystore import create_did_key
 from publisher.keys.secret import Secret
 from publisher.keys.signer import LocalSigner
 
-ACCOUNT = LocalSigner(Account.from_key(b"\x07" * 32))
+ACCOUNT = LocalSigner(Account.from_key(b"\x07" * 32).key)
 ANVIL = LocalSigner(
-    Account.from_key("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
+    bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 )
 
 

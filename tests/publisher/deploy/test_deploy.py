@@ -7,16 +7,16 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from web3.types import RPCEndpoint, RPCResponse
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.errors import RpcFault, rpc_error
 from publisher.deploy import create2
 from publisher.deploy.deploy import Deployment, deploy, find, read_deployment, stands
 from publisher.ethereum.client import Chain
-from publisher.ethereum.provider import Endpoint
 from publisher.files import write_atomically
 from publisher.keys.signer import LocalSigner
 from publisher.registry.registry import Registry
@@ -24,14 +24,13 @@ from publisher.registry.registry import Registry
 SOMEONE = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
 
 
-class Pruned(Endpoint):
+class Pruned(Rpc):
     """An endpoint that keeps the newest state alone, as most do."""
 
-    async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+    async def call(self, method: str, params: Any = (), read: Any = lambda result: result) -> Any:
         if method == "eth_getCode" and params[1] != "latest":
-            said = {"code": -32000, "message": "missing trie node"}
-            return cast("RPCResponse", {"jsonrpc": "2.0", "id": 0, "error": said})
-        return await super().make_request(method, params)
+            raise rpc_error(self.endpoint, RpcFault.NO_STATE, "missing trie node", answered=True)
+        return await super().call(method, params, read)
 
 
 # addresses ----------------------------------------------------------------------------------
@@ -212,17 +211,14 @@ async def test_an_endpoint_without_old_state_is_told_how_to_help(
     chain: Chain, signer: LocalSigner, local_chain: Any, tmp_path: Path
 ) -> None:
     await deploy(chain, signer, tmp_path / "theirs")
-    endpoint = Pruned(local_chain.url)
-    try:
-        pruned = Chain(endpoint, 31337, tmp_path)
+    async with Pruned([local_chain.url], max_attempts=1) as rpc:
+        pruned = Chain(rpc, 31337, tmp_path)
         with pytest.raises(Unavailable) as refusal:
             await find(pruned, create2.registry(31337), tmp_path)
         assert "--start-block" in refusal.value.fix
         found = await find(pruned, create2.registry(31337), tmp_path, start_block=1)
         assert found is not None
         assert found.tx_hash
-    finally:
-        await endpoint.disconnect()
 
 
 async def test_code_that_answers_with_other_ages_is_not_our_registry(

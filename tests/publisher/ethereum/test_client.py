@@ -16,12 +16,13 @@ from eth_account import Account
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.ipld.cid import Cid
-from publisher.ethereum.client import Chain
+from publisher.ethereum.client import Chain, Patience
 from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import LocalSigner
 from publisher.registry.registry import Registry
-from publisher.tx.confirm import Patience
-from publisher.tx.pending import Journal
+from publisher.tx.confirm import confirm
+from publisher.tx.pending import PendingTransaction
+from publisher.tx.submit import submit
 
 GWEI = 10**9
 CID = Cid.of(b"bytes")
@@ -54,17 +55,18 @@ class Errand:
         priced = await self.registry.price(
             self.signer.address, "publish", self.name, "1.0.0", str(CID), CID.digest, **options
         )
-        return await self.registry.send(self.signer, priced, on_signed=self.signed.append)
+        return await submit(self.registry.chain, self.signer, priced, on_signed=self.signed.append)
 
     async def done(self):
         return await self.registry.release(self.name, "1.0.0") is not None
 
     async def wait(self, sent, **options):
-        return await self.registry.wait(
+        return await confirm(
+            self.registry.chain,
             sent,
             signer=self.signer,
             on_signed=self.signed.append,
-            done=self.done,
+            is_done=self.done,
             **({"timeout_s": 60} | options),
         )
 
@@ -169,7 +171,12 @@ async def test_a_replacement_that_the_signer_refuses_leaves_the_first_one(errand
             Tired.asked += 1
             raise Refused("the external signer said no", Code.SIGNER_REFUSED)
 
-    waiting = asyncio.create_task(registry.wait(first, signer=Tired(), done=errand.done))
+        async def sign_message(self, message):
+            return await errand.signer.sign_message(message)
+
+    waiting = asyncio.create_task(
+        confirm(registry.chain, first, signer=Tired(), is_done=errand.done)
+    )
     await until(lambda: Tired.asked)
     receipt = await until_mined(held, waiting)
     assert receipt.tx_hash == first.tx_hash
@@ -178,10 +185,10 @@ async def test_a_replacement_that_the_signer_refuses_leaves_the_first_one(errand
 
 async def test_what_an_earlier_run_left_stuck_is_replaced_by_the_next(errand, held, registry):
     first = await errand.send()
-    journal = Journal(registry, "publish", "note", "1.0.0")
-    journal.remember(first, "same")
+    pending = PendingTransaction(registry, "publish", "note", "1.0.0")
+    pending.save(first, "same")
     held.call("anvil_setNextBlockBaseFeePerGas", hex(20 * GWEI))
-    recalled = await journal.recall("same")
+    recalled = await pending.load("same")
     assert recalled == first
     waiting = asyncio.create_task(errand.wait(recalled))
     await errand.resign(2)
@@ -247,7 +254,7 @@ async def test_a_nonce_that_another_program_used_is_noticed(errand, held, regist
     rival = await errand.signer.sign_transaction(
         dearer | {"maxFeePerGas": 10**11, "maxPriorityFeePerGas": 10**10}
     )
-    assert not await chain.submit(rival.raw)
+    assert await chain.send_raw(rival.raw) is None
     held.call("evm_mine")
     receipt = await until_mined(held, asyncio.create_task(errand.wait(first)))
     assert [sent.nonce for sent in errand.signed] == [0, 1]
@@ -263,7 +270,7 @@ async def test_a_cancellation_that_waits_under_the_nonce_is_not_fought(
     rival = await errand.signer.sign_transaction(
         priced.fields(0) | {"maxFeePerGas": 10**11, "maxPriorityFeePerGas": 10**10}
     )
-    assert not await chain.submit(rival.raw)
+    assert await chain.send_raw(rival.raw) is None
     with pytest.raises(Unavailable) as late:
         await errand.wait(first, timeout_s=0.5)
     assert "waits under its nonce" in late.value.why
@@ -288,7 +295,7 @@ async def test_without_a_signer_a_lost_transaction_is_told_not_sent_again(errand
     first = await errand.send()
     held.call("anvil_dropTransaction", first.tx_hash)
     with pytest.raises(Unavailable) as late:
-        await registry.wait(first, timeout_s=0.5)
+        await confirm(registry.chain, first, timeout_s=0.5)
     assert "dropped" in late.value.why
     assert count(held, errand.signer.address, "pending") == 0
 
@@ -350,7 +357,7 @@ async def test_a_price_of_yesterday_is_made_anew_when_the_base_fee_has_risen(
         errand.signer.address, "publish", "note", "1.0.0", str(CID), CID.digest
     )
     held.call("anvil_setNextBlockBaseFeePerGas", hex(15 * GWEI))
-    sent = await registry.send(errand.signer, priced)
+    sent = await submit(registry.chain, errand.signer, priced)
     assert sent.transaction.max_fee_per_gas >= 15 * GWEI
     assert sent.transaction.max_fee_wei <= priced.fee_cap_wei
 
@@ -358,7 +365,7 @@ async def test_a_price_of_yesterday_is_made_anew_when_the_base_fee_has_risen(
 async def test_a_key_sends_only_what_was_priced_for_it(errand, registry, local_chain, chain):
     priced = await chain.price(errand.signer.address, errand.signer.address, "0x")
     with pytest.raises(UsageError):
-        await chain.send(local_chain.signer(), priced)
+        await submit(chain, local_chain.signer(), priced)
 
 
 KILLED = """
@@ -367,12 +374,16 @@ from pathlib import Path
 from eth_account import Account
 from publisher.ethereum.client import Chain
 from publisher.keys.signer import LocalSigner
+from publisher.tx.submit import submit
+
+def die(sent):
+    os.kill(os.getpid(), signal.SIGKILL)
 
 async def main(url, state, key):
-    signer = LocalSigner(Account.from_key(key))
+    signer = LocalSigner(Account.from_key(key).key)
     async with Chain.connect(url, 31337, state_dir=Path(state)) as chain:
         priced = await chain.price(signer.address, signer.address, "0x")
-        await chain.send(signer, priced, on_signed=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        await submit(chain, signer, priced, on_signed=die)
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -390,23 +401,23 @@ async def test_killed_between_signing_and_sending_it_leaves_no_gap(
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
-    errand.signer = LocalSigner(account)
+    errand.signer = LocalSigner(account.key)
     sent = await errand.send()  # the lock of the dead is free, and so is the nonce
     assert sent.nonce == 0
 
 
 async def test_the_journal_is_whole_after_every_write(registry, errand, held, tmp_path):
     sent = await errand.send()
-    journal = Journal(registry, "publish", "note", "1.0.0")
-    journal.remember(sent, "print")
+    pending = PendingTransaction(registry, "publish", "note", "1.0.0")
+    pending.save(sent, "print")
     (path,) = (tmp_path / "state" / "sent").iterdir()
-    assert await journal.recall("print") == sent
-    assert (await journal.recall("print", fee_cap_wei=5)).transaction.fee_cap_wei == 5
-    assert await journal.recall("other") is None
+    assert await pending.load("print") == sent
+    assert (await pending.load("print", fee_cap_wei=5)).transaction.fee_cap_wei == 5
+    assert await pending.load("other") is None
     whole = path.read_bytes()
     for size in range(0, len(whole), 7):  # what a torn write would leave
         path.write_bytes(whole[:size])
-        assert await journal.recall("print") is None
+        assert await pending.load("print") is None
     document = json.loads(whole)
     for change in (
         {"transaction": document["transaction"] | {"to": errand.signer.address}},
@@ -419,9 +430,9 @@ async def test_the_journal_is_whole_after_every_write(registry, errand, held, tm
         {"nonce": "x"},
     ):
         path.write_text(json.dumps(document | change))
-        assert await journal.recall("print") is None, change
-    journal.forget()
-    journal.forget()
+        assert await pending.load("print") is None, change
+    pending.remove()
+    pending.remove()
     assert not path.exists()
     assert not [x for x in path.parent.iterdir() if not x.name.endswith(".json")]
 
@@ -440,7 +451,7 @@ async def test_an_endpoint_behind_a_balancer_may_know_an_older_nonce(
     def answer(method, params):
         if method == "eth_getTransactionCount" and stale[0]:
             stale[0] -= 1
-            return web.json_response({"result": "0x0"})
+            return {"result": "0x0"}
         return None
 
     async with (
@@ -459,7 +470,7 @@ async def test_an_endpoint_without_a_pending_nonce_costs_nobody_a_transaction(
 
     def answer(method, params):
         if method == "eth_getTransactionCount":
-            return web.json_response(held.raw(method, params[0], "latest"))
+            return held.raw(method, params[0], "latest")
         return None
 
     async with (
@@ -499,7 +510,7 @@ async def test_a_reply_lost_after_sending_is_told_with_its_hash(
             await errand.send()
     assert lost.value.details["tx_hash"] == errand.signed[0].tx_hash
     assert "may or may not have been sent" in lost.value.why
-    receipt = await registry.wait(errand.signed[0])
+    receipt = await confirm(registry.chain, errand.signed[0])
     assert receipt.tx_hash == errand.signed[0].tx_hash
 
 
@@ -512,10 +523,11 @@ def endpoint_before(local_chain):
         async def reply(request):
             call = await request.json()
             said = await asyncio.to_thread(answer, call["method"], call["params"])
-            if said is not None:
+            if isinstance(said, web.Response):
                 return said
-            body = await asyncio.to_thread(local_chain.raw, call["method"], *call["params"])
-            return web.json_response(body)
+            if said is None:
+                said = await asyncio.to_thread(local_chain.raw, call["method"], *call["params"])
+            return web.json_response(said | {"id": call["id"]})
 
         app = web.Application()
         app.router.add_post("/", reply)

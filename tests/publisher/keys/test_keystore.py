@@ -36,6 +36,19 @@ def test_other_wallets_open_the_keystore(tmp_path):
     assert Account.decrypt(json.loads(path.read_text()), PASSPHRASE.reveal()) == account.key
 
 
+@pytest.mark.parametrize(("kdf", "work"), [("scrypt", 1024), ("pbkdf2", 1000)])
+def test_keystores_of_other_wallets_are_opened(tmp_path, kdf, work):
+    account, path = Account.create(), tmp_path / "theirs.json"
+    keystore = Account.encrypt(account.key, PASSPHRASE.reveal(), kdf=kdf, iterations=work)
+    for document in (keystore, {"Crypto" if x == "crypto" else x: y for x, y in keystore.items()}):
+        path.write_text(json.dumps(document))
+        path.chmod(0o600)
+        assert keys.load_account(path, PASSPHRASE).key == account.key
+        with pytest.raises(Refused) as refusal:
+            keys.load_account(path, Secret("wrong"))
+        assert refusal.value.code is Code.WRONG_PASSPHRASE
+
+
 def test_a_did_key_is_read_back_and_names_itself(tmp_path):
     path = tmp_path / "did.json"
     made = keys.create_did_key(path, PASSPHRASE, light=True)

@@ -19,6 +19,7 @@ from publisher.keys.external_signer import MAX_ANSWER_BYTES
 from publisher.keys.signer import LocalSigner
 from publisher.keys.signer_reply import check_message, check_transaction
 from publisher.keys.signer_transport import CommandSigner, HttpSigner, open_external
+from publisher.tx.submit import submit
 
 ACCOUNT = Account.from_key(b"\x07" * 32)
 OTHER = Account.from_key(b"\x08" * 32)
@@ -107,9 +108,27 @@ async def test_an_http_signer_signs_what_it_is_asked_to():
 
     async with signer_at(answer) as url:
         signer = HttpSigner(url, ACCOUNT.address)
-        here = LocalSigner(ACCOUNT)
+        here = LocalSigner(ACCOUNT.key)
         assert await signer.sign_transaction(FIELDS) == await here.sign_transaction(FIELDS)
         assert await signer.sign_message(MESSAGE) == await here.sign_message(MESSAGE)
+
+
+@given(
+    st.binary(min_size=32, max_size=32).filter(lambda key: 0 < int.from_bytes(key) < ORDER),
+    st.binary(max_size=300),
+    st.integers(0, 2**64 - 2),
+)
+async def test_a_local_key_signs_byte_for_byte_as_eth_account_does(key, data, nonce):
+    theirs, ours = Account.from_key(key), LocalSigner(key)
+    assert ours.address == theirs.address
+    assert (await ours.sign_message(data)) == bytes.fromhex(signature(theirs, data)[2:])
+    call = FIELDS | {"data": "0x" + data.hex(), "nonce": nonce}
+    creation = {name: value for name, value in call.items() if name != "to"}
+    for fields in (call, creation):
+        expected = theirs.sign_transaction(fields)
+        made = await ours.sign_transaction(fields)
+        assert made.raw == bytes(expected.raw_transaction)
+        assert made.tx_hash == "0x" + bytes(expected.hash).hex()
 
 
 async def test_clefs_own_method_names_are_tried_too():
@@ -371,9 +390,12 @@ async def test_a_hostile_signer_sends_nothing(registry, local_chain, signer):
             wrong = await signer.sign_transaction(fields | self.changes)
             return check_transaction("0x" + wrong.raw.hex(), fields, self.address)
 
+        async def sign_message(self, message):
+            return await signer.sign_message(message)
+
     remembered = []
     for changes in ({"nonce": 7}, {"to": OTHER.address}, {"chainId": 1}, {"value": 10**18}):
         with pytest.raises(Refused):
-            await registry.send(Hostile(**changes), priced, on_signed=remembered.append)
+            await submit(registry.chain, Hostile(**changes), priced, on_signed=remembered.append)
     assert remembered == []
     assert local_chain.call("eth_getTransactionCount", signer.address, "pending") == "0x0"

@@ -14,14 +14,15 @@ from capdex.registry.events import Published
 from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
-from publisher.ethereum import log_scan as history
 from publisher.ethereum.contract import Receipt
+from publisher.ethereum.log_scan import all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Uploaded
 from publisher.publish.batch import MAX_BATCH, divide, gas_bound
 from publisher.publish.plan import Plan
 from publisher.publish.publish import publish as publish_files
 from publisher.publish.upload import Uploader
+from publisher.tx.submit import submit
 
 
 class Killed(BaseException):
@@ -57,7 +58,7 @@ def errors(results):
 
 async def published(registry):
     """How often each release was published."""
-    found = await history.events(registry, [])
+    found = await all_events(registry, [])
     return Counter(x.announcement.cap_uri for x in found if isinstance(x, Published))
 
 
@@ -155,7 +156,7 @@ async def test_a_batch_that_is_reverted_says_for_each_release_what_to_do(
             other.address, "publish", "note-b", "1.0.0", str(theirs), theirs.digest
         )
         fees = {"max_fee_per_gas": 10**11, "max_priority_fee_per_gas": 10**11}
-        await registry.send(other, replace(priced, **fees))
+        await submit(registry.chain, other, replace(priced, **fees))
 
     local_chain.call("evm_setAutomine", False)
     await overtake()

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from eth_account import Account
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused
@@ -17,8 +18,8 @@ from publisher.authoring.sign import sign
 from publisher.commit_reveal.commitment import SecretFile, commitment_of, secret_text
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
-from publisher.ethereum import log_scan as history
 from publisher.ethereum.contract import Receipt
+from publisher.ethereum.log_scan import all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Reserved, Reserving
 from publisher.publish.batch import claim_gas
@@ -27,6 +28,8 @@ from publisher.publish.plan import Plan
 from publisher.publish.publish import publish as publish_files
 from publisher.publish.upload import Uploader
 from publisher.registry.registry import Registry
+from publisher.tx.confirm import confirm
+from publisher.tx.submit import submit
 
 AGE_S = 60
 DAY_S = 86_400
@@ -96,7 +99,7 @@ async def claim(name, registry, signer, **options):
 
 
 async def events(registry):
-    return [type(event) for event in await history.events(registry, [])]
+    return [type(event) for event in await all_events(registry, [])]
 
 
 async def nonce(registry, signer):
@@ -265,7 +268,7 @@ async def test_an_owned_name_needs_no_commitment_and_its_maintainers_publish_too
     assert signer.address in refusal.value.message
     assert f"capdex maintainer add note {other.address}" in refusal.value.fix
     priced = await registry.price(signer.address, "addMaintainer", "note", other.address)
-    await registry.wait(await registry.send(signer, priced))
+    await confirm(registry.chain, await submit(registry.chain, signer, priced))
     (outcome,) = await publish([later], registry, other, blocks)
     assert not outcome.already
     assert (await events(registry)).count(Committed) == 1
@@ -320,7 +323,7 @@ async def test_whoever_copies_the_commitment_only_pays_for_it(
 
     local_chain.call("evm_setAutomine", False)
     await publish([await package(signer)], registry, signer, blocks, on_step=copy)
-    first, _ = await history.events(registry, [])
+    first, _ = await all_events(registry, [])
     assert isinstance(first, Committed)
     assert first.by == copier.address
     assert await registry.owner_of("note") == signer.address
@@ -341,7 +344,7 @@ def send_copy(local_chain, copier, tx_hash, author):
         "maxFeePerGas": 2 * int(seen["maxFeePerGas"], 16),
         "maxPriorityFeePerGas": 2 * int(seen["maxPriorityFeePerGas"], 16),
     }
-    signed = copier._account.sign_transaction(fields)
+    signed = Account.from_key(copier.key).sign_transaction(fields)
     return local_chain.call("eth_sendRawTransaction", "0x" + signed.raw_transaction.hex())
 
 

@@ -18,7 +18,8 @@ from capdex.yaml.reader import read_yaml
 from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
-from publisher.ethereum.contract import Receipt, raw_log
+from publisher.ethereum.contract import Receipt
+from publisher.ethereum.log_scan import all_events
 from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import LocalSigner
 from publisher.progress import Served, Uploaded
@@ -56,8 +57,7 @@ async def plan(data, registry, signer, blocks):
 
 
 async def events(registry):
-    logs = await registry.chain.web3.eth.get_logs({"address": registry.address, "fromBlock": 0})
-    return [raw_log(log) for log in logs]
+    return await all_events(registry, [])
 
 
 def kill_at(kind):
@@ -324,7 +324,8 @@ async def test_five_publications_of_one_account_at_once_are_five_events(registry
         *[publish(await package(signer, name=name), registry, signer, blocks) for name in names]
     )
     assert len({outcome.receipt.tx_hash for outcome in outcomes}) == 5
-    logs = await events(registry)
+    rpc, address = registry.chain.rpc, bytes.fromhex(registry.address[2:])
+    logs = await rpc.logs(address, 0, await registry.chain.head())
     assert [log.topics[0] for log in logs] == [PUBLISHED] * 5
     head = LogHead()
     for log in logs:
@@ -358,7 +359,7 @@ async def test_a_node_that_does_not_serve_the_release_is_no_failure(registry, si
 async def test_no_key_is_ever_logged(registry, local_chain, blocks, caplog):
     account = Account.create()
     local_chain.call("anvil_setBalance", account.address, hex(10**18))
-    signer = LocalSigner(account)
+    signer = LocalSigner(account.key)
     caplog.set_level(logging.DEBUG)
     await publish(await package(signer), registry, signer, blocks)
     assert account.key.hex() not in caplog.text

@@ -15,6 +15,8 @@ from publisher.authoring.sign import sign
 from publisher.authoring.validate import announcement_of
 from publisher.publish.preflight import look_up
 from publisher.publish.version_check import compare_with_previous
+from publisher.tx.confirm import confirm
+from publisher.tx.submit import submit
 
 WIDER = frozenset({Allowance.WIDENED_PERMISSION})
 
@@ -25,6 +27,11 @@ async def package(signer, version, *, permission=""):
     return await sign(text.encode(), signer, chain_id=31337)
 
 
+async def transact(registry, signer, function, *arguments):
+    priced = await registry.price(signer.address, function, *arguments)
+    await confirm(registry.chain, await submit(registry.chain, signer, priced))
+
+
 @pytest.fixture
 def publish(registry, signer, blocks):
     """`await publish(data, keep=)` announces a package, with or without its bytes."""
@@ -33,8 +40,9 @@ def publish(registry, signer, blocks):
         uri, cid = read(data).require().uri, Cid.of(data)
         if keep:
             await blocks.put(data)
-        sent = await registry.publish(signer, uri.name, str(uri.version), str(cid), cid.digest)
-        await registry.wait(sent)
+        await transact(
+            registry, signer, "publish", uri.name, str(uri.version), str(cid), cid.digest
+        )
 
     return announce
 
@@ -82,8 +90,7 @@ async def test_a_release_is_compared_with_the_highest_below_it(compare, publish,
 async def test_a_yanked_release_is_passed_over(compare, publish, registry, signer):
     await publish(await package(signer, "1.0.0"))
     await publish(await package(signer, "1.1.0", permission="state.query"))
-    priced = await registry.price(signer.address, "yank", "note", "1.1.0", 1, "")
-    await registry.wait(await registry.send(signer, priced))
+    await transact(registry, signer, "yank", "note", "1.1.0", 1, "")
     assert str((await compare(await package(signer, "1.1.1"))).previous) == "1.0.0"
 
 
@@ -118,7 +125,7 @@ async def test_old_bytes_that_cannot_be_had_are_told_and_no_refusal(
         await publish(await package(signer, "1.0.0"), keep=False)
     else:
         cid = await blocks.put(b"no package at all")
-        await registry.wait(await registry.publish(signer, "note", "1.0.0", str(cid), cid.digest))
+        await transact(registry, signer, "publish", "note", "1.0.0", str(cid), cid.digest)
     compared = await compare(await package(signer, "1.0.1", permission="state.query"))
     assert str(compared.previous) == "1.0.0"
     assert compared.difference is None

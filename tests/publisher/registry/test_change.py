@@ -38,6 +38,8 @@ from publisher.registry.ownership import (
 )
 from publisher.registry.registry import Registry
 from publisher.registry.votes import Tally, Votes, vote
+from publisher.tx.confirm import confirm
+from publisher.tx.submit import submit
 
 NOBODY = "0x" + "00" * 20
 
@@ -47,8 +49,10 @@ async def published(registry, signer):
     """The registry with two releases of `note`."""
     cid = Cid.of(b"bytes")
     for semver in ("1.0.0", "1.1.0"):
-        sent = await registry.publish(signer, "note", semver, str(cid), cid.digest)
-        await registry.wait(sent)
+        priced = await registry.price(
+            signer.address, "publish", "note", semver, str(cid), cid.digest
+        )
+        await confirm(registry.chain, await submit(registry.chain, signer, priced))
     return registry
 
 
@@ -114,9 +118,9 @@ async def test_a_name_is_deprecated_and_taken_back(published, signer):
     assert not (
         await make(deprecate_name(published, "note", "no longer kept", "memo"), signer)
     ).already
-    assert (await published.name_record("note")).deprecated
+    assert (await published.name_state("note")).deprecated
     assert not (await make(undeprecate_name(published, "note"), signer)).already
-    assert not (await published.name_record("note")).deprecated
+    assert not (await published.name_state("note")).deprecated
 
 
 @pytest.mark.parametrize("make_wrong", [yank, deprecate])
@@ -203,7 +207,7 @@ async def test_a_name_changes_hands_in_two_steps_and_loses_its_maintainers(
     offer = offer_transfer(published, "note", other.address)
     assert offer.typed_back == "note"
     await make(offer, signer)
-    record = await published.name_record("note")
+    record = await published.name_state("note")
     assert (record.owner, record.pending_owner) == (signer.address, other.address)
     refusal = await refused(accept_transfer(published, "note"), third)
     assert refusal.code is Code.NOT_OWNER
@@ -213,7 +217,7 @@ async def test_a_name_changes_hands_in_two_steps_and_loses_its_maintainers(
     event = steps[-1].event
     assert isinstance(event, Transferred)
     assert (event.by, event.former_owner) == (other.address, signer.address)
-    record = await published.name_record("note")
+    record = await published.name_state("note")
     assert (record.owner, record.pending_owner, record.epoch) == (other.address, None, 1)
     assert not await published.is_maintainer("note", third.address)
     assert (await refused(yank(published, "note", "1.0.0"), signer)).code is Code.NOT_OWNER
@@ -241,7 +245,7 @@ async def test_a_name_given_up_stays_as_it_is_for_ever(published, signer, other)
     assert wanted.typed_back == "note"
     await make(add_maintainer(published, "note", other.address), signer)
     await make(wanted, signer)
-    assert (await published.name_record("note")).renounced
+    assert (await published.name_state("note")).renounced
     for account in (signer, other):
         for change in (yank(published, "note", "1.0.0"), deprecate_name(published, "note", "x")):
             refusal = await refused(change, account)
@@ -344,9 +348,9 @@ async def test_a_plan_that_was_overtaken_before_it_was_sent_sends_nothing(publis
     wanted = yank(published, "note", "1.0.0")
     plan = await plan_change(wanted, sender=signer.address)
     await make(wanted, signer)
-    before = await published.chain.web3.eth.get_transaction_count(signer.address)
+    before = await published.chain.nonce(signer.address, "latest")
     assert (await carry_out_change(plan, signer=signer)).already
-    assert await published.chain.web3.eth.get_transaction_count(signer.address) == before
+    assert await published.chain.nonce(signer.address, "latest") == before
 
 
 async def test_a_name_lost_between_plan_and_send_is_refused_with_its_owner(
@@ -365,14 +369,16 @@ async def test_two_at_once_end_in_one(published, signer, local_chain):
     local_chain.call("evm_setAutomine", False)
     wanted = yank(published, "note", "1.0.0")
     plans = [await plan_change(wanted, sender=signer.address) for _ in range(2)]
-    first = await published.send(signer, plans[0].transaction)
+    transaction = plans[0].transaction
+    assert transaction is not None
+    first = await submit(published.chain, signer, transaction)
 
     def mine(_step):
         local_chain.call("evm_mine")
 
     second = await carry_out_change(plans[1], signer=signer, on_step=mine)
     assert second.already
-    await published.wait(first)
+    await confirm(published.chain, first)
 
 
 async def test_an_offer_withdrawn_on_the_way_is_refused_in_the_plans_words(
@@ -383,9 +389,10 @@ async def test_an_offer_withdrawn_on_the_way_is_refused_in_the_plans_words(
     cancelling = await plan_change(cancel_transfer(published, "note"), sender=signer.address)
     local_chain.call("evm_setAutomine", False)
     # the withdrawal pays a higher tip, so that it comes first in the block
+    assert cancelling.transaction is not None
     tip = cancelling.transaction.max_priority_fee_per_gas + 10**9
     first = replace(cancelling.transaction, max_priority_fee_per_gas=tip, max_fee_per_gas=tip * 10)
-    await published.send(signer, first)
+    await submit(published.chain, signer, first)
 
     def mine(_step):
         local_chain.call("evm_mine")

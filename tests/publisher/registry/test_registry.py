@@ -1,4 +1,4 @@
-"""The web3 client of the contract, on a real Anvil."""
+"""The registry's client on a real Anvil."""
 
 from __future__ import annotations
 
@@ -16,14 +16,26 @@ from capdex.registry.events import Published
 from publisher.ethereum.client import Chain
 from publisher.keys.signer import LocalSigner
 from publisher.registry.registry import Registry
+from publisher.tx.confirm import confirm
+from publisher.tx.submit import submit
 
 ANVIL_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 
-async def publish(registry, signer, name="note", semver="1.0.0", data=b"bytes"):
+async def price(registry, signer, name="note", semver="1.0.0", data=b"bytes", **options):
     cid = Cid.of(data)
-    sent = await registry.publish(signer, name, semver, str(cid), cid.digest)
-    return await registry.wait(sent.tx_hash)
+    return await registry.price(
+        signer.address, "publish", name, semver, str(cid), cid.digest, **options
+    )
+
+
+async def send(registry, signer, **options):
+    return await submit(registry.chain, signer, await price(registry, signer, **options))
+
+
+async def publish(registry, signer, **options):
+    sent = await send(registry, signer, **options)
+    return registry.receipt(await confirm(registry.chain, sent.tx_hash))
 
 
 async def test_a_publication_is_mined_and_its_event_decoded(registry, signer):
@@ -75,7 +87,7 @@ async def test_another_accounts_name_is_refused(registry, signer, local_chain):
 
 async def test_what_the_contract_refuses_is_said_in_our_words(registry, signer):
     with pytest.raises(InvalidInput) as refusal:
-        await registry.price_publish(signer.address, "note", "1.0.0", "bafkno", b"\1" * 32)
+        await registry.price(signer.address, "publish", "note", "1.0.0", "bafkno", b"\1" * 32)
     assert refusal.value.code is Code.INVALID_INPUT
     assert refusal.value.details["error"] == "CidMismatch"
     assert "bafkno" in refusal.value.why
@@ -91,20 +103,16 @@ async def test_an_empty_account_is_told_how_much_it_needs(registry, local_chain)
 
 
 async def test_a_fee_over_the_cap_is_refused(registry, signer):
-    cid = Cid.of(b"x")
     with pytest.raises(Refused) as refusal:
-        await registry.publish(signer, "note", "1.0.0", str(cid), cid.digest, fee_cap_wei=1000)
+        await price(registry, signer, fee_cap_wei=1000)
     assert refusal.value.code is Code.FEE_OVER_CAP
     assert "cap" in refusal.value.message
 
 
 async def test_the_cap_bounds_what_a_transaction_may_ever_cost(registry, signer):
-    cid = Cid.of(b"x")
-    free = await registry.price_publish(signer.address, "note", "1.0.0", str(cid), cid.digest)
+    free = await price(registry, signer)
     cap = free.expected_fee_wei * 13 // 10
-    tight = await registry.price_publish(
-        signer.address, "note", "1.0.0", str(cid), cid.digest, fee_cap_wei=cap
-    )
+    tight = await price(registry, signer, fee_cap_wei=cap)
     assert tight.max_fee_wei <= cap < free.max_fee_wei
 
 
@@ -137,7 +145,7 @@ async def test_an_endpoint_that_is_down_is_named_without_its_credentials(tmp_pat
 
 
 async def test_a_public_key_publishes_on_no_chain_but_the_development_one(local_chain, tmp_path):
-    public = LocalSigner(Account.from_key(ANVIL_KEY))
+    public = LocalSigner(Account.from_key(ANVIL_KEY).key)
     local_chain.call("anvil_setChainId", 11155111)
     async with Chain.connect(
         local_chain.url, 11155111, state_dir=tmp_path, confirmations=1
@@ -148,8 +156,8 @@ async def test_a_public_key_publishes_on_no_chain_but_the_development_one(local_
         own = local_chain.signer()
         priced = await chain.price(own.address, own.address, "0x")
         with pytest.raises(Refused):
-            await chain.send(public, priced)
-        assert await chain.wait((await chain.send(own, priced)).tx_hash)
+            await submit(chain, public, priced)
+        assert await confirm(chain, (await submit(chain, own, priced)).tx_hash)
 
 
 async def test_concurrent_publications_of_one_account_each_get_their_nonce(
@@ -170,25 +178,23 @@ async def test_a_transaction_that_is_not_mined_times_out_and_can_be_resumed(
     registry, signer, local_chain
 ):
     local_chain.call("evm_setAutomine", False)
-    cid = Cid.of(b"x")
-    sent = await registry.publish(signer, "note", "1.0.0", str(cid), cid.digest)
+    sent = await send(registry, signer)
     with pytest.raises(Unavailable) as late:
-        await registry.wait(sent.tx_hash, timeout_s=0.05)
+        await confirm(registry.chain, sent.tx_hash, timeout_s=0.05)
     assert late.value.code is Code.TIMEOUT
     assert sent.tx_hash in late.value.message
     assert await registry.chain.knows(sent.tx_hash)
     local_chain.call("evm_mine")
-    assert (await registry.wait(sent.tx_hash)).tx_hash == sent.tx_hash
+    assert (await confirm(registry.chain, sent.tx_hash)).tx_hash == sent.tx_hash
 
 
 async def test_a_reverted_transaction_says_why(registry, signer, local_chain):
     local_chain.call("evm_setAutomine", False)
-    cid = Cid.of(b"x")
-    await registry.publish(signer, "note", "1.0.0", str(cid), cid.digest)
-    second = await registry.publish(signer, "note", "1.0.0", str(cid), cid.digest)
+    await send(registry, signer)
+    second = await send(registry, signer)
     local_chain.call("evm_mine")
     with pytest.raises(InvalidInput) as refusal:
-        await registry.wait(second.tx_hash)
+        await confirm(registry.chain, second.tx_hash)
     assert refusal.value.code is Code.VERSION_EXISTS
 
 

@@ -1,0 +1,42 @@
+"""Modules that the commands of the publisher must not import: each costs a tenth of a second up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# What web3 and eth-account are made of; `publish`, `yank`, `transfer` and `list` need none of it.
+SLOW = ("web3", "eth_account", "eth_abi", "eth_keyfile", "eth_keys", "eth_utils", "pydantic", "rlp")
+
+COMMANDS = {
+    "publish": (
+        "publisher.publish.publish",
+        "publisher.publish.preflight",
+        "publisher.publish.claim",
+    ),
+    "yank": ("publisher.registry.change", "publisher.registry.lifecycle"),
+    "transfer": ("publisher.registry.change", "publisher.registry.ownership"),
+    "list": ("publisher.registry.name_history",),
+    "account": ("publisher.keys.keystore",),
+    "signer": ("publisher.keys.signer_transport",),
+    "deploy": ("publisher.deploy.deploy",),
+}
+
+
+def imported(*modules: str) -> set[str]:
+    """The top-level packages in memory after importing these modules in a new process."""
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_imports_no_slow_package(command: str) -> None:
+    assert not imported(*COMMANDS[command]) & set(SLOW)
+
+
+def test_key_files_and_addresses_need_no_network() -> None:
+    offline = imported("publisher.keys.keystore", "publisher.deploy.create2", "publisher.ethereum")
+    assert not offline & {"aiohttp", *SLOW}
