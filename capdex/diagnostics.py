@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from capdex.problems import Problem, Reason, Severity
 
 Path: TypeAlias = tuple[str | int, ...]
-Place: TypeAlias = tuple[int, int]
+LineColumn: TypeAlias = tuple[int, int]
 
 MAX_PROBLEMS = 100  # of errors, and again of the rest: nobody mends more in one go
 MAX_SUGGESTIONS = 50  # a file: comparing words costs time
@@ -61,32 +61,50 @@ def show_path(path: Path) -> str:
 class Findings:
     """The problems found so far; places come from `marks`, or from the nearest ancestor there."""
 
-    def __init__(self, marks: MappingView[Path, Place]) -> None:
+    def __init__(self, marks: MappingView[Path, LineColumn]) -> None:
         self._marks = marks
         self._errors: list[Problem] = []
         self._others: list[Problem] = []
         self._suggestions = 0
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> LineColumn:
         """Line and column of the value at `path`, or of what should have held it."""
         while path and path not in self._marks:
             path = path[:-1]
         return self._marks.get(path, (1, 1))
 
     def error(
-        self, code: Reason, path: Path, message: str, *, hint: str = "", at: Place | None = None
+        self,
+        code: Reason,
+        path: Path,
+        message: str,
+        *,
+        hint: str = "",
+        at: LineColumn | None = None,
     ) -> None:
         """Add a problem that refuses the package."""
         self._add(Severity.ERROR, code, path, message, hint, at)
 
     def warn(
-        self, code: Reason, path: Path, message: str, *, hint: str = "", at: Place | None = None
+        self,
+        code: Reason,
+        path: Path,
+        message: str,
+        *,
+        hint: str = "",
+        at: LineColumn | None = None,
     ) -> None:
         """Add a problem that people should see and that refuses nothing."""
         self._add(Severity.WARNING, code, path, message, hint, at)
 
     def note(
-        self, code: Reason, path: Path, message: str, *, hint: str = "", at: Place | None = None
+        self,
+        code: Reason,
+        path: Path,
+        message: str,
+        *,
+        hint: str = "",
+        at: LineColumn | None = None,
     ) -> None:
         """Add something worth knowing."""
         self._add(Severity.NOTE, code, path, message, hint, at)
@@ -122,7 +140,7 @@ class Findings:
         path: Path,
         message: str,
         hint: str,
-        at: Place | None,
+        at: LineColumn | None,
     ) -> None:
         line, column = at or self.place(path)
         self._keep(Problem(code, show_path(path), message, line, column, severity, hint))

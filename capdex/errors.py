@@ -64,7 +64,7 @@ class Code(StrEnum):
     INTERNAL = "INTERNAL"
 
 
-class Kind(NamedTuple):
+class ErrorKind(NamedTuple):
     """One row of the table: how a code shows on each face."""
 
     cap: str
@@ -75,75 +75,115 @@ class Kind(NamedTuple):
 
 
 # exit codes: 1 the answer is no, 2 could not start, 3 unavailable, 4 refused, 70 our fault
-KINDS: dict[Code, Kind] = {
-    Code.NOT_FOUND: Kind("NOT_FOUND", 404, 1, False, "no such name or version"),
-    Code.YANKED: Kind("NOT_FOUND", 404, 1, False, "only yanked versions match"),
-    Code.INVALID_INPUT: Kind(
-        "INVALID_INPUT", 400, 1, False, "a bad URI, range, filter, cursor, schema or package"
+_ROWS: dict[Code, tuple[str, int, int, bool, str]] = {
+    Code.NOT_FOUND: ("NOT_FOUND", 404, 1, False, "no such name or version"),
+    Code.YANKED: ("NOT_FOUND", 404, 1, False, "only yanked versions match"),
+    Code.INVALID_INPUT: (
+        "INVALID_INPUT",
+        400,
+        1,
+        False,
+        "a bad URI, range, filter, cursor, schema or package",
     ),
-    Code.UNVERIFIED: Kind(
-        "EXECUTION_FAILED", 422, 1, False, "the package exists and was rejected; see its reason"
+    Code.UNVERIFIED: (
+        "EXECUTION_FAILED",
+        422,
+        1,
+        False,
+        "the package exists and was rejected; see its reason",
     ),
-    Code.PENDING: Kind(
-        "EXECUTION_FAILED", 503, 3, True, "announced on chain, its bytes not had yet"
+    Code.PENDING: ("EXECUTION_FAILED", 503, 3, True, "announced on chain, its bytes not had yet"),
+    Code.UNAUTHENTICATED: ("PERMISSION_DENIED", 401, 4, False, "credentials are missing"),
+    Code.PERMISSION_DENIED: ("PERMISSION_DENIED", 403, 4, False, "credentials do not suffice"),
+    Code.TOO_LARGE: ("INVALID_INPUT", 413, 1, False, "the input is over a stated limit"),
+    Code.RATE_LIMITED: ("EXECUTION_FAILED", 429, 3, True, "too many requests for now"),
+    Code.STALLED: (
+        "EXECUTION_FAILED",
+        503,
+        3,
+        True,
+        "the node waits for an operator or an RPC endpoint",
     ),
-    Code.UNAUTHENTICATED: Kind("PERMISSION_DENIED", 401, 4, False, "credentials are missing"),
-    Code.PERMISSION_DENIED: Kind("PERMISSION_DENIED", 403, 4, False, "credentials do not suffice"),
-    Code.TOO_LARGE: Kind("INVALID_INPUT", 413, 1, False, "the input is over a stated limit"),
-    Code.RATE_LIMITED: Kind("EXECUTION_FAILED", 429, 3, True, "too many requests for now"),
-    Code.STALLED: Kind(
-        "EXECUTION_FAILED", 503, 3, True, "the node waits for an operator or an RPC endpoint"
+    Code.TIMEOUT: ("TIMEOUT", 504, 3, True, "no answer within the time allowed"),
+    Code.USAGE: ("INVALID_INPUT", 400, 2, False, "the call makes no sense as written"),
+    Code.UNREADABLE: ("INVALID_INPUT", 400, 2, False, "a file cannot be read or written"),
+    Code.CONFIG: ("INVALID_INPUT", 400, 2, False, "a setting is missing or wrong"),
+    Code.VERSION_EXISTS: (
+        "INVALID_INPUT",
+        409,
+        1,
+        False,
+        "this version is published with other bytes",
     ),
-    Code.TIMEOUT: Kind("TIMEOUT", 504, 3, True, "no answer within the time allowed"),
-    Code.USAGE: Kind("INVALID_INPUT", 400, 2, False, "the call makes no sense as written"),
-    Code.UNREADABLE: Kind("INVALID_INPUT", 400, 2, False, "a file cannot be read or written"),
-    Code.CONFIG: Kind("INVALID_INPUT", 400, 2, False, "a setting is missing or wrong"),
-    Code.VERSION_EXISTS: Kind(
-        "INVALID_INPUT", 409, 1, False, "this version is published with other bytes"
+    Code.ALREADY_DONE: ("INVALID_INPUT", 409, 0, False, "nothing was left to do"),
+    Code.NAME_TAKEN: ("PERMISSION_DENIED", 403, 4, False, "another account owns the name"),
+    Code.NOT_OWNER: ("PERMISSION_DENIED", 403, 4, False, "the account does not own the name"),
+    Code.NO_CONSENT: ("PERMISSION_DENIED", 403, 4, False, "nobody was there to say yes"),
+    Code.WRONG_PASSPHRASE: ("PERMISSION_DENIED", 403, 4, False, "the key file did not open"),
+    Code.KEY_EXPOSED: (
+        "PERMISSION_DENIED",
+        403,
+        4,
+        False,
+        "a key is public or its file readable by others",
     ),
-    Code.ALREADY_DONE: Kind("INVALID_INPUT", 409, 0, False, "nothing was left to do"),
-    Code.NAME_TAKEN: Kind("PERMISSION_DENIED", 403, 4, False, "another account owns the name"),
-    Code.NOT_OWNER: Kind("PERMISSION_DENIED", 403, 4, False, "the account does not own the name"),
-    Code.NO_CONSENT: Kind("PERMISSION_DENIED", 403, 4, False, "nobody was there to say yes"),
-    Code.WRONG_PASSPHRASE: Kind("PERMISSION_DENIED", 403, 4, False, "the key file did not open"),
-    Code.KEY_EXPOSED: Kind(
-        "PERMISSION_DENIED", 403, 4, False, "a key is public or its file readable by others"
+    Code.EMPTY_ACCOUNT: ("PERMISSION_DENIED", 403, 4, False, "the account cannot pay the fee"),
+    Code.WRONG_CHAIN: ("PERMISSION_DENIED", 403, 4, False, "the endpoint speaks for another chain"),
+    Code.NO_CONTRACT: ("INVALID_INPUT", 400, 2, False, "no registry stands at the address"),
+    Code.REVERTED: ("EXECUTION_FAILED", 409, 1, False, "the contract refused the transaction"),
+    Code.NAME_RESERVED: (
+        "PERMISSION_DENIED",
+        403,
+        4,
+        False,
+        "nobody may claim this name, or one that looks like it",
     ),
-    Code.EMPTY_ACCOUNT: Kind("PERMISSION_DENIED", 403, 4, False, "the account cannot pay the fee"),
-    Code.WRONG_CHAIN: Kind(
-        "PERMISSION_DENIED", 403, 4, False, "the endpoint speaks for another chain"
+    Code.STEP_TOO_SMALL: (
+        "INVALID_INPUT",
+        409,
+        1,
+        False,
+        "the change owes a larger step of the version",
     ),
-    Code.NO_CONTRACT: Kind("INVALID_INPUT", 400, 2, False, "no registry stands at the address"),
-    Code.REVERTED: Kind("EXECUTION_FAILED", 409, 1, False, "the contract refused the transaction"),
-    Code.NAME_RESERVED: Kind(
-        "PERMISSION_DENIED", 403, 4, False, "nobody may claim this name, or one that looks like it"
+    Code.SCHEMA_CHANGED: (
+        "INVALID_INPUT",
+        409,
+        1,
+        False,
+        "the schema changed incompatibly under an unchanged $id",
     ),
-    Code.STEP_TOO_SMALL: Kind(
-        "INVALID_INPUT", 409, 1, False, "the change owes a larger step of the version"
+    Code.FEE_OVER_CAP: ("PERMISSION_DENIED", 403, 4, False, "the fee is over the cap"),
+    Code.SIGNER_REFUSED: ("PERMISSION_DENIED", 403, 4, False, "the external signer said no"),
+    Code.SIGNER_UNAVAILABLE: (
+        "EXECUTION_FAILED",
+        503,
+        3,
+        True,
+        "the external signer does not answer",
     ),
-    Code.SCHEMA_CHANGED: Kind(
-        "INVALID_INPUT", 409, 1, False, "the schema changed incompatibly under an unchanged $id"
+    Code.BAD_PROOF: (
+        "EXECUTION_FAILED",
+        422,
+        1,
+        False,
+        "a storage proof does not prove what was answered",
     ),
-    Code.FEE_OVER_CAP: Kind("PERMISSION_DENIED", 403, 4, False, "the fee is over the cap"),
-    Code.SIGNER_REFUSED: Kind("PERMISSION_DENIED", 403, 4, False, "the external signer said no"),
-    Code.SIGNER_UNAVAILABLE: Kind(
-        "EXECUTION_FAILED", 503, 3, True, "the external signer does not answer"
+    Code.RPC_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the chain endpoint is down"),
+    Code.IPFS_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the IPFS endpoint is down"),
+    Code.NODE_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the capdex node is down"),
+    Code.DATABASE_LOCKED: ("EXECUTION_FAILED", 503, 3, True, "another writer holds the database"),
+    Code.DATABASE_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the database is down"),
+    Code.FOREIGN_DATABASE: (
+        "INVALID_INPUT",
+        400,
+        2,
+        False,
+        "the database belongs to another chain or registry",
     ),
-    Code.BAD_PROOF: Kind(
-        "EXECUTION_FAILED", 422, 1, False, "a storage proof does not prove what was answered"
-    ),
-    Code.RPC_UNAVAILABLE: Kind("EXECUTION_FAILED", 503, 3, True, "the chain endpoint is down"),
-    Code.IPFS_UNAVAILABLE: Kind("EXECUTION_FAILED", 503, 3, True, "the IPFS endpoint is down"),
-    Code.NODE_UNAVAILABLE: Kind("EXECUTION_FAILED", 503, 3, True, "the capdex node is down"),
-    Code.DATABASE_LOCKED: Kind(
-        "EXECUTION_FAILED", 503, 3, True, "another writer holds the database"
-    ),
-    Code.DATABASE_UNAVAILABLE: Kind("EXECUTION_FAILED", 503, 3, True, "the database is down"),
-    Code.FOREIGN_DATABASE: Kind(
-        "INVALID_INPUT", 400, 2, False, "the database belongs to another chain or registry"
-    ),
-    Code.INTERNAL: Kind("EXECUTION_FAILED", 500, 70, False, "a fault of ours; please report it"),
+    Code.INTERNAL: ("EXECUTION_FAILED", 500, 70, False, "a fault of ours; please report it"),
 }
+
+KINDS = {code: ErrorKind(*row) for code, row in _ROWS.items()}
 
 
 @dataclass(eq=False)
@@ -169,7 +209,7 @@ class CapdexError(Exception):
         return (type(self), (self.message, self.code, self.why, self.fix, self.details))
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ErrorKind:
         """The row of the table for this error's code."""
         return KINDS[self.code]
 

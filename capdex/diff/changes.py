@@ -12,7 +12,7 @@ from capdex.diff.schema_gap import SchemaGap
 from capdex.diff.semver_step import Rule
 from capdex.json_schema.evaluate import Document, Effort, Node
 from capdex.json_schema.values import same
-from capdex.manifest.contacts import contacts
+from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import SECTIONS, Manifest
 from capdex.manifest.tools import Tool
 

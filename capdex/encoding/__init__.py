@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Encodings of bytes that several formats use: ABI words, base58, varint, keccak."""

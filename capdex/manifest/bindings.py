@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from capdex.diagnostics import Findings, Path, show
@@ -23,6 +23,10 @@ MAX_FIELD_CHARS: Final = 2048
 PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]{1,64})\}", re.ASCII)
 DID = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]+(?:[/?#]\S*)?", re.ASCII)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#\s]*@)?([^/?#\s]*)")
+_ROOT = re.compile(r"\.(?=:|$)")  # `example.com.` is the same host
+_ANY_DID = re.compile(r"did:[^/?#\s]+")
+_ANY_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
 def read_bindings(
@@ -77,7 +81,7 @@ def _read(
         if text is not None:
             _check_target(name, text, fields)
     if parameters is not None:
-        for where, text in _texts(fields.values, path):
+        for where, text in _placeholder_texts(fields.values, path):
             _check_placeholders(text, where, findings, parameters)
     return fields.values
 
@@ -113,7 +117,7 @@ def _service_fault(text: str) -> str | None:
     return url_fault(text)
 
 
-def _texts(value: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+def _placeholder_texts(value: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
     """Every text in a binding with its path; depth is bounded by the file's."""
     ahead: list[tuple[Any, Path]] = [(value, path)]
     while ahead:
@@ -138,3 +142,39 @@ def _check_placeholders(
     if "{" in rest or "}" in rest:
         message = "a brace stands here that belongs to no placeholder"
         findings.error(Reason.BAD_BINDING, path, message, hint="write {parameter}, or %7B and %7D")
+
+
+def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Whom the bindings contact, and the tool that does so first.
+
+    Hosts are in lower case, with a port unless it is that of https; agents and services are DIDs;
+    a `{placeholder}` alone stands for whomever that argument names. Every text of a binding
+    counts, so that a type nobody knows here hides nothing.
+    """
+    found: dict[str, str] = {}
+    for tool, binding in bindings.items():
+        for text in _all_texts(binding):
+            for contact in _contacts(text.strip()):
+                found.setdefault(contact, tool)
+    return found
+
+
+def _contacts(text: str) -> list[str]:
+    if _ANY_PLACEHOLDER.fullmatch(text):
+        return [text]
+    whole = _URL.match(text)  # what stands in its path and query is not contacted by itself
+    hosts = [whole[1]] if whole else _URL.findall(text)
+    plain = [_ROOT.sub("", host.lower().removesuffix(":443")) for host in hosts]
+    return [*filter(None, plain), *([] if whole else _ANY_DID.findall(text))]
+
+
+def _all_texts(value: Any) -> Iterator[str]:
+    """Every text inside a binding, in order; depth is bounded by the file's."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _all_texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _all_texts(item)

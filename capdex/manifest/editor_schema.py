@@ -21,16 +21,17 @@ from capdex.manifest.editor_schema_parts import (
     FILLED,
     ONE_FILLED_LINE,
     Json,
+    keywords,
     link,
     listed,
     mapping,
     needed,
+    subschema,
     text,
     when,
     whole,
     words,
 )
-from capdex.manifest.metaschema import keywords, subschema
 from capdex.semver import VERSION
 from capdex.uri import MAX_URI_CHARS, NAME, PREFIX
 

@@ -1,10 +1,12 @@
-"""Pieces of the published schema: what each reads as in an editor, and what may stand there."""
+"""Parts of the published schema: their text in an editor, their rules, and the meta-schema's."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Final
 
+from capdex.json_schema.keywords import ANCHOR, KEYWORDS, TYPES, Shape
+from capdex.json_schema.schema import DIALECT
 from capdex.manifest.metadata import MAX_NAMES, MAX_WORD_CHARS
 from capdex.manifest.urls import MAX_URL_CHARS
 
@@ -66,3 +68,45 @@ def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more
 def when(name: str, value: str, then: Json) -> Json:
     """What holds where the text field `name` is `value`."""
     return {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": then}
+
+
+def subschema() -> Json:
+    """Return the rules of a schema in a package; only the top of section `schema` has an `$id`."""
+    return {
+        "type": ["object", "boolean"],
+        "$ref": "#/$defs/keywords",
+        "properties": {"$id": False},
+    }
+
+
+def keywords() -> Json:
+    """Return the meta-schema's rules (`capdex.json_schema.keywords`) for all keywords but `$id`."""
+    held = {key: _held(shape) for key, shape in KEYWORDS.items() if shape is not Shape.ID}
+    held["$schema"] = {"enum": [DIALECT, f"{DIALECT}#"]}
+    return {"title": "JSON Schema 2020-12, nothing fetched", "properties": held}
+
+
+def _held(shape: Shape) -> Json:
+    texts = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+    schema: Json = {"$ref": "#/$defs/schema"}
+    types = {"enum": list(TYPES)}
+    some_types = {"type": "array", "items": types, "minItems": 1, "uniqueItems": True}
+    shapes: dict[Shape, Json] = {
+        Shape.TEXT: {"type": "string"},
+        Shape.BOOLEAN: {"type": "boolean"},
+        Shape.NUMBER: {"type": "number"},
+        Shape.POSITIVE: {"type": "number", "exclusiveMinimum": 0},
+        Shape.COUNT: {"type": "integer", "minimum": 0},
+        Shape.LIST: {"type": "array"},
+        Shape.TEXTS: texts,
+        Shape.TEXTS_MAP: {"type": "object", "additionalProperties": texts},
+        Shape.TYPE: {"anyOf": [types, some_types]},
+        Shape.SCHEMA: schema,
+        Shape.SCHEMAS: {"type": "array", "items": schema, "minItems": 1},
+        Shape.SCHEMA_MAP: {"type": "object", "additionalProperties": schema},
+        Shape.DEPENDENCIES: {"type": "object", "additionalProperties": {"anyOf": [schema, texts]}},
+        Shape.REFERENCE: {"type": "string", "pattern": "^#"},
+        Shape.ANCHOR: {"type": "string", "pattern": f"^(?:{ANCHOR.pattern})$"},
+        Shape.VOCABULARY: {"type": "object", "additionalProperties": {"type": "boolean"}},
+    }
+    return shapes[shape]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capdex.diagnostics import Findings, Place, show, type_name
+from capdex.diagnostics import Findings, LineColumn, show, type_name
 from capdex.errors import InvalidInput
 from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
 from capdex.manifest import metadata as meta
@@ -22,7 +22,7 @@ from capdex.manifest.tools import Tool, read_tools
 from capdex.manifest.triggers import Trigger, read_triggers
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import CapabilityURI
-from capdex.yaml.reader import Scalar, Style, YamlReading, read_yaml
+from capdex.yaml import Scalar, Style, YamlReading, read_yaml
 
 MAX_PROMPT_BYTES: Final = 64 * 1024
 
@@ -220,7 +220,7 @@ class _Manifest:
         uri = check_package_schema(schema, ("schema",), self._findings)
         return (schema if isinstance(schema, dict) else None), uri
 
-    def _place_in_schema(self, text: str, error: BadJson) -> Place | None:
+    def _place_in_schema(self, text: str, error: BadJson) -> LineColumn | None:
         """Where in the file a place inside the schema's text is; None where it cannot be told."""
         scalar = self._source.scalars.get(("schema",))
         if not error.line or scalar is None or scalar.style is not Style.BLOCK:

@@ -29,7 +29,7 @@ class Label(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class InjectionFinding:
     """Where a rule matched: the path of the string, and what stands there."""
 
     code: Reason
@@ -132,7 +132,7 @@ _FOREIGN: Final = re2.compile(_ORDER)
 _ANY: Final = re2.compile("|".join(f"(?:{x})" for x in (*dict(_SHAPES).values(), _ORDER)))
 
 
-def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[InjectionFinding]:
     """What the rules find in every string of a JSON-able value, keys included.
 
     `own_names` are the package's tools and their parameters: an order about another's is a finding.
@@ -180,7 +180,9 @@ def plain(text: str) -> str:
     return composed.lower()
 
 
-def _judge(path: tuple[str | int, ...], text: str, own: frozenset[str]) -> Iterator[Finding]:
+def _judge(
+    path: tuple[str | int, ...], text: str, own: frozenset[str]
+) -> Iterator[InjectionFinding]:
     read = plain(text)
     if _ANY.search(read) is None:
         return
@@ -190,11 +192,11 @@ def _judge(path: tuple[str | int, ...], text: str, own: frozenset[str]) -> Itera
             if code is Reason.LINT_ENCODED and match.group().isalpha():
                 continue  # a sequence of letters: a protein, a very long word
             if not _mentioned(read, match.start(), match.end(), quoted):
-                yield Finding(code, path, _excerpt(match.group()))
+                yield InjectionFinding(code, path, _excerpt(match.group()))
                 break
     for match in _FOREIGN.finditer(read):
         if match.group(1) not in own:
-            yield Finding(Reason.LINT_FOREIGN_TOOL, path, _excerpt(match.group()))
+            yield InjectionFinding(Reason.LINT_FOREIGN_TOOL, path, _excerpt(match.group()))
             break
 
 

@@ -21,7 +21,6 @@ from capdex.encoding.abi import checksum_address
 from capdex.encoding.base58 import decode_multibase, encode_multibase
 from capdex.errors import InvalidInput
 from capdex.problems import Reason
-from capdex.signature.ed25519 import is_sound_point
 
 MAX_DID_URL_CHARS = 512  # the longest we resolve has 134
 
@@ -30,6 +29,11 @@ PKH_FRAGMENT: Final = "blockchainAccountId"
 _DID_URL = re.compile(r"did:([a-z0-9]+):([A-Za-z0-9._:%-]+)(?:#([A-Za-z0-9._:%-]+))?", re.ASCII)
 # A chain id without leading zeros, within CAIP-2's 32 characters; an address with 20 bytes.
 _ACCOUNT = re.compile(r"eip155:([1-9][0-9]{0,31}):(0x[0-9A-Fa-f]{40})", re.ASCII)
+
+# The curve edwards25519 (RFC 8032, 5.1).
+_P: Final = 2**255 - 19
+_D: Final = -121665 * pow(121666, -1, _P) % _P
+_SQRT_MINUS_ONE: Final = pow(2, (_P - 1) // 4, _P)
 
 
 class Algorithm(StrEnum):
@@ -210,4 +214,40 @@ def _unknown_method(method: str) -> InvalidInput:
         why="did:key and did:pkh:eip155 are",
         fix="sign with capdex sign",
         details={"reason": str(Reason.UNKNOWN_DID_METHOD)},
+    )
+
+
+@lru_cache(maxsize=4096)  # authors publish more than once
+def is_sound_point(data: bytes) -> bool:
+    """True if `data` is the canonical encoding of a curve point of more than small order.
+
+    OpenSSL accepts more. A small-order key verifies one signature over many messages, and an
+    encoding that is not canonical is a second spelling of a key (RFC 8032, 5.1.3).
+    """
+    y = int.from_bytes(data, "little")
+    sign, y = y >> 255, y & (2**255 - 1)
+    if len(data) != 32 or y >= _P:
+        return False
+    x = _x_of(y)
+    if x is None or (x == 0 and sign):
+        return False
+    for _ in range(3):  # times 8: what is left of a small-order point is the neutral (0, 1)
+        x, y = _double(x, y)
+    return (x, y) != (0, 1)
+
+
+def _x_of(y: int) -> int | None:
+    """Return one of the two x for y on -x² + y² = 1 + d·x²·y², or None."""
+    square = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P
+    x = pow(square, (_P + 3) // 8, _P)
+    if x * x % _P != square:
+        x = x * _SQRT_MINUS_ONE % _P
+    return x if x * x % _P == square else None
+
+
+def _double(x: int, y: int) -> tuple[int, int]:
+    product = _D * x * x * y * y % _P
+    return (
+        2 * x * y * pow(1 + product, -1, _P) % _P,
+        (y * y + x * x) * pow(1 - product, -1, _P) % _P,
     )

@@ -22,7 +22,7 @@ from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput, VerificationFailure
 from capdex.problems import Reason, Severity
 from capdex.signature.did import Algorithm, PublicKey, curve_key, resolve_key
-from capdex.yaml.reader import Mapping, Scalar, Style, YamlReading, read_yaml
+from capdex.yaml import Mapping, Scalar, Style, YamlReading, read_yaml
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount

@@ -18,13 +18,13 @@ from typing import Any, Final
 
 import yaml as pyyaml
 
-from capdex.diagnostics import MAX_PROBLEMS, Findings, Path, Place, show
+from capdex.diagnostics import MAX_PROBLEMS, Findings, LineColumn, Path, show
 from capdex.limits import MAX_DEPTH
 from capdex.problems import Reason
 from capdex.yaml.characters import describe, forbidden
 from capdex.yaml.scalars import MAX_NUMBER_CHARS, WORDS, TooManyDigits, resolve_plain
 from capdex.yaml.source_map import Collection, Outline, place
-from capdex.yaml.strictness import Fault, Layout
+from capdex.yaml.strictness import Layout, LayoutFault
 
 MAX_NODES = 10_000  # keys, scalars and collections: what one release may cost its readers
 MAX_SCALAR_BYTES = 128 * 1024  # twice the largest field of the format
@@ -147,7 +147,7 @@ class Composer:
         *,
         event: Any = None,
         hint: str = "",
-        at: Place | None = None,
+        at: LineColumn | None = None,
     ) -> None:
         path, _ = self._path(self._stack)
         at = at or self.outline.place(event)
@@ -156,7 +156,7 @@ class Composer:
     def _refuse(self, event: Any, message: str) -> None:
         self._error(Reason.YAML_FEATURE, message, event=event)
 
-    def _misplaced(self, event: Any, faults: Iterable[Fault]) -> None:
+    def _misplaced(self, event: Any, faults: Iterable[LayoutFault]) -> None:
         for index, message, hint in faults:
             self._faults += 1
             if self._faults > MAX_PROBLEMS:  # telling the place of one costs time
@@ -228,7 +228,9 @@ class Composer:
         if not style:
             if text == "-" and around.flow:
                 at = event.start_mark.index
-                self._misplaced(event, [Fault(at, "a lone - is no text here", "put it in quotes")])
+                self._misplaced(
+                    event, [LayoutFault(at, "a lone - is no text here", "put it in quotes")]
+                )
         elif style in _BLOCK or event.start_mark.line != event.end_mark.line:
             self._misplaced(event, self._layout.styled(event, around.indent))
         self._count(event)

@@ -10,14 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from capdex.diagnostics import Findings, Path, Place
+from capdex.diagnostics import Findings, LineColumn, Path
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.problems import Problem, Reason
 from capdex.yaml.composer import Composer, Stop
-from capdex.yaml.source_map import place
-from capdex.yaml.spans import Mapping as Mapping
-from capdex.yaml.spans import Scalar as Scalar
-from capdex.yaml.spans import Style as Style
+from capdex.yaml.source_map import Mapping, Scalar, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,7 @@ class YamlReading:
     data: bytes
     value: Any = None
     problems: tuple[Problem, ...] = ()
-    marks: MappingView[Path, Place] = field(default_factory=dict)
+    marks: MappingView[Path, LineColumn] = field(default_factory=dict)
     scalars: MappingView[Path, Scalar] = field(default_factory=dict)
     mappings: MappingView[Path, Mapping] = field(default_factory=dict)
 

@@ -8,19 +8,62 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingView
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
 import yaml as pyyaml
 
-from capdex.diagnostics import Path, Place
-from capdex.yaml.spans import Mapping, Scalar, Style
+from capdex.diagnostics import LineColumn, Path
 
 V = TypeVar("V")
+
+
+class Style(StrEnum):
+    """How a scalar is written in the source."""
+
+    PLAIN = "plain"
+    QUOTED = "quoted"  # single or double quotes
+    BLOCK = "block"  # | or >
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar in the source: `data[start:end]` is its text, quotes or block header included.
+
+    `start` and `end` are byte offsets; `line` and `column` count characters from 1. An empty value
+    (`signature:`) has `start == end`, right behind the colon.
+    """
+
+    value: Any
+    start: int
+    end: int
+    style: Style
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A mapping in the source: `keys` maps each key to its own scalar, in the order written.
+
+    `start` is the byte offset of the first key (`{` where `flow`), `end` the one behind the last
+    entry's value (behind `}` where `flow`). In block style every key starts at `column`, so its
+    indent is `column - 1` spaces, and `start - (column - 1)` begins a line.
+    """
+
+    start: int
+    end: int
+    flow: bool
+    line: int
+    column: int
+    keys: MappingView[str, Scalar]
+
 
 _STYLES: Final = {"'": Style.QUOTED, '"': Style.QUOTED, "|": Style.BLOCK, ">": Style.BLOCK}
 
 
-def place(text: str, index: int) -> Place:
+def place(text: str, index: int) -> LineColumn:
     """Line and column, from 1, of a character in `text`."""
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
@@ -65,7 +108,7 @@ class Outline:
         self._index = self._byte = 0  # one known pair, moved along
 
     @property
-    def marks(self) -> MappingView[Path, Place]:
+    def marks(self) -> MappingView[Path, LineColumn]:
         """Line and column of each value, by its path."""
         return _View(self, lambda node, _: self.place(node))
 
@@ -79,7 +122,7 @@ class Outline:
         """Each mapping that was read to its end, by its path."""
         return _View(self, self._mapping)
 
-    def place(self, node: Any) -> Place:
+    def place(self, node: Any) -> LineColumn:
         """Line and column, from 1, at which an event or a collection starts."""
         mark = (node.event if type(node) is Collection else node).start_mark
         if mark.index == len(self._text):  # libyaml adds the line end that the last line lacks

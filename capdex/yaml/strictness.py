@@ -12,7 +12,7 @@ _BLOCK_HEADER = re.compile(r"[|>][-+1-9]*")
 _ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\\n[ \t]*\n")
 
 
-class Fault(NamedTuple):
+class LayoutFault(NamedTuple):
     """What stands wrong: the index `at` of its first character, a message, and what to do."""
 
     at: int
@@ -27,7 +27,7 @@ class Layout:
         self._text = text
         self.comment = self._hash(0)  # the first `#` behind the tokens read so far
 
-    def comments(self, start: int, end: int) -> list[Fault]:
+    def comments(self, start: int, end: int) -> list[LayoutFault]:
         """Comments without a blank before them (YAML 1.2.2, 6.6), up to a token from start to end.
 
         Whoever calls this for each token in turn may leave out those that end before `comment`.
@@ -35,12 +35,12 @@ class Layout:
         faults, at = [], self.comment
         while at < start:
             if at and self._text[at - 1] not in " \t\n":
-                faults.append(Fault(at, "a comment stands here without a blank before it"))
+                faults.append(LayoutFault(at, "a comment stands here without a blank before it"))
             at = self._hash(self._line_end(at))
         self.comment = self._hash(end)
         return faults
 
-    def styled(self, event: Any, indent: int) -> Iterator[Fault]:
+    def styled(self, event: Any, indent: int) -> Iterator[LayoutFault]:
         """The faults of a scalar in quotes or in a block, `indent` spaces before what is around."""
         start, end = event.start_mark.index, event.end_mark.index
         if event.style in ("|", ">"):
@@ -48,9 +48,11 @@ class Layout:
         else:
             yield from self.lines(start, end, indent, comments=False)
             if event.style == '"' and (match := _ESCAPED_BREAK.search(self._text, start, end)):
-                yield Fault(match.end() - 1, "readers differ on empty lines behind a backslash")
+                yield LayoutFault(
+                    match.end() - 1, "readers differ on empty lines behind a backslash"
+                )
 
-    def lines(self, start: int, end: int, indent: int, *, comments: bool) -> Iterator[Fault]:
+    def lines(self, start: int, end: int, indent: int, *, comments: bool) -> Iterator[LayoutFault]:
         """The first further line of brackets or quotes that starts too early (6.1, 6.3)."""
         at = self._text.find("\n", start, end) + 1
         while at:
@@ -59,7 +61,7 @@ class Layout:
             spaces = len(line) - len(words)
             exempt = not words or (comments and words.lstrip("\t")[:1] in ("", "#"))
             if spaces <= indent and not exempt:
-                yield Fault(
+                yield LayoutFault(
                     at + spaces,
                     "a line inside brackets or quotes starts too early",
                     f"indent it by {indent + 1} spaces or more",
@@ -67,7 +69,7 @@ class Layout:
                 return
             at = self._text.find("\n", at, end) + 1
 
-    def _block(self, start: int, column: int, indent: int) -> Iterator[Fault]:
+    def _block(self, start: int, column: int, indent: int) -> Iterator[LayoutFault]:
         """Block scalars whose header stands too early, or whose first lines readers differ on.
 
         8.1.1: no empty line before the first one with text is longer than that one's indentation.
@@ -76,9 +78,9 @@ class Layout:
         if header is None:  # an anchor or a tag comes first, and is refused
             return
         if column <= indent:
-            yield Fault(start, "this text is not indented more than what holds it")
+            yield LayoutFault(start, "this text is not indented more than what holds it")
         if self._text[header.end() : header.end() + 1] == "#":
-            yield Fault(header.end(), "a comment stands here without a blank before it")
+            yield LayoutFault(header.end(), "a comment stands here without a blank before it")
         at = self._line_end(start) + 1
         longest, longest_at = 0, at
         while at < len(self._text) and header[0].strip("+-") in ("|", ">"):
@@ -86,7 +88,7 @@ class Layout:
             spaces = end - at - len(self._text[at:end].lstrip(" "))
             if spaces < end - at:
                 if indent < spaces < max(longest, 1):  # libyaml wants one space at least
-                    yield Fault(longest_at, "readers differ on where this text starts")
+                    yield LayoutFault(longest_at, "readers differ on where this text starts")
                 return
             if spaces > longest:
                 longest, longest_at = spaces, at

@@ -132,7 +132,7 @@ def test_ctrl_c_ends_quietly_with_130() -> None:
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:  # until it is inside the command, reading stdin
-            if b"import 'capdex.yaml.reader'" in line:
+            if b"import 'capdex.limits'" in line:
                 break
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()

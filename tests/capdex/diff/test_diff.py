@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from capdex.diff.diff import Allowance, Difference, Rule, Step, check_step, compare, taken_step
 from capdex.diff.semver_step import next_version, owed_step, predecessor
 from capdex.errors import Code, InvalidInput
-from capdex.manifest.contacts import contacts
+from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import Manifest, read
 from capdex.semver import Version
 

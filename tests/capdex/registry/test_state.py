@@ -37,7 +37,6 @@ from capdex.registry.events import (
     YankChanged,
 )
 from capdex.registry.state import MAX_REASON_BYTES, ZERO_ADDRESS, Ledger, NameState
-from capdex.registry.votes import Votes
 from capdex.uri import PREFIX, name_id
 
 OWNER, MAINTAINER, FRIEND, STRANGER = (checksum_address(bytes([n]) * 20) for n in (1, 2, 3, 4))
@@ -282,49 +281,3 @@ def test_any_events_in_any_order_are_folded_or_refused(acts: list[Act]) -> None:
         assert state.owner not in state.maintainers
         assert state.pending_owner is None or state.pending_owner != state.owner
         assert not state.renounced or (state.epoch > 0 and not state.maintainers)
-
-
-def vote(value: int, by: str = OWNER, weight: int = 1, name: str = "note") -> Act:
-    return act(Voted, name, by, value, weight)
-
-
-def voted(*acts: Act) -> Votes:
-    votes = Votes()
-    for one in acts:
-        event = one(votes.count + 1)
-        assert isinstance(event, Voted)
-        votes.apply(event)
-    return votes
-
-
-def test_votes_are_changed_taken_back_and_summed_by_weight() -> None:
-    votes = voted(
-        vote(1), vote(-1, FRIEND, 5), vote(1, STRANGER, 2), vote(-1), vote(0, STRANGER, 2)
-    )
-    assert votes.tally("note") == (0, 6)
-    assert [votes.vote_of("note", x) for x in (OWNER, FRIEND, STRANGER)] == [-1, -1, 0]
-    assert votes.tally("memo") == (0, 0)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda n: vote(1)(n + 1),
-        vote(2),
-        vote(-2),
-        vote(1),
-        vote(0, FRIEND),
-        vote(1, FRIEND, 0),
-        vote(-1, weight=2),
-        misnamed(vote(1, FRIEND)),
-        vote(1, name="No-Name"),
-    ],
-)
-def test_a_vote_that_the_contract_refuses_cannot_have_happened(wrong: Act) -> None:
-    votes = voted(vote(1))
-    before = copy.deepcopy(votes)
-    event = wrong(2)
-    assert isinstance(event, Voted)
-    with pytest.raises(InvalidInput):
-        votes.apply(event)
-    assert votes == before

@@ -19,11 +19,11 @@ from capdex.signature.did import (
     caip10,
     did_key,
     did_url,
+    is_sound_point,
     pkh,
     resolve_key,
     same_account,
 )
-from capdex.signature.ed25519 import is_sound_point
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # an example of EIP-55
 AUTHOR = did_url(pkh(31337, ADDRESS))

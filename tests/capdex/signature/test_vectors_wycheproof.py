@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from capdex.errors import CapdexError
 from capdex.problems import Reason
-from capdex.signature.did import Algorithm, PublicKey
-from capdex.signature.ed25519 import is_sound_point
+from capdex.signature.did import Algorithm, PublicKey, is_sound_point
 from capdex.signature.signature import ORDERS, verify_with
 
 SUITE = Path(__file__).parents[2] / "vectors" / "wycheproof"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from capdex.limits import MAX_DEPTH, MAX_PACKAGE_BYTES
 from capdex.problems import Reason, Severity
-from capdex.yaml.reader import Style, YamlReading, read_yaml
+from capdex.yaml import Style, YamlReading, read_yaml
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 
