@@ -98,9 +98,9 @@ class GatewayRequest:
 
 
 def read_request(query: QueryParams, headers: Headers) -> GatewayRequest | None:
-    """What is given_format for; None for a format_ that is not acceptable here.
+    """Parse a request; return None if it accepts no format of this gateway.
 
-    Raises InvalidInput for parameters that cannot be, and where nothing says a format_.
+    Raises InvalidInput for malformed parameters, and if neither URL nor `Accept` names a format.
     """
     accepted = dict(_accepted(headers.getlist("accept")))
     given_format = query.get("format")

@@ -26,7 +26,7 @@ MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thou
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What HTTP routes read: the index, the blocks, and the node's health and counters."""
+    """Parts that HTTP routes read: the index, the blocks, and the node's health and counters."""
 
     index: Index
     blocks: BlockDirectory

@@ -38,7 +38,7 @@ CLOCK_SET_S: Final = 60.0  # of drift between two heartbeats: the clock was set
 
 @dataclass(frozen=True, slots=True)
 class NodeResources:
-    """What a node opens once, and uses as the writer and in standby."""
+    """Connections and parts that a node opens once, for writing and standby."""
 
     rpc: Rpc
     deployment: Deployment

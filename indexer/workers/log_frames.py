@@ -7,8 +7,8 @@ packages. Numbers, lengths and texts are in the header, by column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 from operator import lt
 from struct import Struct
 from typing import Any, Final
@@ -63,7 +63,7 @@ def read_columns(answer: bytes, reader: LogReader) -> tuple[LogRows, dict[int, i
     """Return what `LogReader` makes of the reply, from a worker's answer.
 
     Raises ValueError unless each column has its type and length, and the logs are in canonical
-    order and in the blocks that were asked for.
+    order and in the blocks of the request.
     """
     size = int.from_bytes(answer[: _LENGTH.size], "big")
     fields = orjson.loads(answer[_LENGTH.size : _LENGTH.size + size])
@@ -81,10 +81,8 @@ def read_columns(answer: bytes, reader: LogReader) -> tuple[LogRows, dict[int, i
     sizes = ([32] * count, [32] * count, [32] * count, topics, data, [32] * len(announced))
     if len(answer) != _LENGTH.size + size + sum(map(sum, sizes)):
         raise ValueError("the columns have another length than their header says")
-    cut = _cutter(answer, _LENGTH.size + size)
-    block_hashes, tx_hashes, entries, topic_column, data_column, digests = [
-        cut(one) for one in sizes
-    ]
+    byte_columns = _cut(answer, _LENGTH.size + size, sizes)
+    block_hashes, tx_hashes, entries, topic_column, data_column, digests = byte_columns
     if len(topics) != count or len(data) != count:
         raise ValueError("the columns differ in length")
     logs = LogColumns(
@@ -125,15 +123,9 @@ def _ascends(values: Sequence[Any]) -> bool:
     return all(map(lt, values, islice(values, 1, None)))
 
 
-def _cutter(joined: bytes, at: int) -> Callable[[list[int]], list[bytes]]:
-    """Return a function that cuts the next byte columns, by the sizes of their values."""
-
-    def cut(sizes: list[int]) -> list[bytes]:
-        nonlocal at
-        found = []
-        for size in sizes:
-            found.append(joined[at : at + size])
-            at += size
-        return found
-
-    return cut
+def _cut(joined: bytes, at: int, columns: Sequence[list[int]]) -> Iterator[list[bytes]]:
+    """Yield the byte columns that begin at `at`, by the sizes of their values."""
+    for sizes in columns:
+        ends = [*accumulate(sizes, initial=at)]
+        yield [joined[start:end] for start, end in pairwise(ends)]
+        at = ends[-1]
