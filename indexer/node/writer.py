@@ -173,7 +173,7 @@ async def _open(options: NodeOptions, deployment: Deployment) -> Store:
             Store.open,
             options.db,
             deployment,
-            sought=options.start_block is None,
+            keep_start_block=options.start_block is None,
             serve=options.serve,
             clock=options.clock,
         )

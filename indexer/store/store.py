@@ -58,21 +58,22 @@ class Store:
         url: str,
         deployment: Deployment,
         *,
-        sought: bool = False,
+        keep_start_block: bool = False,
         serve: frozenset[Verdict] = frozenset({Verdict.VERIFIED}),
         clock: Callable[[], float] = time.time,
     ) -> Store:
         """Open the database at `url` for writing; check its registry and bring it up to date.
 
-        With `sought` the start block was searched for, and an index that began at another one keeps
-        its own. `serve` are the verdicts that search lists. Raises Unavailable DATABASE_LOCKED if
-        there is another writer, UsageError FOREIGN_DATABASE if it indexes another registry.
+        With `keep_start_block` an existing index keeps its own start block, unless `deployment`
+        names an earlier one. `serve` are the verdicts that search lists. Raises Unavailable
+        DATABASE_LOCKED if there is another writer, UsageError FOREIGN_DATABASE if it indexes
+        another registry.
         """
         engine, lock = open_writer(url)
         store = cls(engine, lock, deployment, serve, clock)
         try:
             with store._write() as connection:
-                store._prepare(connection, sought)
+                store._prepare(connection, keep_start_block)
             bound_idleness(engine)
         except BaseException:
             store.close()
@@ -211,12 +212,12 @@ class Store:
             yield connection
             connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
-    def _prepare(self, connection: Connection, sought: bool) -> None:
+    def _prepare(self, connection: Connection, keep_start_block: bool) -> None:
         from indexer.db.migrations import migrate  # alembic takes a while; readers never need it
 
         migrate(connection)
         rules = listing.listing_rules(self._serve)
-        if sought:
+        if keep_start_block:
             self.deployment = deployments.keep_start_block(connection, self.deployment)
         row = deployments.check(connection, self.deployment, rules)
         if row is None:

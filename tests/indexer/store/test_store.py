@@ -370,7 +370,7 @@ def test_a_first_block_that_was_looked_for_yields_to_the_one_the_index_began_at(
 ) -> None:
     begun = replace(making.DEPLOYMENT, start_block=1)
     for found in (1, 0, 2):  # 0: of an endpoint without old state
-        store = Store.open(database_url, replace(begun, start_block=found), sought=True)
+        store = Store.open(database_url, replace(begun, start_block=found), keep_start_block=True)
         if events and store.cursor() is None:
             chain.publish("note")
             making.append(store, chain)
@@ -382,13 +382,13 @@ def test_a_registry_found_before_the_first_block_of_an_index_with_events_is_anot
     making: Any, database_url: str, chain: Any
 ) -> None:
     begun = replace(making.DEPLOYMENT, start_block=2)
-    store = Store.open(database_url, begun, sought=True)
+    store = Store.open(database_url, begun, keep_start_block=True)
     chain.mine()
     chain.publish("note")
     making.append(store, chain)
     store.close()
     with pytest.raises(UsageError) as refusal:  # as when a development chain began anew
-        Store.open(database_url, replace(begun, start_block=1), sought=True)
+        Store.open(database_url, replace(begun, start_block=1), keep_start_block=True)
     assert refusal.value.code is Code.FOREIGN_DATABASE
 
 
