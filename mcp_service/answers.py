@@ -1,7 +1,7 @@
-"""What the node answers (P15): found releases as JSON, and the schemas of those answers.
+"""The JSON of a node's answers (P15), and its schemas.
 
-NIP-7's names (`acp_metadata`, `ipfs_cid`, `list_of_results`) are kept; everything a client needs to
-check the answer against the chain for itself stands beside them.
+Names of NIP-7 (`acp_metadata`, `ipfs_cid`, `list_of_results`) are kept. Each answer also has all
+that a client needs to check it against the chain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def release(found: IndexedRelease) -> Json:
-    """One release as `resolve_capability` answers it."""
+    """Return the JSON of one release."""
     return {
         "acp_metadata": found.metadata,
         "ipfs_cid": found.cid,
@@ -35,12 +35,12 @@ def release(found: IndexedRelease) -> Json:
 
 
 def resolution(found: IndexedRelease, position: Position) -> Json:
-    """The answer of `resolve_capability`."""
+    """Return the answer of `resolve_capability`."""
     return release(found) | {"as_of": as_of(position)}
 
 
 def results(page: Page, position: Position) -> Json:
-    """The answer of `search_capabilities`, best hit first."""
+    """Return the answer of `search_capabilities`, best hit first."""
     return {
         "list_of_results": [_hit(hit) for hit in page.hits],
         "total": page.total,
@@ -49,23 +49,21 @@ def results(page: Page, position: Position) -> Json:
     }
 
 
-def releases(
-    name: str, found: list[IndexedRelease], standing: NameState, position: Position
-) -> Json:
-    """Every release of a name with its verdict, availability and reason: the rejected ones too.
+def releases(name: str, found: list[IndexedRelease], state: NameState, position: Position) -> Json:
+    """Return the page of a name: its state and all its releases, rejected ones included.
 
-    Those that this node's operator denies are there without what their author wrote.
+    Releases that the node's operator denies lack the texts of their author.
     """
     return {
         "name": name,
         "ownership": {
-            "owner": standing.owner,
-            "pending_owner": standing.pending_owner,
-            "maintainers": sorted(standing.maintainers),
-            "renounced": standing.renounced,
+            "owner": state.owner,
+            "pending_owner": state.pending_owner,
+            "maintainers": sorted(state.maintainers),
+            "renounced": state.renounced,
         },
         # decimal text: the contract counts in 256 bits
-        "votes": {"up": str(standing.upvotes), "down": str(standing.downvotes)},
+        "votes": {"up": str(state.upvotes), "down": str(state.downvotes)},
         "releases": [
             release(x)
             | {
@@ -83,7 +81,7 @@ def releases(
 
 
 def as_of(position: Position) -> Json:
-    """Which block the answer speaks for, and how far the chain is ahead of it."""
+    """Return the block that an answer is of, and the chain's head and finalized block."""
     return {
         "block_number": position.block_number,
         "block_hash": position.block_hash,
@@ -93,7 +91,7 @@ def as_of(position: Position) -> Json:
 
 
 def with_warning(answer: Json, warning: str | None) -> Json:
-    """The answer, with what keeps the node from being up to date beside the block it speaks for."""
+    """Return the answer with the reason why the node may not be up to date, if it has one."""
     if warning is not None and "as_of" in answer:
         return answer | {"as_of": answer["as_of"] | {"warning": warning}}
     return answer

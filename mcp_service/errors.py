@@ -1,4 +1,4 @@
-"""What a stranger learns of the node's own faults: that there is one, never its paths or hosts."""
+"""Errors as clients see them: internal ones without details such as paths or hosts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import structlog
 
 from capdex.errors import CapdexError, Code, Unavailable
 
-# P16: the codes that travel. All others speak to the operator, of files and addresses.
-TRAVEL: Final = frozenset(
+# P16: the codes for clients. All others are for the operator and may name files and addresses.
+PUBLIC: Final = frozenset(
     {
         *(Code.NOT_FOUND, Code.YANKED, Code.INVALID_INPUT, Code.UNVERIFIED, Code.PENDING),
         *(Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.TOO_LARGE, Code.RATE_LIMITED),
@@ -21,8 +21,8 @@ log = structlog.get_logger(part="mcp")
 
 
 def public_error(error: CapdexError) -> CapdexError:
-    """The error as a caller may see it; where it is the operator's, the log keeps the whole."""
-    if error.code in TRAVEL:
+    """Return the error for a client; one for the operator is logged and replaced."""
+    if error.code in PUBLIC:
         return error
     log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
     if error.code is Code.INTERNAL:
@@ -31,5 +31,5 @@ def public_error(error: CapdexError) -> CapdexError:
 
 
 def internal_error() -> CapdexError:
-    """A fault of ours."""
+    """Return the error for a bug in the node."""
     return Unavailable("the node failed to answer; this is its fault", Code.INTERNAL)

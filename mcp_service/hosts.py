@@ -1,4 +1,4 @@
-"""For whom a node answers: the Host and Origin of a request, checked before anything is served."""
+"""Check the Host and Origin of every request against the names of the node."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 class HostCheck:
-    """Answers requests for hosts that are ours alone: a name rebound to 127.0.0.1 is refused.
+    """Refuse requests for other hosts, which protects from DNS rebinding to 127.0.0.1.
 
-    A browser's `Origin` must be one of these hosts, too; requests without one are no browser's.
+    A browser's `Origin` must be one of these hosts, too; other clients send none.
     """
 
     def __init__(self, app: ASGIApp, *, allowed: Sequence[str]) -> None:
@@ -30,29 +30,29 @@ class HostCheck:
             # httptools leaves white space after a value, which is no part of it (RFC 9110 §5.5).
             trimmed = [(key, value.strip(b" \t")) for key, value in scope["headers"]]
             scope = {**scope, "headers": trimmed}
-            # Each of a repeated header counts: whoever is behind may read another one than we do.
+            # Check each of a repeated header: code behind this may read another one.
             hosts, origins = _values(scope, b"host") or [""], _values(scope, b"origin")
-            foreign = [host for host in hosts if not self._ours(host)]
+            foreign = [host for host in hosts if not self._allowed(host)]
             if foreign:
                 await _plain(send, 421, f"this node does not answer for {foreign[0][:100]!r}\n")
                 return
-            if not all(map(self._ours_by_url, origins)):
+            if not all(map(self._allowed_origin, origins)):
                 await _plain(send, 403, "requests from other sites are refused\n")
                 return
         await self.app(scope, receive, send)
 
-    def _ours(self, host: str) -> bool:
+    def _allowed(self, host: str) -> bool:
         name, colon, port = host.rpartition(":")
         bare = name if colon and port.isdigit() else host
         return bare.lower() in self.allowed
 
-    def _ours_by_url(self, origin: str) -> bool:
+    def _allowed_origin(self, origin: str) -> bool:
         scheme, separator, host = origin.partition("://")
-        return bool(separator) and scheme in ("http", "https") and self._ours(host)
+        return bool(separator) and scheme in ("http", "https") and self._allowed(host)
 
 
 def known_hosts(host: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    """The Host headers answered: loopback's names where bound there, else only what was named."""
+    """Return the Host headers to answer: loopback, the address bound, and the `allowed` names."""
     try:
         loopback = ip_address(host).is_loopback
         unspecified = ip_address(host).is_unspecified
@@ -62,7 +62,7 @@ def known_hosts(host: str, allowed: Sequence[str]) -> tuple[str, ...]:
         raise UsageError(
             f"a node on {host} must know by which names it is called",
             Code.CONFIG,
-            why="whoever can make a browser resolve a name to it could speak through that browser",
+            why="else a web page whose name resolves to this node could read it through a browser",
             fix="add --allowed-host NAME for each name or address clients use",
         )
     own = () if unspecified else (host,)
@@ -70,7 +70,7 @@ def known_hosts(host: str, allowed: Sequence[str]) -> tuple[str, ...]:
 
 
 def _as_sent(host: str) -> str:
-    """A name or address as clients write it in Host: IPv6 in brackets, in its shortest form."""
+    """Return a name or address as clients send it in Host: IPv6 in brackets, shortest form."""
     try:
         address = ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The HTTP face of the readers: MCP at `/mcp`, releases of a name at `/c/<name>.json`."""
+"""HTTP routes of a reader: MCP at `/mcp`, the releases of a name at `/c/<name>.json`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
 
 @dataclass(frozen=True, slots=True)
 class ReaderRoutes:
-    """Routes to mount, and the lifespan that must be entered around serving them."""
+    """Routes to mount, and the lifespan context to enter while serving them."""
 
     routes: Sequence[BaseRoute]
     lifespan: AbstractAsyncContextManager[None]
@@ -42,10 +42,10 @@ def build_reader_routes(
     prover: Prover | None = None,
     warning: Callable[[], str | None] = lambda: None,
 ) -> ReaderRoutes:
-    """The readers' routes; Host and Origin are checked in front of all routes (`HostCheck`).
+    """Return the routes of a reader; put `HostCheck` in front of them.
 
-    Sessions are stateless and replies plain JSON: a reader keeps nothing between calls, so both
-    protocol eras are answered alike, and any node behind a balancer can answer the next call.
+    MCP is stateless with plain JSON replies: clients of both protocol versions get the same
+    answers, and any node behind a load balancer can answer the next call.
     """
     manager = StreamableHTTPSessionManager(
         build_server(index, serve=serve, prover=prover, warning=warning),
@@ -62,7 +62,7 @@ def build_reader_routes(
 
     routes = [
         Route("/c/{name}.json", releases),
-        # No stream to GET and no session to DELETE: nothing is kept between calls.
+        # POST only: without sessions there is no stream to GET and no session to DELETE.
         Route("/mcp", manager.asgi_app, methods=["POST"]),
     ]
     return ReaderRoutes(routes, manager.run())
@@ -76,7 +76,7 @@ def _releases(index: Index, name: str) -> answers.Json:
 
 
 def problem(error: CapdexError, *, status: int | None = None) -> Response:
-    """A P16 error as an RFC 9457 problem document; `status` where it is not the code's own."""
+    """Return a P16 error as an RFC 9457 problem document; `status` overrides the code's own."""
     kind = error.kind
     number = status or kind.http
     body = {"type": "about:blank", "title": error.message, "status": number} | error.to_json()
@@ -87,7 +87,7 @@ def problem(error: CapdexError, *, status: int | None = None) -> Response:
 
 
 async def routing_error_response(_: Request, error: Exception) -> Response:
-    """What the routing itself refuses (no such page, wrong method), as a problem document."""
+    """Return an error of the routing (no such page, wrong method) as a problem document."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     code = Code.NOT_FOUND if status == 404 else Code.INVALID_INPUT
     found = InvalidInput(
@@ -99,12 +99,12 @@ async def routing_error_response(_: Request, error: Exception) -> Response:
 
 
 async def error_response(_: Request, error: Exception) -> Response:
-    """Why a page has no answer, as far as that is a stranger's business."""
+    """Return an error of a page as a problem document, without internal details."""
     return problem(public_error(error) if isinstance(error, CapdexError) else internal_error())
 
 
 def json_response(
     body: Any, *, status: int = 200, media_type: str = "application/json"
 ) -> Response:
-    """Compact JSON."""
+    """Return a response of compact JSON."""
     return Response(orjson.dumps(body), status_code=status, media_type=media_type)

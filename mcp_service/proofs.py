@@ -1,4 +1,4 @@
-"""Answers with a storage proof: what a client needs to check a resolution for itself (P13, P15)."""
+"""Answers with a storage proof, by which a client can check a resolution (P13, P15)."""
 
 from __future__ import annotations
 
@@ -19,33 +19,30 @@ from mcp_service import answers
 from mcp_service.answers import Json
 
 PROOF_KINDS: Final = ("none", "exact", "list")
-REREADS: Final = 5  # while blocks come faster than the index is read
+REREADS: Final = 5  # if the index advances during each read
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 
 log = structlog.get_logger(part="mcp")
 
 
 class Prover(Protocol):
-    """Whoever can prove what the registry keeps; `capdex.net.rpc.proofs` does so by an endpoint."""
+    """Makes proofs of the registry's storage; `capdex.net.rpc.proofs` does so by an endpoint."""
 
     async def prove(self, name: str, version: Version | None, block: int | bytes) -> Json:
-        """A document about one version, or about all releases, of a name at a block."""
+        """Return the proof of one version, or of all releases, of a name at a block."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ProofRequest:
-    """The proof a caller asks for; `block` None means: at the block the index is at."""
+    """The proof that a client requests; `block` None means the newest indexed block."""
 
     kind: str
     block: int | bytes | None
 
     @classmethod
     def read(cls, arguments: Mapping[str, Any]) -> Self | None:
-        """What `proof` and `proof_block` say, None where no proof is wanted.
-
-        Raises InvalidInput.
-        """
+        """Parse `proof` and `proof_block`; None if no proof is requested. Raises InvalidInput."""
         kind = arguments.get("proof", "none")
         if kind not in PROOF_KINDS:
             raise InvalidInput(f"proof is one of {', '.join(PROOF_KINDS)}")
@@ -69,12 +66,11 @@ async def resolve(
     serve: frozenset[Verdict],
     prover: Prover | None,
     uri: CapabilityURI,
-    wanted: ProofRequest,
+    request: ProofRequest,
 ) -> Json:
-    """The answer with `proof`; where the chain is the reason for a refusal, that is proven, too.
+    """Resolve with a `proof` in the answer, or in the details of a NOT_FOUND or YANKED error.
 
-    Raises what resolving raises, a NOT_FOUND or YANKED with `proof` in its details, and
-    InvalidInput where this reader has no endpoint to prove by.
+    Raises the errors of `Index.resolve`, and InvalidInput if this reader has no endpoint.
     """
     if prover is None:
         raise InvalidInput(
@@ -82,11 +78,11 @@ async def resolve(
             why="it reads an index, and was given no chain endpoint",
             fix="ask without proof, or another node; its operator can pass --rpc-url",
         )
-    position, answer, refusal = await asyncio.to_thread(_settle, index, serve, uri)
-    if refusal is not None and not _by_the_chain(refusal):
-        raise refusal  # the package is the reason, or this node's operator
+    position, answer, refusal = await asyncio.to_thread(_resolve_at_one_block, index, serve, uri)
+    if refusal is not None and not _is_provable(refusal):
+        raise refusal  # because of the package or the operator: the chain cannot prove it
     version = None
-    if wanted.kind == "exact":
+    if request.kind == "exact":
         if refusal is None:
             version = Version.parse(answer["semver"])
         elif isinstance(uri.selector, Version):
@@ -94,7 +90,7 @@ async def resolve(
         else:
             raise refusal  # only a list proves that a range is empty
     try:
-        proof = await prover.prove(uri.name, version, _block(wanted, position))
+        proof = await prover.prove(uri.name, version, _block(request, position))
     except Unavailable as error:
         log.warning("cannot prove", code=str(error.code), why=str(error.__cause__ or error.why))
         raise
@@ -104,15 +100,15 @@ async def resolve(
     return answer | {"proof": proof}
 
 
-def _by_the_chain(refusal: CapdexError) -> bool:
+def _is_provable(refusal: CapdexError) -> bool:
     denied = "denied" in (refusal.details or {})
     return refusal.code in (Code.NOT_FOUND, Code.YANKED) and not denied
 
 
-def _settle(
+def _resolve_at_one_block(
     index: Index, serve: frozenset[Verdict], uri: CapabilityURI
 ) -> tuple[Position, Json, CapdexError | None]:
-    """The answer or the refusal, and the very block that it is of."""
+    """Return the answer or the error, and the block that it is of."""
     for _ in range(REREADS):
         position, refusal = index.position(), None
         try:
@@ -124,9 +120,9 @@ def _settle(
     return position, answer, refusal
 
 
-def _block(wanted: ProofRequest, position: Position) -> int | bytes:
-    if wanted.block is not None:
-        return wanted.block
+def _block(request: ProofRequest, position: Position) -> int | bytes:
+    if request.block is not None:
+        return request.block
     if position.block_hash is None:
         raise Unavailable("the node has indexed no block yet", Code.STALLED, fix="try again")
     return bytes.fromhex(position.block_hash.removeprefix("0x"))

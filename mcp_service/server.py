@@ -125,9 +125,9 @@ async def _resolve(
 ) -> answers.Json:
     _refuse_unknown(arguments, RESOLVE)
     uri = CapabilityURI.parse(_text(arguments, "cap_uri"))
-    wanted = proofs.ProofRequest.read(arguments)
-    if wanted is not None:
-        return await proofs.resolve(index, serve, prover, uri, wanted)
+    request = proofs.ProofRequest.read(arguments)
+    if request is not None:
+        return await proofs.resolve(index, serve, prover, uri, request)
     return await asyncio.to_thread(_resolve_now, index, serve, uri)
 
 

@@ -1,6 +1,6 @@
-"""Many rows at once, by each database's shortest way: wide INSERTs on SQLite, COPY on PostgreSQL.
+"""Insert many rows by each database's fastest way: wide INSERTs on SQLite, COPY on PostgreSQL.
 
-A backfill spends most of its time here, and SQLAlchemy's own way takes twice as long.
+A backfill spends most of its time here, and SQLAlchemy's own inserts take twice as long.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from sqlalchemy.exc import DBAPIError
 
 from indexer.projection.event_rows import Row
 
-# Rows of one statement on SQLite: a quarter faster than one each, and the interpreter's lock is let
-# go for all of them at once, so that the chain is read meanwhile. A statement takes 32 766 values.
-TOGETHER: Final = (1000, 100, 10, 1)
+# Rows per statement on SQLite: a quarter faster than one each, and the GIL is released for a whole
+# statement, so the chain is read meanwhile. A statement takes 32 766 values.
+ROWS_PER_STATEMENT: Final = (1000, 100, 10, 1)
 CHUNK: Final = 500  # values in one IN list, far below every database's limit
 
 T = TypeVar("T")
 
 
 def chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:
-    """The values in pieces that one IN list holds."""
+    """Iterate over slices of the values that fit in one IN list."""
     return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))
 
 
@@ -34,7 +34,7 @@ def insert_rows(
     columns: Sequence[str] = (),
     same: Mapping[str, Any] | None = None,
 ) -> None:
-    """As `insert_columns`, for rows."""
+    """Insert rows; see `insert_columns`."""
     insert_columns(connection, table, list(zip(*rows, strict=True)), columns, same)
 
 
@@ -45,10 +45,10 @@ def insert_columns(
     names: Sequence[str] = (),
     same: Mapping[str, Any] | None = None,
 ) -> None:
-    """Insert rows by column: those named, or all, or all but the first, which the database gives.
+    """Insert rows given by column: the `names`, or else the table's last columns.
 
-    `same` are columns in which all rows have one value. Part of the connection's transaction.
-    Raises DBAPIError as SQLAlchemy would.
+    `same` are columns with one value for all rows. Part of the connection's transaction. Raises
+    DBAPIError as SQLAlchemy does.
     """
     if not columns or not columns[0]:
         return
@@ -56,12 +56,12 @@ def insert_columns(
     same = same or {}
     quoted = ", ".join(f'"{name}"' for name in (*same, *names))
     dialect, driver = connection.dialect, connection.connection.cursor()
-    anything: Any = dialect.dbapi
+    dbapi: Any = dialect.dbapi
     try:
         _insert(dialect.name, driver, f'"{table.name}" ({quoted})', columns, tuple(same.values()))
-    except anything.Error as error:
+    except dbapi.Error as error:
         what = f"insert into {table.name}"
-        raise DBAPIError.instance(what, None, error, anything.Error) from error
+        raise DBAPIError.instance(what, None, error, dbapi.Error) from error
     finally:
         driver.close()
 
@@ -78,7 +78,7 @@ def _insert(
     values: list[Any] = [None] * (len(columns) * count)  # row by row
     for at, column in enumerate(columns):
         values[at :: len(columns)] = _bindable(column)
-    for together in TOGETHER:
+    for together in ROWS_PER_STATEMENT:
         insert = f"INSERT INTO {into} VALUES {_values(together, len(same), len(columns))}"  # noqa: S608
         while count - done >= together:
             some = values[done * len(columns) : (done + together) * len(columns)]
@@ -87,7 +87,7 @@ def _insert(
 
 
 def _bindable(column: Sequence[Any]) -> Sequence[Any]:
-    """The column as sqlite3 binds it at once: of bytes and truth it looks for an adapter first."""
+    """Convert bytes and bool, for which sqlite3 would first look for an adapter."""
     kinds = {*map(type, column)}
     if kinds == {bytes}:
         return list(map(bytearray, column))

@@ -1,7 +1,7 @@
 """Opening the database of the index: SQLite in WAL mode or PostgreSQL, one writer, many readers.
 
-Every fault of a driver leaves here as one of capdex's errors (`indexer.db.errors`), and every
-transaction of a reader sees one state of the index.
+Errors of a driver become errors of capdex (`indexer.db.errors`). Every transaction of a reader sees
+one state of the index.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from indexer.db.errors import locked, translated_errors
 
 BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
 CONNECT_TIMEOUT_S: Final = 5
-STATEMENT_TIMEOUT_S: Final = 10  # a reader's answer is worth nothing later (limits, MCP handler)
+STATEMENT_TIMEOUT_S: Final = 10  # of a reader; an MCP call ends after 10 s, too
 READERS: Final = 8  # connections a reading process keeps; more than its threads use at once
 # PostgreSQL frees the lock of a writer that is silent for three heartbeats; a standby, which looks
 # every second, has then taken over within 10 s.
 SILENCE_S: Final = 6
-LEAVING_S: Final = 1.0  # the writer before may be about to go; PostgreSQL sees it a moment late
-_KEEPALIVE: Final = {  # notice a server that is gone without a word, in seconds
+RELEASE_WAIT_S: Final = 1.0  # for a writer that just ended; PostgreSQL notices it a moment late
+_KEEPALIVE: Final = {  # notice a server that no longer responds; seconds, the last in ms
     "keepalives_idle": 2,
     "keepalives_interval": 1,
     "keepalives_count": 3,
     "tcp_user_timeout": 5000,
 }
-# A backfill is a fifth faster by these than by SQLite's own 4 KiB, 1000 pages and 2 MB. Only a new
-# file takes the size of its pages.
+# A backfill is a fifth faster with these than with SQLite's defaults of 4 KiB, 1000 pages and 2 MB.
+# The page size applies to new files only.
 _WRITER: Final = (
     *("page_size = 8192", "journal_mode = WAL"),
     *("wal_autocheckpoint = 4000", "cache_size = -16000"),  # pages; KiB if below 0
 )
-# Any two capdex writers of one PostgreSQL database ask for the same advisory lock.
+# The advisory lock of the writer of a PostgreSQL database.
 _LOCK_KEY: Final = int.from_bytes(hashlib.sha256(b"capdex index writer").digest()[:8], "big") >> 1
 
 
 class SessionLost(Unavailable):
-    """The session that held the writer's lock has ended: another may write now."""
+    """The session that held the writer's lock has ended, so another process may write now."""
 
 
 def parse_url(text: str) -> URL:
@@ -71,12 +71,12 @@ def parse_url(text: str) -> URL:
 
 
 def open_writer(text: str) -> tuple[Engine, FileLock | None]:
-    """The engine of the one writer, and its lock file where the database is a file.
+    """Return the engine of the one writer, and its lock file if the database is a file.
 
-    Its single connection writes; on PostgreSQL that one session holds the writer's advisory lock.
-    There is never a second: whoever loses the session raises SessionLost from then on, so that it
-    cannot write beside the next writer, nor after it by what it knew before. Raises Unavailable
-    DATABASE_LOCKED when another writer is there, UsageError when the file cannot be had.
+    The engine has a single connection; on PostgreSQL that session holds the writer's advisory lock.
+    It never reconnects: after the session ends it raises SessionLost, so it cannot write beside the
+    next writer, or overwrite its work. Raises Unavailable DATABASE_LOCKED if there is another
+    writer, UsageError if the file cannot be opened.
     """
     url = parse_url(text)
     if url.get_backend_name() == "sqlite":
@@ -99,11 +99,11 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
 
 
 def bound_idleness(engine: Engine) -> None:
-    """Let PostgreSQL end the writer's session once the writer is silent for `SILENCE_S`.
+    """Let PostgreSQL end the writer's session after `SILENCE_S` without a statement.
 
-    A process that is stopped, or whose machine is cut off, would else hold the lock for ever; and
-    a lock of somebody else's is not waited for in silence. For after the tables are up to date:
-    that may take its time.
+    Otherwise a process that is suspended or cut off would keep the writer's lock. Also bounds the
+    wait for locks of other sessions, which would count as silence. Call it after migrating, which
+    may take longer.
     """
     if engine.dialect.name == "postgresql":
         with transaction(engine) as connection:
@@ -113,7 +113,7 @@ def bound_idleness(engine: Engine) -> None:
 
 
 def open_reader(text: str) -> Engine:
-    """An engine that only reads; each transaction sees one state of the index."""
+    """Return an engine that only reads; each transaction sees one state of the index."""
     url = parse_url(text)
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, creator=_existing_file(url), pool_size=READERS, pool_timeout=5)
@@ -125,37 +125,30 @@ def open_reader(text: str) -> Engine:
         pool_timeout=5,
         pool_pre_ping=True,
         isolation_level="REPEATABLE READ",
-        connect_args={
-            "connect_timeout": CONNECT_TIMEOUT_S,
-            "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s "
-            "-c default_transaction_read_only=on",
-        },
+        connect_args=_bounded("-c default_transaction_read_only=on"),
     )
 
 
 def open_operator(text: str) -> Engine:
-    """An engine for short transactions beside the writer, who keeps its lock."""
+    """Return an engine for short transactions of an operator beside the running writer."""
     url = parse_url(text)
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, creator=_existing_file(url), pool_size=1, max_overflow=0)
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=())
         return engine
-    return create_engine(
-        url,
-        pool_size=1,
-        max_overflow=0,
-        connect_args={
-            "connect_timeout": CONNECT_TIMEOUT_S,
-            "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s",
-        },
-    )
+    return create_engine(url, pool_size=1, max_overflow=0, connect_args=_bounded())
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """One transaction: committed at the end, rolled back by any error."""
+    """Run a transaction: commit it at the end, roll it back on any error."""
     with translated_errors(engine), engine.begin() as connection:
         yield connection
+
+
+def _bounded(options: str = "") -> dict[str, Any]:
+    limit = f"-c statement_timeout={STATEMENT_TIMEOUT_S}s {options}"
+    return {"connect_timeout": CONNECT_TIMEOUT_S, "options": limit}
 
 
 def _lock_file(path: Path) -> FileLock:
@@ -164,7 +157,7 @@ def _lock_file(path: Path) -> FileLock:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, "it is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(LEAVING_S, LEAVING_S / 20)
+        lock.acquire(RELEASE_WAIT_S, RELEASE_WAIT_S / 20)
     except Timeout:
         raise locked(str(path)) from None
     except OSError as error:
@@ -181,7 +174,7 @@ def _existing_file(url: URL) -> Callable[[], sqlite3.Connection]:
     path = Path(str(url.database)).absolute().as_uri()
 
     def connect() -> sqlite3.Connection:
-        # mode=rw: never create an empty file where the index was expected to be
+        # mode=rw: fail for a missing file instead of creating an empty one
         return sqlite3.connect(
             f"{path}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
         )
@@ -190,7 +183,7 @@ def _existing_file(url: URL) -> Callable[[], sqlite3.Connection]:
 
 
 def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> None:
-    """Let us say when a transaction begins (pysqlite would not for reads or schema changes)."""
+    """Begin transactions explicitly; pysqlite begins none for reads and schema changes."""
 
     def on_connect(connection: Any, _: Any) -> None:
         connection.isolation_level = None
@@ -202,6 +195,7 @@ def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> 
 
 
 def _allow_one_session(engine: Engine) -> None:
+    """Raise SessionLost instead of connecting a second time."""
     begun = False
 
     def on_connect(*_: Any) -> None:
@@ -210,7 +204,7 @@ def _allow_one_session(engine: Engine) -> None:
                 "the writer's session has ended",
                 Code.DATABASE_UNAVAILABLE,
                 why="PostgreSQL was restarted, ended it, or could not be reached",
-                fix="nothing: the node takes its seat again, or stands by",
+                fix="nothing: the node becomes the writer again, or a standby",
             )
 
     def connected(*_: Any) -> None:
@@ -222,17 +216,15 @@ def _allow_one_session(engine: Engine) -> None:
 
 
 def _take_advisory_lock(connection: Any, _: Any) -> None:
-    until = time.monotonic() + LEAVING_S
-    while not _has_advisory_lock(connection):
+    until = time.monotonic() + RELEASE_WAIT_S
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK_KEY,))
+            taken = bool(cursor.fetchone()[0])
+        connection.commit()  # the lock belongs to the session and outlives this transaction
+        if taken:
+            return
         if time.monotonic() > until:
             connection.close()
             raise locked("the PostgreSQL database")
-        time.sleep(LEAVING_S / 20)
-
-
-def _has_advisory_lock(connection: Any) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK_KEY,))
-        held = bool(cursor.fetchone()[0])
-    connection.commit()  # the lock is the session's; it outlives this transaction
-    return held
+        time.sleep(RELEASE_WAIT_S / 20)

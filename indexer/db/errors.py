@@ -1,4 +1,4 @@
-"""What the refusal of a database means: one of capdex's errors, by what an operator can do."""
+"""Turn errors of a database driver into errors of capdex that tell an operator what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capdex.errors import CapdexError, Code, Unavailable, UsageError
 
 @contextmanager
 def translated_errors(engine: Engine) -> Iterator[None]:
-    """Turn whatever the driver raises inside into Unavailable or UsageError; never a secret."""
+    """Turn an error of the driver into Unavailable or UsageError, without the URL's password."""
     where = engine.url.render_as_string(hide_password=True)
     try:
         yield
@@ -33,7 +33,7 @@ def translated_errors(engine: Engine) -> Iterator[None]:
 
 
 def locked(what: str) -> Unavailable:
-    """Somebody else writes this database."""
+    """Return the DATABASE_LOCKED error: another process writes this database."""
     return Unavailable(
         f"another writer holds {what}",
         Code.DATABASE_LOCKED,
@@ -68,7 +68,7 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
             f"the account may not do this in {where}",
             Code.DATABASE_UNAVAILABLE,
             why,
-            "let it create and write tables there; a reader's needs SELECT on them all",
+            "let it create and write tables there; a reader's account needs SELECT on all of them",
         )
     if _says(error, "not a database", "malformed", "unable to open"):
         return UsageError(
@@ -77,10 +77,10 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
             why,
             "name a file this account may read and write, or start the node on it first",
         )
-    taken_away = _says(error, "readonly", "read-only")  # and may come back
-    if not taken_away and not isinstance(error, OperationalError | InterfaceError):
+    read_only = _says(error, "readonly", "read-only")  # may pass, like a connection error
+    if not read_only and not isinstance(error, OperationalError | InterfaceError):
         return Unavailable(
-            f"the database refused a statement of ours ({where})", Code.INTERNAL, why
+            f"the database refused a statement of capdex ({where})", Code.INTERNAL, why
         )
     return Unavailable(
         f"the database {where} is unavailable",

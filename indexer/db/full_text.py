@@ -1,8 +1,7 @@
 """The full-text documents of listed releases: FTS5 on SQLite, tsvector and GIN on PostgreSQL.
 
-Both hold the tokens of indexer/projection/tokenizer.py and nothing else, so both find the same
-releases. A score is
-higher for a better hit; rarer words weigh more, longer documents less.
+Both hold only the tokens of indexer/projection/tokenizer.py, so both find the same releases. A
+better hit has a higher score; rarer words weigh more, longer documents less.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from indexer.projection.tokenizer import document_tokens
 FIELDS: Final = ("name", "title", "description", "summary", "tags", "triggers", "tools")
 MAX_FIELD_TOKENS: Final = 2048  # of 32 characters: a tsvector, 1 MB at most, holds two such fields
 
-SATURATION: Final = 2.0  # BM25's k1; a word said again counts for more than by its usual 1.2
-BY_LENGTH: Final = 0.75  # BM25's b, which FTS5 has fixed
-# FTS5 has fixed k1 at 1.2 too, but multiplies each field's counts by a weight: the same thing.
+SATURATION: Final = 2.0  # BM25's k1; repeated words count for more than with the usual 1.2
+LENGTH_WEIGHT: Final = 0.75  # BM25's b, which FTS5 has fixed
+# FTS5 has fixed k1 at 1.2, too, but weighting each field's counts has the same effect.
 _FTS5_RANK: Final = f"bm25({', '.join([str(1.2 / SATURATION)] * len(FIELDS))})"
 
 _COLUMNS: Final = ", ".join(FIELDS)
@@ -30,14 +29,14 @@ _VALUES: Final = ", ".join(f":{field}" for field in FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One release that the words found."""
+    """A release with a matching document."""
 
     release_id: int
     score: float
 
 
 def put(connection: Connection, documents: Mapping[int, Mapping[str, str]]) -> None:
-    """Write the documents of releases from their texts by field."""
+    """Write the documents of releases; `documents` has their texts by release id and field."""
     if not documents:
         return
     if connection.dialect.name == "sqlite":
@@ -59,14 +58,14 @@ def put(connection: Connection, documents: Mapping[int, Mapping[str, str]]) -> N
 
 
 def remove(connection: Connection, release_ids: Iterable[int]) -> None:
-    """Take the documents of releases away, where there are any."""
+    """Remove the documents of these releases."""
     key = "rowid" if connection.dialect.name == "sqlite" else "release_id"
     ids = ", ".join(str(int(release_id)) for release_id in release_ids)
     connection.execute(text(f"DELETE FROM document WHERE {key} IN ({ids})"))  # noqa: S608
 
 
 def read(connection: Connection, release_ids: Iterable[int]) -> dict[int, dict[str, set[str]]]:
-    """The tokens of these documents by field: what a hit was found by."""
+    """Return the tokens of these documents by field."""
     key = "rowid" if connection.dialect.name == "sqlite" else "release_id"
     ids = ", ".join(str(int(release_id)) for release_id in release_ids)
     rows = connection.execute(
@@ -85,7 +84,7 @@ def find(
     limit: int,
     offset: int,
 ) -> tuple[list[Match], int]:
-    """The best listed releases holding any token, and how many there are in all.
+    """Return a page of the listed releases with any of the tokens, best first, and their number.
 
     `where` is a condition on `listing` with its `values`; the release named `exact` comes first.
     """
@@ -112,11 +111,11 @@ def find(
 
 
 def _rank(connection: Connection, tokens: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """BM25 as a PostgreSQL expression, and its parameters.
+    """Return BM25 as a PostgreSQL expression, and its parameters.
 
-    For a word that stands n times ts_rank is the sum of 1/i² up to n over its limit π²/6, which
-    1 - 6/π² / (n + 0.5) follows within 2 %: so n need not be counted, which would unpack the
-    vector of every document.
+    For a word that occurs n times ts_rank is the sum of 1/i² up to n over its limit π²/6, which
+    1 - 6/π² / (n + 0.5) approximates within 2 %. So n follows from ts_rank; to count it would
+    unpack the vector of every document.
     """
     terms: dict[str, Any] = {f"term{i}": _quote_lexeme(x) for i, x in enumerate(tokens)}
     queries = [f"CAST(:{term} AS tsquery)" for term in terms]
@@ -133,7 +132,7 @@ def _rank(connection: Connection, tokens: Sequence[str]) -> tuple[str, dict[str,
         terms[f"idf{i}"] = math.log(1 + (documents - count + 0.5) / (count + 0.5))
     terms["average"] = float(average or 1)
     rows = ", ".join(f"(CAST(:idf{i} AS float8), {query})" for i, query in enumerate(queries))
-    k = f"({SATURATION} * (1 - {BY_LENGTH} + {BY_LENGTH} * document.length / :average))"
+    k = f"({SATURATION} * (1 - {LENGTH_WEIGHT} + {LENGTH_WEIGHT} * document.length / :average))"
     share = f"1 - {k} * (1 - r) / ({6 / math.pi**2} + ({k} - 0.5) * (1 - r))"
     rank = "SELECT ts_rank('{1,1,1,1}', document.tokens, term.query) AS r OFFSET 0"
     return (
@@ -152,8 +151,8 @@ def _quote_lexeme(token: str) -> str:
 
 
 def _tsvector(tokens: Sequence[str]) -> str:
-    places: dict[str, list[str]] = {}
-    for place, token in enumerate(tokens, start=1):
-        places.setdefault(token, []).append(str(place))
-    # PostgreSQL keeps 255 places a word
-    return " ".join(f"{_quote_lexeme(x)}:{','.join(at[:255])}" for x, at in places.items())
+    positions: dict[str, list[str]] = {}
+    for position, token in enumerate(tokens, start=1):
+        positions.setdefault(token, []).append(str(position))
+    # PostgreSQL keeps 255 positions a word
+    return " ".join(f"{_quote_lexeme(x)}:{','.join(at[:255])}" for x, at in positions.items())

@@ -103,7 +103,7 @@ class CursorRow(IndexTable, table=True):
 
 
 class BlockRow(IndexTable, table=True):
-    """One of the newest applied blocks of a deployment."""
+    """A block among the newest applied ones of a deployment."""
 
     __tablename__ = "block"
 

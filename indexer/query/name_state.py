@@ -19,7 +19,7 @@ VOTE: Final = table(VoteRow)
 
 @dataclass(slots=True)
 class NameState:
-    """Who owns and maintains a name (EIP-55 accounts), and the weights for and against it.
+    """The owner and maintainers of a name (EIP-55 accounts), and the weights for and against it.
 
     `owner` is None for a name without a claim, and for one that its owner `renounced`.
     """

@@ -1,4 +1,4 @@
-"""Blocks in a CAR file of version 1, one at a time: a snapshot is never whole in memory."""
+"""Read blocks of a CAR file (version 1) one at a time: a snapshot may not fit in memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 
 RAW_PREFIX: Final = b"\x01\x55\x12\x20"  # CIDv1, raw, sha2-256 of 32 bytes: the only kind inside
 CID_BYTES: Final = len(RAW_PREFIX) + 32
-HEADER: Final = write_header(RAW_PREFIX + bytes(32))  # of any snapshot but for its root
+HEADER: Final = write_header(
+    RAW_PREFIX + bytes(32)
+)  # the same in every snapshot, except for its root
 _LINK_AT: Final = HEADER.index(RAW_PREFIX)
 
 
 def read_root(file: BinaryIO) -> Cid:
-    """The CID of the manifest, at the start of the file; raises InvalidInput for no snapshot."""
+    """Read the header and return the manifest's CID; raises InvalidInput for another file."""
     header = file.read(len(HEADER))
     root = header[_LINK_AT : _LINK_AT + CID_BYTES]
     if not root.startswith(RAW_PREFIX) or write_header(root) != header:
@@ -31,7 +33,7 @@ def read_root(file: BinaryIO) -> Cid:
 
 
 def read_blocks(file: BinaryIO) -> Iterator[tuple[Cid, bytes]]:
-    """Each block with its CID, hashed, from where the file is; raises InvalidInput if damaged."""
+    """Iterate over the remaining blocks, each checked by its CID; raises InvalidInput."""
     while (length := _read_length(file)) is not None:
         if not CID_BYTES <= length <= CID_BYTES + MAX_BLOCK_BYTES:
             raise damaged(f"a block has {length} bytes")
@@ -47,14 +49,17 @@ def read_blocks(file: BinaryIO) -> Iterator[tuple[Cid, bytes]]:
 
 
 def damaged(why: str) -> InvalidInput:
-    """The error for a file that began as a snapshot and does not go on as one."""
+    """Return the error for a snapshot whose bytes are wrong after its header."""
     return InvalidInput(
-        "the snapshot is damaged", Code.INVALID_INPUT, why=why, fix="fetch it again, or another one"
+        "the snapshot is damaged",
+        Code.INVALID_INPUT,
+        why=why,
+        fix="download it again, or use another one",
     )
 
 
 def _read_length(file: BinaryIO) -> int | None:
-    """The length of the next section; None at the end of the file."""
+    """Read the length of the next section; None at the end of the file."""
     number = b""
     while len(number) < MAX_BYTES:
         byte = file.read(1)

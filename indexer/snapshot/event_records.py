@@ -1,4 +1,4 @@
-"""Events as bytes: the leaf of each in the index digest, then the time of its block (P14)."""
+"""Events as bytes: each event's leaf of the index digest, then its block's timestamp (P14)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from capdex.proof.index_digest import MAX_TOPICS
 from capdex.registry.logs import LogPosition, RawLog
 from indexer.snapshot.archive import damaged
 
-CHUNK_BYTES: Final = (
-    1 << 20
-)  # some 1 500 events; a larger one, which no chain of ours has, is alone
+CHUNK_BYTES: Final = 1 << 20  # some 1 500 events; a larger event gets a chunk of its own
 
 _HEAD: Final = Struct(">QQ32s32sIB")  # sequence, block, its hash, transaction, log index, topics
-_TAIL: Final = Struct(">BI")  # whether it counts, which an importer finds for itself; data
+_TAIL: Final = Struct(">BI")  # effect (an importer ignores it and decodes the log), data
 _TIME: Final = Struct(">Q")
 
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """One event with the sequence number and the block's time (seconds) that are claimed for it."""
+    """One event with its claimed sequence number and block timestamp (seconds)."""
 
     sequence: int
     log: RawLog
@@ -32,7 +30,7 @@ class EventRecord:
 
 
 def pack(leaves: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
-    """Leaves with their timestamps as chunks, always cut at the same places."""
+    """Join leaves and timestamps to chunks; equal leaves give equal chunks."""
     chunk = bytearray()
     for leaf, timestamp in leaves:
         size = len(leaf) + _TIME.size
@@ -48,7 +46,7 @@ def pack(leaves: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
 
 
 def unpack(chunk: bytes, contract: bytes) -> Iterator[EventRecord]:
-    """The events of a chunk, as logs of a contract; raises InvalidInput for what is none."""
+    """The events of a chunk, as logs of a contract; raises InvalidInput for malformed bytes."""
     at = 0
     while at < len(chunk):
         if at + _HEAD.size > len(chunk):

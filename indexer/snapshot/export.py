@@ -1,13 +1,13 @@
-"""An index as one file, out of its database (a node may be writing it) and its block directory.
+"""Export an index as one file from its database (a node may be writing it) and block directory.
 
-Everything is read in one transaction, so that it is of one state of the index. Rows are read twice,
-first for the CIDs of the chunks, which stand before them.
+Everything is read in one transaction, so it is of one state of the index. Rows are read twice: the
+manifest comes first in the file and needs the CIDs of all chunks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,20 +30,22 @@ from indexer.db.models import REGISTRY, VOTES, BlockRow, CursorRow, DeploymentRo
 from indexer.query.digest import Digest, check_indexed, read_digest, read_leaves, read_votes_digest
 from indexer.snapshot.event_records import pack
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
+from indexer.snapshot.reader import Progress
 
-KEPT: Final = (Verdict.VERIFIED.value, Verdict.SIGNED.value)  # whose bytes a node keeps
+KEPT: Final = (
+    Verdict.VERIFIED.value,
+    Verdict.SIGNED.value,
+)  # verdicts with which a node keeps the bytes
 
 BLOCK, CURSOR = table(BlockRow), table(CursorRow)
 DEPLOYMENT, RELEASE = table(DeploymentRow), table(ReleaseRow)
 
-Progress = Callable[[str, int, int], None]  # what is counted, how many, of how many
-
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """What a snapshot would be of: a block, and the contracts (20 bytes) by deployment.
+    """The block of a snapshot to be made, and its contracts (20 bytes) by deployment.
 
-    `final` is false where the chain may still take the block back.
+    `final` is False if a reorg can still replace the block.
     """
 
     chain_id: int
@@ -53,10 +55,9 @@ class ExportPlan:
 
 
 def plan_export(db: str, block: int | None = None) -> ExportPlan:
-    """What to export of a database: at `block`, else at the newest one that is final.
+    """Plan an export at `block` (default: the newest final one; on a development chain the newest).
 
-    On a development chain, where little ever is, at the newest. Raises InvalidInput for a block
-    that is not indexed, Unavailable where none is.
+    Raises InvalidInput for a block that is not indexed, Unavailable if no block is.
     """
     query = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.finalized).select_from(
         DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id)
@@ -88,11 +89,11 @@ def export_snapshot(
     proofs: Mapping[int, LogProof],
     progress: Progress = lambda *_: None,
 ) -> SnapshotManifest:
-    """Write the index at an indexed block to a file, in place of what was there.
+    """Write the index at an indexed block to a file, replacing it; return the manifest.
 
-    `proofs` are of the contracts' log slots, by deployment, where an endpoint could give them.
-    Raises InvalidInput for a block that is not indexed or too little known, Unavailable where the
-    index has just changed.
+    `proofs` are storage proofs of the contracts' log slots by deployment, if an endpoint gave any.
+    Raises InvalidInput for a block that is not indexed or whose hash is unknown, Unavailable if the
+    index changed since the proofs were made.
     """
     with _reading(db) as connection, _replacing(out) as file:
         digests = {REGISTRY: read_digest(connection, block)}
@@ -118,7 +119,7 @@ def export_snapshot(
             pieces = pack(read_leaves(connection, found, deployment_id))
             for count, (cid, chunk) in enumerate(zip(chunks, pieces, strict=True), 1):
                 file.write(write_block(cid, chunk))
-                progress("pieces of the log", count, len(chunks))
+                progress("chunks of events", count, len(chunks))
         for count, cid in enumerate(packages, 1):
             data = blocks.read(cid)
             if data is None:
@@ -140,14 +141,14 @@ def _reading(db: str) -> Iterator[Connection]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` once it is complete; a link to it stays a link.
+    """Open a file that replaces `path` once it is complete; a symbolic link stays a link.
 
-    What is there and no file stays, too: an account that may would replace a device.
+    Raises UsageError if `path` is not a regular file: root could replace a device otherwise.
     """
     target = Path(os.path.realpath(path))
-    with suppress(OSError):  # what cannot be looked at cannot be written, either
+    with suppress(OSError):  # opening it fails below with the reason
         if target.exists() and not target.is_file():
-            why, fix = "it is no file", "name a file to be written"
+            why, fix = "it is not a regular file", "name another file"
             raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -166,9 +167,9 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _votes(connection: Connection, block: int) -> Digest | None:
-    """The digest of the votes at a block, if their log is read that far and holds some.
+    """Return the digest of the votes at a block, if they are indexed that far and not empty.
 
-    Where it holds none there may be no contract yet, and so nothing that could be proven.
+    Without votes the contract may not exist yet, so its log slot could not be proven.
     """
     found = read_votes_digest(connection, block)
     if found is None or found.block_number != block or not found.log.count:
@@ -198,24 +199,24 @@ def _part(
 
 
 def _block(connection: Connection, digest: Digest, proof: LogProof | None) -> BlockRef:
-    """The block with its parent and time: of a ring, of a cursor, or as its header says."""
+    """Return the block with parent and timestamp: from a ring, a cursor, or the proven header."""
     number = digest.block_number
-    for places in (BLOCK, CURSOR):
-        row = connection.execute(select(places).where(places.c.number == number)).first()
+    for table_ in (BLOCK, CURSOR):
+        row = connection.execute(select(table_).where(table_.c.number == number)).first()
         if row is not None:
             return BlockRef(number, bytes(row.hash), bytes(row.parent), row.timestamp)
     if proof is None:
         raise InvalidInput(
             f"the index no longer knows the hash of block {number}",
             why="it keeps those of the newest blocks",
-            fix="leave --block out, or name an endpoint that keeps the state of that block",
+            fix="leave --block out, or use an endpoint that keeps the state of that block",
         )
     header, _ = verify_log(proof, Anchor(proof.chain_id, proof.contract, proof.block_hash))
     return BlockRef(number, header.hash, header.parent, header.timestamp)
 
 
 def _packages(connection: Connection, blocks: BlockDirectory, count: int) -> list[Cid]:
-    """The packages kept of releases up to that event, each once; none that the operator denies."""
+    """Return the kept packages of releases up to an event, each once, without denied ones."""
     denials = denylist.read_with_digests(connection)
     query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
         RELEASE.c.verdict.in_(KEPT), RELEASE.c.sequence <= count

@@ -1,4 +1,4 @@
-"""The first block of a snapshot: what it is of, and the CIDs of all that follows but packages."""
+"""The manifest: the first block of a snapshot, with its contracts, digests and chunk CIDs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _PART_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """The log of one contract (20 bytes) up to the block: digests as P14 has them, and its chunks.
+    """The log of one contract (20 bytes) up to the block: its digests (P14) and chunks of events.
 
-    `content_digest` is for people to compare: verdicts are not in a snapshot.
+    `content_digest` is for comparison by people: a snapshot contains no verdicts to check it by.
     """
 
     contract: bytes
@@ -52,7 +52,7 @@ class LogPart:
     proof: LogProof | None
 
     def to_json(self) -> Json:
-        """As the manifest has it."""
+        """Return the JSON of this log in the manifest."""
         content = self.content_digest
         return {
             "contract": checksum_address(self.contract),
@@ -67,7 +67,7 @@ class LogPart:
 
     @classmethod
     def parse(cls, value: Any, budget: Budget) -> Self:
-        """Read it; raises ValueError, InvalidInput or VerificationFailure."""
+        """Parse the JSON; raises ValueError, InvalidInput or VerificationFailure."""
         given = read_object(value, _PART_KEYS)
         chunks, content, proof = (given[x] for x in ("chunks", "content_digest", "proof"))
         if not isinstance(chunks, list) or len(chunks) > MAX_CHUNKS:
@@ -88,7 +88,7 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotManifest:
-    """What a snapshot says of itself; `packages` is how many of its blocks are packages."""
+    """The claims of a snapshot about itself; `packages` is the number of its package blocks."""
 
     chain_id: int
     genesis: bytes
@@ -101,16 +101,16 @@ class SnapshotManifest:
 
     @property
     def parts(self) -> dict[int, LogPart]:
-        """The logs it has, by the id of their deployment, in their order in the file."""
+        """The logs by deployment id, in the order of the file."""
         return {REGISTRY: self.registry} | ({VOTES: self.votes} if self.votes else {})
 
     def deployment(self, part: LogPart) -> Deployment:
-        """The contract of a part, as an index knows it."""
+        """Return the contract of a log as a deployment of an index."""
         contract = checksum_address(part.contract)
         return Deployment(self.chain_id, contract, part.start_block, self.genesis)
 
     def to_bytes(self) -> bytes:
-        """The block; one spelling for each manifest. Raises InvalidInput if it is too large."""
+        """Encode the manifest canonically; raises InvalidInput if it is too large for a block."""
         document = {
             "schema": SCHEMA,
             "chain_id": self.chain_id,
@@ -134,11 +134,11 @@ class SnapshotManifest:
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Read the block; raises InvalidInput, or VerificationFailure for a proof that is none."""
+        """Parse the block; raises InvalidInput, or VerificationFailure for a malformed proof."""
         try:
             return cls._parse(orjson.loads(data))
         except (ValueError, InvalidInput) as error:
-            raise damaged(f"its manifest is none: {error}") from None
+            raise damaged(f"its manifest is malformed: {error}") from None
 
     @classmethod
     def _parse(cls, document: Any) -> Self:

@@ -1,12 +1,12 @@
-"""A snapshot file, read once from its beginning: events in order, folded; then packages.
+"""Read a snapshot file once from its beginning: events, folded to a log head, then packages.
 
-Every block is hashed and expected: the file holds what its manifest lists, or it is refused.
-Whether the chain agrees is not known here.
+Every block is checked by its CID, and must be the one that the manifest lists. `verify` compares
+the events with the chain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,12 @@ from indexer.snapshot.archive import damaged, read_blocks, read_root
 from indexer.snapshot.event_records import EventRecord, unpack
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
 
+Progress = Callable[[str, int, int], None]  # unit, done, total
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvent:
-    """One event: its log, the contract's log slot after it, and the time of its block."""
+    """One event: its log, the contract's log slot after it, and its block's timestamp."""
 
     log: RawLog
     head: LogHead
@@ -32,7 +34,7 @@ class SnapshotEvent:
 
 @dataclass(slots=True)
 class SnapshotReader:
-    """An open file; ask for the events of each part in the manifest's order, then for packages."""
+    """An open snapshot; read the events of each log in the manifest's order, then the packages."""
 
     manifest: SnapshotManifest
     _blocks: Iterator[tuple[Cid, bytes]]
@@ -40,7 +42,7 @@ class SnapshotReader:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator[Self]:
-        """Open a file and read its manifest; raises InvalidInput for no snapshot, UsageError."""
+        """Open a file and read its manifest; raises InvalidInput, or UsageError if unreadable."""
         try:
             file = path.open("rb")
         except OSError as error:
@@ -55,31 +57,29 @@ class SnapshotReader:
             yield cls(SnapshotManifest.parse(first), blocks)
 
     def events(self, part: LogPart) -> Iterator[list[SnapshotEvent]]:
-        """The events of a part, chunk by chunk.
+        """Iterate over the events of a log, chunk by chunk.
 
-        Raises InvalidInput where the file is damaged, VerificationFailure where the events are out
-        of order, or do not fold to the log slot that the manifest names.
+        Raises InvalidInput if the file is damaged, VerificationFailure if the events are out of
+        order, or do not fold to the log slot in the manifest.
         """
         log, before = LogHead(), None
         for expected in part.chunks:
             entries = []
             for record in unpack(self._take(expected), part.contract):
-                self._check_place(part, record, before, log.count + 1)
+                self._check_position(part, record, before, log.count + 1)
                 log, before = log.fold(record.log), record
                 entries.append(SnapshotEvent(record.log, log, record.timestamp))
             yield entries
         if log != part.log:
-            raise untrue(
-                f"its {log.count} events are not the {part.log.count} of the log that it names"
-            )
+            raise untrue(f"its {log.count} events do not fold to its log head")
 
     def skip(self, part: LogPart) -> None:
-        """Go on behind the events of a part."""
+        """Skip the events of a log."""
         for expected in part.chunks:
             self._take(expected)
 
     def packages(self) -> Iterator[tuple[Cid, bytes]]:
-        """The packages behind the events; raises InvalidInput where others are there, or fewer."""
+        """Iterate over the packages; raises InvalidInput if their number or a size is wrong."""
         count = 0
         for cid, data in self._blocks:
             count += 1
@@ -92,21 +92,21 @@ class SnapshotReader:
     def _take(self, expected: Cid) -> bytes:
         cid, block = next(self._blocks, (None, b""))
         if cid != expected:
-            raise damaged(f"the block {expected} is not where it should be")
+            raise damaged(f"the block {expected} is missing or in another place")
         return block
 
-    def _check_place(
+    def _check_position(
         self, part: LogPart, record: EventRecord, before: EventRecord | None, sequence: int
     ) -> None:
         at, block = record.log.position, self.manifest.block
         if record.sequence != sequence:
-            raise untrue(f"event {record.sequence} stands where {sequence} should")
+            raise untrue(f"event {record.sequence} is in the place of event {sequence}")
         if not part.start_block <= at.block_number <= block.number:
-            raise untrue(f"event {sequence} is of block {at.block_number}, which it is not about")
+            raise untrue(f"event {sequence} is of block {at.block_number}, outside of its range")
         here = (at.block_number, at.block_hash, record.timestamp)
         newest = (block.number, block.hash, block.timestamp)
         if (here[0] == newest[0] and here != newest) or here[2] > newest[2]:
-            raise untrue(f"event {sequence} is in no block that block {block.number} could follow")
+            raise untrue(f"the block of event {sequence} contradicts block {block.number}")
         if before is None:
             return
         last = before.log.position
@@ -114,14 +114,14 @@ class SnapshotReader:
             raise untrue(f"event {sequence} is not after the one before it")
         there = (last.block_number, last.block_hash, before.timestamp)
         if (here[0] == there[0] and here != there) or here[2] < there[2]:
-            raise untrue(f"event {sequence} is in no block that could follow the one before it")
+            raise untrue(f"the block of event {sequence} contradicts the event before it")
 
 
 def untrue(why: str) -> VerificationFailure:
-    """The error for a snapshot that is whole, and does not agree with the chain."""
+    """Return the error for a complete snapshot that does not agree with the chain or itself."""
     return VerificationFailure(
         "the snapshot is not true",
         Code.BAD_PROOF,
         why=why,
-        fix="take none of whoever made it; index from the chain, or find another snapshot",
+        fix="do not trust its source; index from the chain, or use another snapshot",
     )

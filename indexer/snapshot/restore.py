@@ -1,9 +1,7 @@
-"""A snapshot that was checked becomes an index: its events in one transaction, then its packages.
+"""Restore a verified snapshot into an index: the events in one transaction, then the packages.
 
-Until that transaction ends the database is as it was. Events take the way of any other (decoded,
-written by indexer/store/events.py), and the index must have the digest that was promised. Packages
-are
-kept if they verify; what is thought of them is left to the node, which judges them again.
+Events are decoded and written as if read from the chain (indexer/store/events.py), and the index
+must have the snapshot's digest. Packages are kept if they verify; the node judges them again.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -30,7 +28,7 @@ from indexer.projection.log_rows import LogRows
 from indexer.query.digest import Digest, read_digest, read_votes_digest
 from indexer.snapshot.archive import damaged
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
-from indexer.snapshot.reader import SnapshotEvent, SnapshotReader, untrue
+from indexer.snapshot.reader import Progress, SnapshotEvent, SnapshotReader, untrue
 from indexer.snapshot.verify import VerifiedSnapshot
 from indexer.store import cursor as place
 from indexer.store import deployment as deployments
@@ -39,28 +37,25 @@ from indexer.store.listing import listing_rules
 from indexer.workers.pool import Verifier
 
 AT_ONCE: Final = 64  # packages in memory
-SERVED: Final = (Verdict.VERIFIED,)  # what search lists until a node says otherwise
+SERVED: Final = (Verdict.VERIFIED,)  # listed verdicts until a node with other options starts
 
 DEPLOYMENT, EVENT, RELEASE = table(DeploymentRow), table(EventRow), table(ReleaseRow)
-
-Progress = Callable[[str, int, int], None]  # what is counted, how many, of how many
 
 
 def restore_events(
     path: Path, checked: VerifiedSnapshot, db: str, *, progress: Progress = lambda *_: None
 ) -> None:
-    """Write the events of a snapshot into an empty database, all of them or nothing.
+    """Write the events of a snapshot into an empty database, all or none.
 
-    One that holds them already is left as it is: an import was cut short among its packages.
-    Raises UsageError where the database holds another index or is another registry's,
-    VerificationFailure where the events have another digest than the snapshot names, and as any
-    writer does.
+    A database that has them already is left unchanged: an import was interrupted at its packages.
+    Raises UsageError if the database holds another index, VerificationFailure if the events have
+    another digest than the manifest, and the errors of `open_writer`.
     """
     engine, lock = open_writer(db)
     try:
         with SnapshotReader.open(path) as snapshot, transaction(engine) as connection:
             if snapshot.manifest != checked.manifest:
-                raise damaged("it is another one than was checked")
+                raise damaged("the file changed after it was verified")
             _fill(connection, snapshot, checked.parts, progress)
     finally:
         engine.dispose()
@@ -103,7 +98,7 @@ async def restore_packages(
     *,
     progress: Progress = lambda *_: None,
 ) -> int:
-    """Keep the packages of a snapshot that verify for a release in the index; how many do."""
+    """Keep the packages that verify for a release in the index; return their number."""
     engine, kept, done = open_reader(db), 0, 0
     try:
         with SnapshotReader.open(path) as snapshot:
@@ -141,7 +136,7 @@ def _fill(
             return
         raise UsageError(
             "the database holds an index already",
-            why="a snapshot is taken whole or not at all",
+            why="a snapshot is restored into an empty database only",
             fix="name an empty database with --db",
         )
     if (votes := parts.get(VOTES)) is not None:
@@ -156,16 +151,15 @@ def _fill(
             _apply(connection, deployment_id, manifest, entries)
             done += len(entries)
             progress("events", done, total)
-        end = BlockRange(
-            LogRows(), {}, (block,), block, block.number, 0
-        )  # the node will hear what is final
+        # 0: the node learns from the chain which block is final
+        end = BlockRange(LogRows(), {}, (block,), block, block.number, 0)
         place.advance(connection, deployment_id, end, part.log)
     _check_digests(parts, read_digest(connection), read_votes_digest(connection))
     connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
 
 def _holds(connection: Connection, block: int, parts: dict[int, LogPart]) -> bool:
-    """Whether an index has the events of a snapshot, however far beyond it has come."""
+    """True if an index has the events of a snapshot, and perhaps later ones."""
     try:
         _check_digests(parts, read_digest(connection, block), read_votes_digest(connection, block))
     except (InvalidInput, Unavailable, VerificationFailure):
@@ -177,9 +171,9 @@ def _apply(
     connection: Connection,
     deployment_id: int,
     manifest: SnapshotManifest,
-    entries: Iterable[SnapshotEvent],
+    entries: Sequence[SnapshotEvent],
 ) -> None:
-    entries = list(entries)
+    # Without verdicts no release is listed yet, so the names that this returns need no refresh.
     journal.apply(
         connection,
         deployment_id,
@@ -188,19 +182,19 @@ def _apply(
         times={x.log.position.block_number: x.timestamp for x in entries},
         chain_id=manifest.chain_id,
         now=time.time(),
-    )  # nothing is judged yet, so nothing can be listed, whatever was yanked
+    )
 
 
 def _check_digests(parts: dict[int, LogPart], registry: Digest, votes: Digest | None) -> None:
     found = {REGISTRY: registry.index} | ({VOTES: votes.index} if votes else {})
     if found != {x: part.index_digest for x, part in parts.items()}:
-        raise untrue("its events make another index digest than it names")
+        raise untrue("its events give another index digest than its manifest names")
 
 
 async def _verifies(
     engine: Engine, checked: VerifiedSnapshot, verifier: Verifier, cid: Cid, data: bytes
 ) -> bool:
-    """Whether the bytes are a good package for any release that announces them."""
+    """True if the bytes verify for any release that announces them."""
     sequences = checked.announced[cid.digest]
     for announcement in await asyncio.to_thread(_announcements, engine, checked, sequences):
         if (await verifier.judge(announcement, data)).verdict is Verdict.VERIFIED:

@@ -1,13 +1,13 @@
-"""Whether a snapshot is true, before anything of it is kept.
+"""Verify a snapshot against the chain before any of it is kept.
 
-Trusted is one block hash: what an endpoint says of the snapshot's block, or what a person knows.
-From there a storage proof leads to each contract's log slot, to which all events have to fold: so
-none is missing, changed or invented. Where each stood is compared with the endpoint's own logs.
+The trust anchor is one block hash, from an endpoint or from the operator. A storage proof leads
+from it to each contract's log slot, and the events must fold to that slot: so none is missing,
+changed or invented. The position of each event is compared with the endpoint's own logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,20 +26,18 @@ from indexer.db.models import DECODER_VERSION, REGISTRY
 from indexer.projection import event_rows as rows
 from indexer.snapshot.archive import damaged
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
-from indexer.snapshot.reader import SnapshotEvent, SnapshotReader, untrue
+from indexer.snapshot.reader import Progress, SnapshotEvent, SnapshotReader, untrue
 
-AT_ONCE: Final = 100  # blocks compared in one question: a batch of headers, and one of logs
-MAX_ANNOUNCED: Final = 8  # releases of one digest that are tried for a package; more are a joke
-
-Progress = Callable[[str, int, int], None]  # what is counted, how many, of how many
+AT_ONCE: Final = 100  # blocks compared by one batch of headers and one of logs
+MAX_ANNOUNCED: Final = 8  # releases of one digest that are tried for a package
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedIndex:
-    """What a snapshot is wanted of; contracts have 20 bytes.
+    """The index that a snapshot must contain; contracts have 20 bytes.
 
-    Anybody can deploy a contract that counts votes: those of another one than `votes` are left out.
-    `start_block`, where it is known, must be the snapshot's: a node would not go on from another.
+    Votes of another contract than `votes` are left out: anybody can deploy one. `start_block`, if
+    given, must equal the snapshot's, because a node does not continue an index from another.
     """
 
     chain_id: int
@@ -50,9 +48,9 @@ class ExpectedIndex:
 
 @dataclass(frozen=True, slots=True)
 class TrustAnchor:
-    """Whom to believe: an endpoint, or a 32-byte block hash with an endpoint or without one.
+    """What verification relies on: an endpoint, a 32-byte block hash, or both.
 
-    With `index_digest` (32 bytes, from somebody else) the registry's events must have that one.
+    `index_digest` (32 bytes, from an independent source), if given, must be the snapshot's.
     """
 
     rpc: Rpc | None = None
@@ -62,10 +60,10 @@ class TrustAnchor:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSnapshot:
-    """A snapshot that is true: its manifest, and which releases announce a digest (sequences).
+    """A verified snapshot; `parts` are the logs to restore, by deployment.
 
-    `parts` are the logs to be taken from it, by deployment; `placed` says whether an endpoint
-    vouches for where their events stood, too.
+    `announced` has the sequence numbers of the releases that announce a digest. `placed` is True if
+    an endpoint confirmed the positions of the events, too.
     """
 
     manifest: SnapshotManifest
@@ -77,10 +75,10 @@ class VerifiedSnapshot:
 async def verify_snapshot(
     path: Path, subject: ExpectedIndex, trust: TrustAnchor, *, progress: Progress = lambda *_: None
 ) -> VerifiedSnapshot:
-    """Read a snapshot to its end, and hold it against the chain.
+    """Read a snapshot to its end, and compare it with the chain.
 
-    Raises InvalidInput for a damaged file or another registry's, VerificationFailure BAD_PROOF for
-    what is not true, Refused, RpcError or Unavailable when an endpoint is wrong or away.
+    Raises InvalidInput for a damaged file or another registry, VerificationFailure BAD_PROOF if it
+    contradicts the chain, Refused, RpcError or Unavailable if an endpoint is wrong or unavailable.
     """
     with SnapshotReader.open(path) as snapshot:
         manifest = snapshot.manifest
@@ -89,21 +87,21 @@ async def verify_snapshot(
             raise untrue("its index digest is not the one that is trusted")
         block_hash = await _trusted_hash(manifest, trust)
         announced: dict[bytes, list[int]] = {}
-        parts = _wanted(manifest, subject)
+        parts = _expected_parts(manifest, subject)
         total, done = sum(part.log.count for part in parts.values()), 0
         for deployment_id, part in manifest.parts.items():
             if deployment_id not in parts:
                 snapshot.skip(part)
                 continue
             await _check_slot(manifest, part, trust.rpc, block_hash)
-            places = _Places(trust.rpc, part.contract)
+            positions = _PositionCheck(trust.rpc, part.contract)
             for entries in snapshot.events(part):
                 if deployment_id == REGISTRY:
                     _note_announced(announced, entries, subject.chain_id)
-                await places.take(entries)
+                await positions.add(entries)
                 done += len(entries)
                 progress("events", done, total)
-            await places.flush()
+            await positions.flush()
         for count, (cid, _) in enumerate(snapshot.packages(), 1):
             if cid.codec != RAW or cid.digest not in announced:
                 raise damaged(f"no release announces the package {cid}")
@@ -111,8 +109,8 @@ async def verify_snapshot(
     return VerifiedSnapshot(manifest, parts, announced, trust.rpc is not None)
 
 
-def _wanted(manifest: SnapshotManifest, subject: ExpectedIndex) -> dict[int, LogPart]:
-    """The logs to be taken: of the registry, and of the votes if they are those that are meant."""
+def _expected_parts(manifest: SnapshotManifest, subject: ExpectedIndex) -> dict[int, LogPart]:
+    """Return the logs to restore: the registry's, and the votes if of the expected contract."""
     votes = manifest.votes
     ours = votes is not None and votes.contract == subject.votes
     return {x: part for x, part in manifest.parts.items() if x == REGISTRY or ours}
@@ -137,8 +135,8 @@ def _check_subject(manifest: SnapshotManifest, subject: ExpectedIndex) -> None:
     if manifest.decoder_version != DECODER_VERSION:
         raise UsageError(
             "the snapshot was made by another version of capdex",
-            why=f"its events count by rules {manifest.decoder_version}, here by {DECODER_VERSION}",
-            fix="let it be exported again by this version, or index from the chain",
+            why=f"its decoder has version {manifest.decoder_version}, not {DECODER_VERSION}",
+            fix="export it again with this version, or index from the chain",
         )
 
 
@@ -165,10 +163,9 @@ async def _trusted_hash(manifest: SnapshotManifest, trust: TrustAnchor) -> bytes
         found = block.hash
     if found is None:
         raise UsageError(
-            "nobody is named who knows the snapshot's block",
-            why="a snapshot counts only by the hash of a block from somebody else than its maker",
-            fix="name an endpoint with --rpc-url, or with --trust-block the hash of block "
-            f"{number}",
+            "the snapshot cannot be verified without a trusted block hash",
+            why="its own claims prove nothing",
+            fix=f"add --rpc-url URL, or --trust-block with the hash of block {number}",
         )
     if found != manifest.block.hash:
         said = manifest.block.hash.hex()
@@ -179,7 +176,7 @@ async def _trusted_hash(manifest: SnapshotManifest, trust: TrustAnchor) -> bytes
 async def _check_slot(
     manifest: SnapshotManifest, part: LogPart, rpc: Rpc | None, block_hash: bytes
 ) -> None:
-    """Prove the contract's log slot to be the one that the events will fold to."""
+    """Prove that the contract's log slot is the one in the manifest, to which the events fold."""
     proof, number = part.proof, manifest.block.number
     if proof is None and rpc is not None:
         proof = await prove_log(
@@ -193,9 +190,9 @@ async def _check_slot(
         )
     header, log = verify_log(proof, Anchor(manifest.chain_id, part.contract, block_hash))
     block = manifest.block
-    said = (block.number, block.parent, block.timestamp)
-    if said != (header.number, header.parent, header.timestamp):
-        raise untrue(f"its block {number} is not as its hash has it")
+    claimed = (block.number, block.parent, block.timestamp)
+    if claimed != (header.number, header.parent, header.timestamp):
+        raise untrue(f"its block {number} does not match the header of its hash")
     if log != part.log:
         raise untrue(f"the contract counts {log.count} events at its block, with another log head")
 
@@ -211,15 +208,15 @@ def _note_announced(
                 releases.append(entry.head.count)
 
 
-class _Places:
-    """Compares where events stood with what an endpoint says, some whole blocks at a time."""
+class _PositionCheck:
+    """Compare the positions of events with an endpoint's logs, some whole blocks at a time."""
 
     def __init__(self, rpc: Rpc | None, contract: bytes) -> None:
         self._rpc, self._contract = rpc, contract
         self._blocks: dict[int, tuple[int, list[RawLog]]] = {}  # time and logs, by number
 
-    async def take(self, entries: Sequence[SnapshotEvent]) -> None:
-        """Take in the events that follow."""
+    async def add(self, entries: Sequence[SnapshotEvent]) -> None:
+        """Add the next events."""
         if self._rpc is None:
             return
         for entry in entries:
@@ -229,7 +226,7 @@ class _Places:
             self._blocks.setdefault(number, (entry.timestamp, []))[1].append(entry.log)
 
     async def flush(self) -> None:
-        """Compare the blocks taken in; raises VerificationFailure where they differ."""
+        """Compare the added blocks; raises VerificationFailure if they differ."""
         blocks, self._blocks = self._blocks, {}
         if self._rpc is None or not blocks:
             return
@@ -238,12 +235,12 @@ class _Places:
             timestamp, logs = blocks[number]
             if found is None:
                 raise self._rpc.blame(f"it has no block {number}, below its own head")
-            said = (number, logs[0].position.block_hash, timestamp)
-            if said != (found.number, found.hash, found.timestamp):
+            claimed = (number, logs[0].position.block_hash, timestamp)
+            if claimed != (found.number, found.hash, found.timestamp):
                 raise untrue(f"the chain has another block {number}")
             headers.append(found)
         chain = await self._rpc.logs_at(self._contract, headers)
         for (_, ours), theirs in zip(blocks.values(), chain, strict=True):
             if ours != list(theirs):
                 number = ours[0].position.block_number
-                raise untrue(f"the events of block {number} are others, or stand elsewhere in it")
+                raise untrue(f"the chain has other events in block {number}, or at other positions")

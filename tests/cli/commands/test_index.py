@@ -137,7 +137,7 @@ def test_a_snapshot_of_an_unproven_index_is_exported_and_refused(
     to = ("snapshot", "import", value["file"], "--db", f"sqlite:///{folder / 'new.db'}")
     result = capdex(*to)
     assert result.exit_code == 2
-    assert "nobody is named who knows the snapshot's block" in result.stderr
+    assert "the snapshot cannot be verified without a trusted block hash" in result.stderr
     result = capdex(*to, "--trust-block", value["block_hash"])
     assert result.exit_code == 1
     assert "holds no proof of its log" in result.stderr

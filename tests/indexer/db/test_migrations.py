@@ -1,7 +1,11 @@
-"""The migrations make what the models say, on both databases."""
+"""The migration makes the tables of the models; databases of other versions are refused."""
 
 from __future__ import annotations
 
+import hashlib
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +43,20 @@ def test_models_and_migrations_agree(database_url: str) -> None:
     engine.dispose()
     if lock is not None:
         lock.release()
+
+
+def test_a_change_of_the_tables_comes_with_a_new_revision(making: Any, tmp_path: Path) -> None:
+    """Our rule: the tables of a revision are fixed. Update the digest with the revision only."""
+    path = tmp_path / "index.db"
+    Store.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
+    with closing(sqlite3.connect(path)) as connection:
+        (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        rows = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'document%' AND sql NOT NULL"
+        )
+        tables = sorted(" ".join(sql.split()) for (sql,) in rows)
+    digest = hashlib.sha256("\n".join(tables).encode()).hexdigest()[:16]
+    assert {revision: digest} == {"0007": "6f619c5db6cd0720"}
 
 
 def change(url: str, statement: str) -> None:

@@ -356,9 +356,9 @@ async def test_without_a_proof_in_the_file_the_endpoint_is_asked_for_it(
 
 async def test_somebody_has_to_be_trusted(original: Any, making: Any, tmp_path: Path) -> None:
     path = original.export(tmp_path / "index.car")
-    with pytest.raises(UsageError, match="nobody is named"):
+    with pytest.raises(UsageError, match="without a trusted block hash"):
         await checked(path, making, TrustAnchor())
-    with pytest.raises(UsageError, match="nobody is named"):
+    with pytest.raises(UsageError, match="without a trusted block hash"):
         await checked(path, making, TrustAnchor(index_digest=original.digest().index))
     with pytest.raises(Untrue, match="not true"):
         await checked(path, making, TrustAnchor(block_hash=b"\x01" * 32))

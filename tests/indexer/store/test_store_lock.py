@@ -48,7 +48,7 @@ def test_a_second_writer_is_turned_away(making: Any, store: Store, database_url:
 def test_a_writer_that_comes_as_another_goes_waits_for_it(
     making: Any, store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "LEAVING_S", 60.0)
+    monkeypatch.setattr(database, "RELEASE_WAIT_S", 60.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: store.close())
     Store.open(database_url, making.DEPLOYMENT).close()
 
