@@ -90,6 +90,18 @@ def test_validate_imports_no_chain_no_server_and_no_database(package: Path) -> N
     assert imported("validate", str(package)) & (HEAVY - allowed) == set()
 
 
+@pytest.mark.parametrize(
+    "args", [("search", "weather"), ("resolve", "weather"), ("list", "--owner", "0x" + "11" * 20)]
+)
+def test_a_question_to_a_node_imports_a_small_http_client(
+    node: Any, release: dict[str, Any], args: tuple[str, ...]
+) -> None:
+    node.answer("resolve_capability", release)
+    node.answer("search_capabilities", {"list_of_results": [release], "total": 1})
+    allowed = {"asyncio", "orjson", "platformdirs", "tomllib"}
+    assert imported(*args) & (HEAVY - allowed) == set()
+
+
 def run(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*CAPDEX, *args], capture_output=True, text=True, check=False, **options)
 
