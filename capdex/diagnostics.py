@@ -1,4 +1,4 @@
-"""Collecting the problems of one file: each with its path and place, however many there are."""
+"""Collect the problems of one file, each with its path and its line and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capdex.problems import Problem, Reason, Severity
 Path: TypeAlias = tuple[str | int, ...]
 LineColumn: TypeAlias = tuple[int, int]
 
-MAX_PROBLEMS = 100  # of errors, and again of the rest: nobody mends more in one go
+MAX_PROBLEMS = 100  # errors, and as many warnings and notes: more are of no use in one report
 MAX_SUGGESTIONS = 50  # a file: comparing words costs time
 MAX_CHOICE = 100  # words compared for one suggestion
 MAX_SHOWN_CHARS = 60  # of a hostile key or value inside a message
@@ -39,7 +39,7 @@ def type_name(value: object) -> str:
 
 
 def show(value: object) -> str:
-    """`value` as a message quotes it: printable ASCII escapes where needed, and short."""
+    """Return `value` as a message quotes it: short, and escaped where it is not printable."""
     text = ascii(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
@@ -59,7 +59,7 @@ def show_path(path: Path) -> str:
 
 
 class Findings:
-    """The problems found so far; places come from `marks`, or from the nearest ancestor there."""
+    """Problems found so far. A place comes from `marks`, of the path or its nearest ancestor."""
 
     def __init__(self, marks: MappingView[Path, LineColumn]) -> None:
         self._marks = marks
@@ -68,7 +68,7 @@ class Findings:
         self._suggestions = 0
 
     def place(self, path: Path) -> LineColumn:
-        """Line and column of the value at `path`, or of what should have held it."""
+        """Line and column of the value at `path`, or of the nearest value around it."""
         while path and path not in self._marks:
             path = path[:-1]
         return self._marks.get(path, (1, 1))
@@ -125,7 +125,7 @@ class Findings:
 
     @property
     def failed(self) -> bool:
-        """Whether there is an error."""
+        """True if there is an error."""
         return bool(self._errors)
 
     def problems(self) -> tuple[Problem, ...]:

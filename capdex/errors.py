@@ -1,4 +1,4 @@
-"""Every error of capdex, drawn once by what the caller can do about it.
+"""Errors of capdex, divided by what the caller can do about them.
 
 CapdexError
 ├── InvalidInput          mend the input: it was judged and is wrong
@@ -65,7 +65,7 @@ class Code(StrEnum):
 
 
 class ErrorKind(NamedTuple):
-    """One row of the table: how a code shows on each face."""
+    """A row of the table: a code in MCP, HTTP and as an exit code."""
 
     cap: str
     http: int
@@ -136,7 +136,7 @@ _ROWS: dict[Code, tuple[str, int, int, bool, str]] = {
         403,
         4,
         False,
-        "nobody may claim this name, or one that looks like it",
+        "the name, or one that looks like it, is reserved",
     ),
     Code.STEP_TOO_SMALL: (
         "INVALID_INPUT",
@@ -215,7 +215,7 @@ class CapdexError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed later without a change."""
+        """True if the same call may succeed later without a change."""
         return self.kind.retryable
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Judging a package: the announcement and the bytes in, a verified or a rejected package out (P6).
+"""Judge a package: the announcement and the bytes in, a verified or a rejected package out (P6).
 
 Only `judge` (and `verify`, which raises instead of returning a rejection) can make a
 `VerifiedPackage`; whatever stores or installs one can rely on every check listed in it. The verdict
@@ -27,7 +27,7 @@ _MINT: Final = object()  # known to this module alone: what makes a VerifiedPack
 
 
 class Check(NamedTuple):
-    """One step of verification, for people: what was compared, and whether it held."""
+    """A step of verification for people: its name, its result and a detail."""
 
     name: str
     ok: bool
@@ -97,7 +97,7 @@ class _Rejection(Exception):
 
 
 class _Judgement:
-    """The checks passed so far: what a rejection or a verified package is made from."""
+    """Checks made so far, from which a rejection or a verified package is built."""
 
     def __init__(self, announcement: Announcement) -> None:
         self.announcement = announcement
@@ -123,9 +123,9 @@ class _Judgement:
 
 
 def sound(cap_uri: str, semver: str, cid: str, sha256: bytes) -> str | None:
-    """The name in an announcement that `precheck` holds nothing against.
+    """Return the name in an announcement that certainly passes `precheck`.
 
-    None says nothing: nearly every announcement names a raw CID, and only those are looked at.
+    A fast path for raw CIDs, which nearly all announcements have; None: not decided here.
     """
     name, _, version = cap_uri[len(PREFIX) :].partition("@")
     if version != semver or not cap_uri.startswith(PREFIX) or not spells(cid, sha256):
@@ -289,7 +289,7 @@ def _check_signature(judgement: _Judgement, manifest: Manifest, reading: Manifes
 
 def _check_binding(judgement: _Judgement, manifest: Manifest, signer: str) -> None:
     event = judgement.announcement
-    account = f"eip155:{event.chain_id}:{event.publisher}"  # nobody's, where it is malformed
+    account = f"eip155:{event.chain_id}:{event.publisher}"  # equal to no account if malformed
     by_author = did.same_account(signer, account)
     held = by_author or (
         manifest.publisher is not None and did.same_account(manifest.publisher, account)

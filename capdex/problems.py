@@ -1,6 +1,6 @@
-"""Problems found in a package, and the reasons a package is not verified: one table for every face.
+"""Problems found in a package, and reasons why it is not verified, in one table.
 
-A `Problem` has a place; a `Reason` is why a verdict fell. The command line (`capdex explain CODE`),
+A `Problem` has a place; a `Reason` explains a verdict. The command line (`capdex explain CODE`),
 HTTP, MCP and docs/protocol.md read their texts from `REASONS`.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Verdict(StrEnum):
-    """What verification said of a package: a pure function of its bytes and its event (P6)."""
+    """Verdict on a package: a pure function of its bytes and its event (P6)."""
 
     VERIFIED = "verified"
     SIGNED = "signed"
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 
 class Availability(StrEnum):
-    """Whether a package's bytes can be had right now: apart from the verdict (P6)."""
+    """Availability of a package's bytes at this time, apart from the verdict (P6)."""
 
     PENDING = "pending"
     AVAILABLE = "available"
@@ -31,7 +31,7 @@ class Availability(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a problem weighs: only errors refuse a package."""
+    """Severity of a problem; only errors refuse a package."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -92,13 +92,13 @@ class Reason(StrEnum):
     BAD_SIGNATURE = "BAD_SIGNATURE"
     SIGNATURE_ENCODING = "SIGNATURE_ENCODING"
     NOT_BOUND = "NOT_BOUND"
-    # judged by nobody yet: time or memory ran out, or the bytes cannot be had (parked)
+    # not judged yet: time or memory ran out, or the bytes cannot be had (parked)
     WORKER_LIMIT = "WORKER_LIMIT"
     UNAVAILABLE = "UNAVAILABLE"
 
 
 class ReasonText(NamedTuple):
-    """What a reason means, and what to do about it."""
+    """Meaning of a reason, and the action it asks for."""
 
     meaning: str
     hint: str
@@ -124,7 +124,7 @@ REASONS: dict[Reason, ReasonText] = {
     ),
     Reason.SHA256_MISMATCH: ReasonText(
         "the bytes do not have the sha256 that was announced on chain",
-        "nobody can mend this release; publish a new version",
+        "this release cannot be mended; publish a new version",
     ),
     Reason.ID_MISMATCH: ReasonText(
         "metadata.id is not the cap_uri that was announced on chain",
@@ -226,7 +226,7 @@ REASONS: dict[Reason, ReasonText] = {
         "write instructions, not a transcript",
     ),
     Reason.LINT_ENCODED: ReasonText(
-        "a long run of encoded data, which nobody can read", "put data behind a tool"
+        "a long run of encoded data, which people cannot read", "put data behind a tool"
     ),
     Reason.LINT_DECEPTIVE_NAME: ReasonText(
         "a display name with letters of another script that look like others",
@@ -264,7 +264,7 @@ REASONS: dict[Reason, ReasonText] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding in a file: where it is, what it is and how to mend it.
+    """A problem in a file: its place, its meaning and its remedy.
 
     `path` is like `tools[2].function.parameters` (empty: the whole file); `line` and `column`
     count from 1 (0: no place).

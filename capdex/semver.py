@@ -24,7 +24,7 @@ VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_TAIL}))?", r
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One strict SemVer 2.0.0 version without build metadata, ordered by SemVer §11."""
+    """A strict SemVer 2.0.0 version without build metadata, ordered by SemVer §11."""
 
     major: int
     minor: int
@@ -38,7 +38,7 @@ class Version:
 
     @property
     def stable(self) -> bool:
-        """Whether this is not a pre-release."""
+        """True unless this is a pre-release."""
         return not self.prerelease
 
     @property
@@ -138,7 +138,7 @@ def _holds(bounds: tuple[_Bound, ...], version: Version) -> bool:
 
 
 def _bounds(part: str) -> tuple[_Bound, ...]:
-    """One `||` part as bounds that must all hold; raises ValueError."""
+    """Return the bounds of one `||` part, which must all hold; raise ValueError."""
     bounds: list[_Bound] = []
     if match := _HYPHEN.fullmatch(part):
         ends = match.groups()
@@ -157,7 +157,7 @@ def _bounds(part: str) -> tuple[_Bound, ...]:
 
 
 class _Partial(NamedTuple):
-    """A version with places left open (None, and so whatever follows): `1.2`, `1.x`, `*`."""
+    """A version with open places (None; all places after one are open): `1.2`, `1.x`, `*`."""
 
     major: int | None
     minor: int | None
@@ -229,7 +229,7 @@ def _no_range(text: str, why: str) -> InvalidInput:
 
 
 def parse_selector(text: str) -> Version | VersionRange:
-    """What may follow `@` in a capability URI: an exact version, else a range.
+    """Parse the text after `@` in a capability URI: an exact version, else a range.
 
     Stricter than `VersionRange.parse` where a text looks like one version and names none: empty,
     padded, with `v` before or build metadata behind.

@@ -18,8 +18,8 @@ MAX_URI_CHARS = 512  # a range may be long; nothing longer is ever meant
 NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", re.ASCII)
 _SKELETON = str.maketrans({"-": None, "0": "o", "1": "l", "i": "l"})
 
-# Words that would pass for the registry, for an authority or for a word of the protocol: nobody may
-# claim them, nor a name that looks like one (P1). The contract holds the same list, for good.
+# Words that would pass for the registry, for an authority or for a word of the protocol. They and
+# names that look like one cannot be claimed (P1). The contract has the same list, which is final.
 RESERVED = (
     *("capdex", "nuwa", "acp", "cap", "mcp"),
     *("admin", "administrator", "official", "root", "security", "support", "system"),
@@ -40,7 +40,7 @@ def check_name(name: str) -> str:
 
 
 def skeleton(name: str) -> str:
-    """What a name looks like: two names with one skeleton cannot both exist (P1)."""
+    """Return the skeleton of a name; two names with one skeleton cannot both exist (P1)."""
     return name.translate(_SKELETON)
 
 
@@ -48,7 +48,7 @@ _RESERVED_SKELETONS = frozenset(map(skeleton, RESERVED))
 
 
 def is_reserved(name: str) -> bool:
-    """Whether `name` is a reserved word or looks like one: then nobody may claim it (P1)."""
+    """True if `name` is a reserved word or looks like one, so that it cannot be claimed (P1)."""
     return skeleton(name) in _RESERVED_SKELETONS
 
 

@@ -1,4 +1,4 @@
-"""One change from a release to the next one, under the rule that says what it owes."""
+"""A change from one release to the next, with the rule that gives the step it owes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capdex.diff.semver_step import Rule, Step
 
 
 class ChangeKind(StrEnum):
-    """What happened to the thing at a path."""
+    """Kind of change at a path."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -19,9 +19,9 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change. `message` is a line for people; `old` and `new` are short texts, or None.
+    """A change. `message` is a line for people; `old` and `new` are short texts, or None.
 
-    All of them quote packages, hence strangers: printable, and to be escaped for a terminal.
+    All of them quote untrusted packages: printable, and to be escaped for a terminal.
     """
 
     rule: Rule
@@ -43,11 +43,11 @@ class Change:
 
     @property
     def risk(self) -> bool:
-        """Whether the package can do or reach what it could not."""
+        """True if the package can do or reach more than before."""
         return self.rule.risk
 
     def to_json(self) -> dict[str, Any]:
-        """As `capdex diff --json` and errors show it."""
+        """Return the change as `capdex diff --json` and errors show it."""
         return {
             "section": self.section,
             "path": self.path,

@@ -1,4 +1,4 @@
-"""Finding the changes between two manifests, section by section; each falls under one `Rule`."""
+"""Find the changes between two manifests, section by section; each falls under one `Rule`."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _requirements(old: Manifest, new: Manifest) -> Iterator[Change]:
 
 
 def _raised(field: str, was: Any, now: Any) -> bool:
-    """Whether a model that was good enough may not be now; unknown fields count as raised."""
+    """True if a model that was sufficient may not be now; unknown fields count as raised."""
     if now is None:
         return False
     if was is None:
@@ -263,7 +263,7 @@ _ELSEWHERE: Final = (
 
 
 def _metadata(old: Manifest, new: Manifest) -> Iterator[Change]:
-    """All other fields of metadata, and sections that nobody knows."""
+    """All other fields of metadata, and unknown sections."""
     yield from _fields(old.metadata, new.metadata, _ELSEWHERE, ("metadata",))
     yield from _fields(old.document, new.document, SECTIONS, ())
 
@@ -307,7 +307,7 @@ def _short(value: Any) -> str | None:
 
 
 def _only(these: Iterable[Any], those: Iterable[Any]) -> list[Any]:
-    """What is in `these` and not in `those`, once each, in order."""
+    """Return the items of `these` that are not in `those`, once each, in order."""
     known = set(those)
     return [x for x in dict.fromkeys(these) if x not in known]
 

@@ -1,4 +1,4 @@
-"""What changed between two releases, by meaning, and the SemVer step it owes (P2, NIP-7).
+"""Changes of meaning between two releases, and the SemVer step that they owe (P2, NIP-7).
 
 `compare` is pure and total for manifests; `check_step` is what `publish` asks before gas is paid.
 """
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Allowance(StrEnum):
-    """What an author may insist on. An incompatible schema under an unchanged `$id` is not here."""
+    """Exceptions that an author may insist on; none for an incompatible schema under one `$id`."""
 
     SMALLER_STEP = "smaller-step"
     WIDENED_PERMISSION = "widened-permission"
@@ -54,16 +54,16 @@ class Difference:
 
     @property
     def risks(self) -> tuple[Change, ...]:
-        """The changes that let the package do, or reach, what it could not."""
+        """Changes that let the package do or reach more than before."""
         return tuple(change for change in self.changes if change.risk)
 
     @property
     def permissions_widened(self) -> bool:
-        """Whether there are such: permissions, hosts contacted, types of binding."""
+        """True if permissions, contacted hosts or types of binding are added."""
         return bool(self.risks)
 
     def owed_after(self, old: Version, new: Version) -> Step:
-        """What a release `new` owes after `old`; nothing inside one `major.minor.patch`."""
+        """Return the step that `new` owes after `old`; none inside one `major.minor.patch`."""
         if old < new and old.core == new.core:
             return Step.NONE
         return owed_step(self.owed, old, widened=self.permissions_widened)

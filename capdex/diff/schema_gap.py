@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from capdex.diagnostics import show, show_path
 
-UNDECIDED: Final = "undecided"  # instead of a keyword: the comparison ended before it could tell
+UNDECIDED: Final = "undecided"  # instead of a keyword: the comparison ran out of steps
 
-MAX_PATH_CHARS: Final = 120  # of a path inside a message; its end tells the most
+MAX_PATH_CHARS: Final = 120  # of a path inside a message; its end is kept
 
 
 class SchemaPath(NamedTuple):
@@ -88,16 +88,16 @@ _PHRASES: Final = {  # where it takes less, and where it takes more
         "{it} has other alternatives",
     ),
     "not": (
-        "{it} rules out by `not` what was taken, or nobody can tell",
+        "{it} rules out by `not` what was taken, or that is not known",
         "{it} rules out less by `not`, or other things",
     ),
     "if": (
-        "{it} rules out by `if` what was taken, or nobody can tell",
+        "{it} rules out by `if` what was taken, or that is not known",
         "{it} rules out less by `if`, or other things",
     ),
     UNDECIDED: (
         "{it} cannot be compared within the steps allowed",
-        "{it} may take more; that cannot be told within the steps allowed",
+        "{it} may take more; that is not known within the steps allowed",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""SemVer steps: which one a new version takes, and which one a change owes (P2)."""
+"""SemVer steps: the step that a new version takes, and the step that a change owes (P2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capdex.semver import Version
 
 @total_ordering
 class Step(Enum):
-    """How far a version moves, or has to; ordered."""
+    """Size of a version step, ordered."""
 
     NONE = "none"
     PATCH = "patch"
@@ -31,7 +31,7 @@ _ORDER: Final = tuple(Step)
 
 
 class RuleRow(NamedTuple):
-    """One row of the table: where a change is, what it owes, what it is; `risk` if it widens."""
+    """A row of the table of changes; `risk`: the change widens what a package may do."""
 
     section: str
     step: Step
@@ -40,9 +40,9 @@ class RuleRow(NamedTuple):
 
 
 class Rule(Enum):
-    """Every kind of change that is told apart, and the step it owes from 1.0.0 on.
+    """Kinds of changes, and the step that each owes from 1.0.0 on.
 
-    The sections stand in the order in which a person should read them.
+    The sections are in reading order.
     """
 
     PERMISSION_ADDED = RuleRow("permissions", Step.MINOR, "a permission is added", risk=True)
@@ -54,7 +54,7 @@ class Rule(Enum):
     SCHEMA_URI = RuleRow("schema", Step.MAJOR, "the `$id` is another: state kept under it is left")
     SCHEMA_INCOMPATIBLE = RuleRow("schema", Step.MAJOR, "state that was valid is not any more")
     SCHEMA_UNDECIDED = RuleRow(
-        "schema", Step.MAJOR, "it cannot be told whether valid state stays so"
+        "schema", Step.MAJOR, "the comparison cannot decide whether valid state stays valid"
     )
     SCHEMA_EXTENDED = RuleRow("schema", Step.MINOR, "the schema takes all it took, and more")
     SCHEMA_WORDING = RuleRow("schema", Step.PATCH, "titles, descriptions, the same said otherwise")
@@ -91,12 +91,12 @@ class Rule(Enum):
 
     @property
     def step(self) -> Step:
-        """What it owes from 1.0.0 on."""
+        """Step that it owes from 1.0.0 on."""
         return self.value.step
 
     @property
     def risk(self) -> bool:
-        """Whether it lets the package do what it could not: never in a patch."""
+        """True if the package can do more than before, which is never a patch."""
         return self.value.risk
 
 
@@ -118,7 +118,7 @@ def taken_step(old: Version, new: Version) -> Step:
 
 
 def owed_step(step: Step, old: Version, *, widened: bool = False) -> Step:
-    """What a change of size `step` owes to a release that follows `old`, by npm's caret.
+    """Return the step that a change of size `step` owes in a release after `old`, by npm's caret.
 
     Below 1.0.0 a breaking change has to leave `^old`: 0.y owes a minor step, 0.0.z a patch, and
     nothing else owes more than a patch. What widens permissions (`widened`) is never a patch.

@@ -12,7 +12,7 @@ ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*", re.ASCII)
 
 
 class Shape(Enum):
-    """What the value of a keyword must be."""
+    """Shape of the value of a keyword."""
 
     TEXT = auto()
     BOOLEAN = auto()

@@ -102,7 +102,7 @@ def _no_constant(text: str) -> Any:
 
 
 def is_schema_uri(text: str) -> bool:
-    """Whether `text` follows the Schema URI grammar, `did:nuwa:state:<name>#<version>`."""
+    """True if `text` follows the Schema URI grammar, `did:nuwa:state:<name>#<version>`."""
     return len(text) <= MAX_SCHEMA_URI_CHARS and SCHEMA_URI.fullmatch(text) is not None
 
 
@@ -135,7 +135,7 @@ def check_schema(
 
 
 class _Check:
-    """One walk over a schema and everything its references reach, without recursion."""
+    """Walk over a schema and everything that its references reach, without recursion."""
 
     def __init__(
         self, root: Any, findings: Findings, package_schema: dict[str, Any] | None
@@ -234,7 +234,7 @@ class _Check:
 
 
 def at_pointer(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:
-    """Whether there is something at a JSON pointer of these steps (RFC 6901), and what."""
+    """Follow a JSON pointer given as steps (RFC 6901): True and the value, or False and None."""
     for step in steps:
         if isinstance(document, dict) and step in document:
             document = document[step]

@@ -32,7 +32,7 @@ _ANY_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 def read_bindings(
     top: Fields, tools: dict[int, Tool], package_schema: dict[str, Any] | None
 ) -> dict[str, dict[str, Any]]:
-    """All bindings as written, unknown types too; faults are among the findings."""
+    """Return all bindings as written, unknown types too; problems are added to the findings."""
     bindings: dict[str, Any] = top.get("tool_bindings", dict) or {}
     by_name = {tool.name: tool for tool in tools.values()}
     if len(bindings) > MAX_TOOLS:
@@ -145,11 +145,11 @@ def _check_placeholders(
 
 
 def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Whom the bindings contact, and the tool that does so first.
+    """Return the hosts and agents that bindings contact, each with the first tool to do so.
 
     Hosts are in lower case, with a port unless it is that of https; agents and services are DIDs;
-    a `{placeholder}` alone stands for whomever that argument names. Every text of a binding
-    counts, so that a type nobody knows here hides nothing.
+    a `{placeholder}` alone stands for the party that the argument names. Every text of a binding
+    counts, so that an unknown type hides nothing.
     """
     found: dict[str, str] = {}
     for tool, binding in bindings.items():

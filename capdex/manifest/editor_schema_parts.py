@@ -66,7 +66,7 @@ def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more
 
 
 def when(name: str, value: str, then: Json) -> Json:
-    """What holds where the text field `name` is `value`."""
+    """Return a rule for mappings whose text field `name` is `value`."""
     return {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": then}
 
 

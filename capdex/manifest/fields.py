@@ -1,4 +1,4 @@
-"""Reading the fields of one mapping: types, lengths and unknown names, each fault reported."""
+"""Read the fields of one mapping; wrong types, long values and unknown names are reported."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Fields:
         one_line: bool = False,
         path: Path | None = None,
     ) -> bool:
-        """Whether a text is within its bounds; a problem if not."""
+        """True if a text is within its limits; otherwise a problem is reported."""
         at = path or self.at(name)
         if not value.strip():
             self.findings.error(self.code, at, f"{name} is empty")

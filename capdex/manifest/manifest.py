@@ -37,7 +37,7 @@ class Manifest:
 
     `document` is the whole file and `metadata` its metadata section (`acp_metadata`), both as
     written and JSON-able. `title` is metadata.name, `schema` the parsed schema section, and
-    `schema_uri` its `$id`. `author`, `publisher` and `signature` are claims nobody has checked yet.
+    `schema_uri` its `$id`. `author`, `publisher` and `signature` are unchecked claims.
     """
 
     document: dict[str, Any]
@@ -185,7 +185,7 @@ class _Manifest:
         )
 
     def _lint(self, title: str, schema: dict[str, Any], tools: dict[int, Tool]) -> None:
-        """Show what may steer a model; the schema is read as what its text says."""
+        """Warn of text that may steer a model, in the parsed schema, too."""
         deceptive = deceptive_word(title)
         if deceptive is not None:
             message = f"{show(deceptive[0])} reads as {show(deceptive[1])}"
@@ -212,7 +212,7 @@ class _Manifest:
         if text is None:
             return None, None
         try:
-            schema = parse_json(text.rstrip())  # so that an early end is told inside the text
+            schema = parse_json(text.rstrip())  # an early end is reported inside the text
         except BadJson as error:
             at = self._place_in_schema(text, error)
             self._findings.error(Reason.BAD_SCHEMA, ("schema",), str(error), at=at)
@@ -221,7 +221,7 @@ class _Manifest:
         return (schema if isinstance(schema, dict) else None), uri
 
     def _place_in_schema(self, text: str, error: BadJson) -> LineColumn | None:
-        """Where in the file a place inside the schema's text is; None where it cannot be told."""
+        """Return the place in the file of a place inside the schema's text; None if unknown."""
         scalar = self._source.scalars.get(("schema",))
         if not error.line or scalar is None or scalar.style is not Style.BLOCK:
             return None

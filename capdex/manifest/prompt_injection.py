@@ -22,7 +22,7 @@ _ASCII: Final = bytes(range(128))
 
 
 class Label(StrEnum):
-    """How much a finding says."""
+    """Weight of a finding."""
 
     MEDIUM = "medium"
     HIGH = "high"
@@ -30,7 +30,7 @@ class Label(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InjectionFinding:
-    """Where a rule matched: the path of the string, and what stands there."""
+    """Match of a rule: the path of the string, and an excerpt."""
 
     code: Reason
     path: tuple[str | int, ...]
@@ -128,12 +128,12 @@ _MENTION: Final = re2.compile(
 )
 _PATTERNS: Final = tuple((code, re2.compile(pattern)) for code, pattern in _SHAPES)
 _FOREIGN: Final = re2.compile(_ORDER)
-# Nearly every text has nothing of all this, and one search tells so.
+# Nearly every text matches none of these rules, and one search shows it.
 _ANY: Final = re2.compile("|".join(f"(?:{x})" for x in (*dict(_SHAPES).values(), _ORDER)))
 
 
 def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[InjectionFinding]:
-    """What the rules find in every string of a JSON-able value, keys included.
+    """Iterate over the matches of the rules in all strings of a JSON-able value, keys too.
 
     `own_names` are the package's tools and their parameters: an order about another's is a finding.
     """
@@ -156,7 +156,7 @@ def label(codes: Iterable[str]) -> Label | None:
 
 
 def lint_summary(codes: Iterable[str]) -> dict[str, Any]:
-    """What answers show: `{"score": 60, "label": "high", "codes": ["LINT_OVERRIDE"]}`.
+    """Return the summary in answers: `{"score": 60, "label": "high", "codes": ["LINT_OVERRIDE"]}`.
 
     Codes of other problems are passed over; where there is nothing else the label is None.
     """
@@ -201,7 +201,7 @@ def _judge(
 
 
 def _mentioned(text: str, start: int, end: int, quoted: list[tuple[int, int]]) -> bool:
-    """Whether a match is talked about: quoted, and introduced as what somebody may say."""
+    """True if a match is only mentioned: quoted, and introduced as a thing that is said."""
     for first, last in quoted:
         if first < start and end < last:
             return _MENTION.search(text[max(0, first - 80) : first]) is not None

@@ -18,7 +18,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
 class Tool(NamedTuple):
-    """One tool; `parameters` is its JSON Schema as written."""
+    """A tool; `parameters` is its JSON Schema as written."""
 
     name: str
     description: str
@@ -26,7 +26,7 @@ class Tool(NamedTuple):
 
     @property
     def built_in(self) -> bool:
-        """Whether the runtime itself brings this tool."""
+        """True if the runtime itself provides this tool."""
         return self.name in BUILT_IN
 
     def parameter_names(self, package_schema: dict[str, Any] | None) -> frozenset[str]:

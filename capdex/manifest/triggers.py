@@ -48,7 +48,7 @@ MULTIBASE = re.compile(
 
 
 class Trigger(NamedTuple):
-    """One trigger; `model` is set for an embedding given as sign bits."""
+    """A trigger; `model` is set for an embedding given as sign bits."""
 
     type: str
     value: str
@@ -129,7 +129,7 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
 
 
 def _matched(compiled: Any, pattern: str) -> int:
-    """How many of the unrelated messages a pattern matches; one search tells where it is none."""
+    """Count the unrelated messages that a pattern matches; one search suffices if none does."""
     if not _ANCHOR.search(pattern) and compiled.search(_UNRELATED) is None:
         return 0
     return sum(compiled.search(text) is not None for text in UNRELATED)

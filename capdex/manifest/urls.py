@@ -1,4 +1,4 @@
-"""Judging URLs that a package names: https to a public host, and the same host to every reader."""
+"""Check URLs that a package names: https to a public host, the same host for every reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_URL_CHARS: Final = 2048  # what browsers and proxies carry
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.ASCII)
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{1,5}))?", re.ASCII)
-_BETWEEN = re.compile(r"[\x00-\x20\x7f\\\"<>^`|]")  # read in different ways, or by nobody
+_BETWEEN = re.compile(r"[\x00-\x20\x7f\\\"<>^`|]")  # readers differ on these
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?", re.ASCII)
 _NUMERIC = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*", re.ASCII)  # WHATWG: the host is an IPv4 address
 
@@ -59,7 +59,7 @@ _PRIVATE_V6: Final = tuple(
 
 
 def url_fault(url: str, *, schemes: tuple[str, ...] = ("https",)) -> str | None:
-    """Why a URL is refused, or None: a full sentence part such as `it names a private host`."""
+    """Return the reason to refuse a URL, such as `it names a private host`, or None."""
     if len(url) > MAX_URL_CHARS:
         return f"it has {len(url)} characters; at most {MAX_URL_CHARS} are allowed"
     match = _URL.fullmatch(url)
@@ -79,7 +79,7 @@ def url_fault(url: str, *, schemes: tuple[str, ...] = ("https",)) -> str | None:
 
 
 def host_fault(host: str) -> str | None:
-    """Why a host is refused, or None for a public one."""
+    """Return the reason to refuse a host, or None for a public one."""
     if host.startswith("["):
         return _v6_fault(host[1:-1])
     labels = host.split(".")

@@ -37,7 +37,7 @@ _SQRT_MINUS_ONE: Final = pow(2, (_P - 1) // 4, _P)
 
 
 class Algorithm(StrEnum):
-    """How a key signs: it follows from the key, never from the package."""
+    """Signature algorithm; it follows from the key, never from the package."""
 
     ED25519 = "Ed25519"
     SECP256K1 = "secp256k1"
@@ -83,7 +83,7 @@ class Account:
 
 
 class Resolver(Protocol):
-    """What reads one DID method."""
+    """Resolver of one DID method."""
 
     def __call__(self, identifier: str, fragment: str) -> PublicKey:
         """The key of a method-specific identifier and a fragment; raises InvalidInput."""
@@ -184,7 +184,7 @@ def account_of(text: str) -> Account | None:
 
 
 def same_account(one: str, other: str) -> bool:
-    """Whether both texts name one account (P6): the chain and the address are compared."""
+    """True if both texts name one account (P6): the chain and the address are compared."""
     account = account_of(one)
     return account is not None and account == account_of(other)
 

@@ -1,4 +1,4 @@
-"""Signatures over packages (P5): what is signed, who may sign it, and where it stands in the file.
+"""Signatures over packages (P5): the bytes that are signed, the keys, and the place in the file.
 
 A signature cannot cover itself, so the signing input leaves out the value of `metadata.signature`
 and nothing else. `prepare` and `attach` edit the text at the YAML reader's offsets: every other
@@ -64,7 +64,7 @@ def verify_signature(did_url: str, message: bytes, signature: bytes) -> None:
 
 
 def verify_with(key: PublicKey, message: bytes, signature: bytes) -> None:
-    """`verify_signature` with a key at hand."""
+    """Verify a signature as `verify_signature` does, with a resolved key."""
     size = RECOVERABLE_BYTES if key.algorithm is Algorithm.EIP191 else SIGNATURE_BYTES
     if len(signature) != size:
         raise _bad_encoding(

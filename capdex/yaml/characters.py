@@ -66,7 +66,7 @@ def forbidden(text: str) -> Iterator[int]:
 
 
 def describe(character: str) -> str:
-    """What a forbidden character is, for people: `a zero-width space (U+200B)`."""
+    """Name a forbidden character for people: `a zero-width space (U+200B)`."""
     code = ord(character)
     name = _NAMES.get(character)
     if name is None:
@@ -89,7 +89,7 @@ _BIDI_MARKS = (0x061C, 0x200E, 0x200F)
 
 
 def _needed(text: str, index: int) -> bool:
-    """Whether a suspect character is one that an emoji or a script needs where it stands."""
+    """True if an emoji or a script needs this suspect character at its place."""
     character, before, after = text[index], text[index - 1 : index], text[index + 1 : index + 2]
     if character == _EMOJI_STYLE:
         keycap = after == _KEYCAP and before in tuple("0123456789#*")

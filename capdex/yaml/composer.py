@@ -1,4 +1,4 @@
-"""Building the value of a YAML file from libyaml's events (P7).
+"""Build the value of a YAML file from libyaml's events (P7).
 
 Everything but the events is done here, one by one and without recursion, so that a limit holds
 before anything is built (PyYAML's own composer dies of 100 kB of `[`). Plain scalars follow the
@@ -131,7 +131,7 @@ class Composer:
     # ------------------------------------------------------------------------------- problems
 
     def _path(self, stack: list[Collection]) -> tuple[Path, bool]:
-        """Where the coming value belongs as far as that is known, and whether that is all of it."""
+        """Return the path of the next value as far as known, and True if that is all of it."""
         path: list[str | int] = []
         for around in stack[1:]:
             step = len(around.value) if around.is_list else around.key

@@ -1,6 +1,6 @@
 """Strict YAML (P7): the bytes of a file in, a JSON-able value with places and byte spans out.
 
-What one reader takes for one thing and another for another is refused, or noted where it is text.
+Text that readers understand in different ways is refused, or noted if it stays text.
 """
 
 from __future__ import annotations

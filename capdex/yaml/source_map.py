@@ -1,7 +1,7 @@
-"""Where the values of a YAML file stand, told when somebody asks.
+"""Places of the values of a YAML file in its bytes, computed on demand.
 
-A problem, an editor or a signature asks for a place or two of a file that has hundreds. So the
-reader only keeps libyaml's events in a tree, and the views here make of one what is asked for.
+A problem, an editor or a signature needs a place or two of a file that has hundreds. So the reader
+only keeps libyaml's events in a tree, and the views here compute the places that are looked up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 class Style(StrEnum):
-    """How a scalar is written in the source."""
+    """Style of a scalar in the source."""
 
     PLAIN = "plain"
     QUOTED = "quoted"  # single or double quotes
@@ -69,7 +69,7 @@ def place(text: str, index: int) -> LineColumn:
 
 
 class Collection:
-    """A mapping or a list of the file: what was read of it, and where that stands.
+    """A mapping or a list of the file: the values read so far and their places.
 
     `inner` holds the event or the collection of each value in it, `keys` the event of each key of a
     mapping. `key` is the one whose value comes next; None, and it is dropped.
@@ -130,7 +130,7 @@ class Outline:
         return mark.line + 1, mark.column + 1
 
     def byte_at(self, index: int) -> int:
-        """The byte offset of a character index; cheap near the one asked before."""
+        """Return the byte offset of a character index; cheap near the previous one."""
         if self._ascii:
             return index
         low, high = sorted((self._index, index))
@@ -175,7 +175,7 @@ class Outline:
 
 
 class _View(MappingView[Path, V], Generic[V]):
-    """What `make` makes of the values of an outline, where that is not None."""
+    """Results of `make` for the values of an outline, without those that are None."""
 
     def __init__(self, outline: Outline, make: Callable[[Any, Any], V | None]) -> None:
         self._outline = outline

@@ -1,4 +1,4 @@
-"""Layout that libyaml takes and YAML 1.2 does not: what one reader reads, another refuses (P7)."""
+"""Find layout that libyaml accepts and YAML 1.2 refuses, so that readers differ (P7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\\n[ \t]*\n")
 
 
 class LayoutFault(NamedTuple):
-    """What stands wrong: the index `at` of its first character, a message, and what to do."""
+    """Wrong layout: the index `at` of its first character, a message, and a remedy."""
 
     at: int
     message: str
@@ -21,7 +21,7 @@ class LayoutFault(NamedTuple):
 
 
 class Layout:
-    """Finds in a text what YAML 1.2 does not let stand there, told where its tokens are."""
+    """Finds layout that YAML 1.2 refuses, given the places of the tokens."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -30,7 +30,7 @@ class Layout:
     def comments(self, start: int, end: int) -> list[LayoutFault]:
         """Comments without a blank before them (YAML 1.2.2, 6.6), up to a token from start to end.
 
-        Whoever calls this for each token in turn may leave out those that end before `comment`.
+        Called for each token in order; tokens that end before `comment` may be left out.
         """
         faults, at = [], self.comment
         while at < start:
