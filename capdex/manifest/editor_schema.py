@@ -4,7 +4,8 @@
 
 Made of the constants that `capdex.manifest.manifest` reads with (P7 to P10a). It never refuses
 what the reader accepts, and refuses missing fields, wrong types, unknown words and long texts as
-the reader does; what JSON Schema cannot say (RE2, references, signatures, public hosts) is the reader's alone.
+the reader does. What JSON Schema cannot say (RE2, references, signatures, public hosts) is checked
+by the reader alone.
 """
 
 from __future__ import annotations
