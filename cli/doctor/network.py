@@ -23,8 +23,8 @@ from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
 from cli.doctor.check import Check, CheckRow, Subject, fail, none, ok, warn
 from cli.publish.account import account_address, has_account
+from publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
-DEV_CHAIN_ID: Final = 31337
 SKEW_S: Final = 60  # an error in a commitment's age that does no harm
 QUIET_S: Final = 600  # every public chain has a newer block than this
 LAG_S: Final = 60  # a node that follows the chain is some seconds behind
@@ -123,8 +123,6 @@ async def votes(subject: Subject) -> Check:
 
 async def account(subject: Subject) -> Check:
     """Read what the publishing account can spend."""
-    from publisher.keys.keystore import check_account
-
     chain, network = subject.chain_id, subject.network
     if chain is None:
         return NO_RPC

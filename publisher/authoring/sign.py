@@ -12,7 +12,8 @@ from capdex.signature import signature as signing
 from capdex.yaml.reader import read_yaml
 from publisher.authoring.package_file import PackageFile
 from publisher.files import write_atomically
-from publisher.keys.keystore import DidKey, check_account
+from publisher.keys.keystore import DidKey
+from publisher.keys.public_accounts import check_account
 from publisher.keys.signer import Signer
 
 Author = DidKey | Signer

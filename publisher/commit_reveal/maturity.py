@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from capdex.errors import Code, InvalidInput, Unavailable
 from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import Transaction
-from publisher.keys.keystore import DEV_CHAIN_ID
+from publisher.keys.public_accounts import DEV_CHAIN_ID
 from publisher.progress import OnStep, Reserving
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S

@@ -14,7 +14,7 @@ from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, UsageError
 from publisher.ethereum.abi import artifact
-from publisher.keys.keystore import DEV_CHAIN_ID
+from publisher.keys.public_accounts import DEV_CHAIN_ID
 
 # Deployed by a transaction whose key nobody can have, hence the same on every chain.
 FACTORY: Final = "0x4e59b44847b379578588920cA78FbF26c0B4956C"

@@ -24,7 +24,7 @@ from publisher.ethereum.transaction import (
     Transaction,
     ether,
 )
-from publisher.keys.keystore import DEV_CHAIN_ID, check_account
+from publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
 USUAL_CONFIRMATIONS: Final = 2  # most reorganisations of public chains are one block deep
 LEAST_TIP_WEI: Final = 10**9  # where an endpoint suggests none: what most wallets pay

@@ -11,9 +11,9 @@ from capdex.net import node_client
 from capdex.registry.state import NameState, ReleaseState
 from capdex.semver import Version
 from capdex.uri import PREFIX
+from publisher.ethereum.contract import Contract
 from publisher.registry.name_history import name_state, name_view
 from publisher.registry.registry import Registry
-from publisher.registry.votes import Tally, Votes
 
 Json = dict[str, Any]
 
@@ -28,7 +28,7 @@ class NameOnChain:
 
     name: str
     state: NameState
-    votes: Tally | None
+    votes: tuple[int, int] | None  # up, down
     block_number: int
     incomplete: Unavailable | None = None
 
@@ -38,7 +38,7 @@ class NameOnChain:
         return {
             **describe(self.name, self.state),
             **(unknown if self.incomplete else {}),
-            "votes": self.votes and {"up": self.votes.upvotes, "down": self.votes.downvotes},
+            "votes": self.votes and dict(zip(("up", "down"), self.votes, strict=True)),
             "releases": [_release(self.name, x) for x in reversed(self.state.releases)],
             "complete": self.incomplete is None,
             "source": "chain",
@@ -127,8 +127,15 @@ async def name_on_chain(
             why=f"the registry {registry.address} does not know it, as of block {block}",
             fix="check how it is written, or find it: capdex search",
         )
-    tally = await Votes(registry.chain, votes).tally(name) if votes else None
+    tally = await _tally(registry, votes, name) if votes else None
     return NameOnChain(name, state, tally, block, incomplete)
+
+
+async def _tally(registry: Registry, votes: str, name: str) -> tuple[int, int]:
+    """Return the sums of the votes up and down; `Votes` of this package also sends transactions."""
+    contract = Contract(registry.chain, votes, "CapabilityVotes")
+    upvotes, downvotes = await contract.read("tally", name)
+    return int(upvotes), int(downvotes)
 
 
 def describe(name: str, state: NameState) -> Json:

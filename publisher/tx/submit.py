@@ -21,7 +21,7 @@ from capdex.net.rpc.errors import RpcError
 from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import Sent, Transaction
 from publisher.files import write_atomically
-from publisher.keys.keystore import check_account
+from publisher.keys.public_accounts import check_account
 from publisher.keys.signer import Signer
 
 LOCK_WAIT_S: Final = 60.0  # sending takes a second; a process that holds the lock longer is stuck

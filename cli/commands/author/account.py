@@ -84,7 +84,8 @@ def import_command(
     The key is 64 hexadecimal digits, from stdin, a descriptor or another keystore; never from the
     command line, which other programs can read.
     """
-    from publisher.keys.keystore import check_free, is_public, store_account
+    from publisher.keys.keystore import check_free, store_account
+    from publisher.keys.public_accounts import is_public
 
     path = out or user_directories().keys / "account.json"
     check_free(path)  # before a secret is typed

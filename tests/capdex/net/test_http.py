@@ -18,7 +18,9 @@ async def request(reply, *, times=1, max_bytes=1000, timeout_s=5.0):
     connections = []
 
     async def serve(reader, writer):
-        connections.append(asyncio.current_task())
+        task = asyncio.current_task()
+        assert task is not None
+        connections.append(task)
         try:
             while await reader.readuntil(b"\r\n\r\n"):
                 writer.write(reply)

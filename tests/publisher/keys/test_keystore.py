@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from capdex.errors import Code, Refused, UsageError
 from capdex.signature import signature as signing
 from publisher.keys import keystore as keys
+from publisher.keys import public_accounts
 from publisher.keys.secret import Secret, read_passphrase
 
 PASSPHRASE = Secret("correct horse battery staple")
@@ -151,16 +152,16 @@ def test_the_public_accounts_are_those_of_the_well_known_mnemonic():
         Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{n}").address
         for n in range(10)
     }
-    assert derived == keys.PUBLIC_ACCOUNTS
+    assert derived == public_accounts.PUBLIC_ACCOUNTS
 
 
 def test_a_public_account_is_refused_but_on_the_development_chain():
-    for address in keys.PUBLIC_ACCOUNTS:
-        keys.check_account(address, 31337)
+    for address in public_accounts.PUBLIC_ACCOUNTS:
+        public_accounts.check_account(address, 31337)
         with pytest.raises(Refused) as refusal:
-            keys.check_account(address, 1)
+            public_accounts.check_account(address, 1)
         assert refusal.value.code is Code.KEY_EXPOSED
-    keys.check_account(Account.create().address, 1)
+    public_accounts.check_account(Account.create().address, 1)
 
 
 # ------------------------------------------------------------------------------- passphrases
