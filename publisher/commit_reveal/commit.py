@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from capdex.errors import Code, InvalidInput
 from publisher.commit_reveal.commitment import SecretFile, commitment_of
-from publisher.commit_reveal.maturity import await_age, block_time
+from publisher.commit_reveal.maturity import block_time, wait_until_mature
 from publisher.ethereum.transaction import Sent, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep, Reserved
@@ -101,7 +101,9 @@ async def reserve(
         if end is not None:
             raise end
     commitments = {one.name: one.commitment for one in reservations}
-    await await_age(commitments, registry=registry, on_step=on_step, timeout_s=receipt_timeout_s)
+    await wait_until_mature(
+        commitments, registry=registry, on_step=on_step, timeout_s=receipt_timeout_s
+    )
 
 
 def forget(names: Sequence[str], *, registry: Registry, claimer: str) -> None:

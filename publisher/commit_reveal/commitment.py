@@ -43,7 +43,7 @@ def secret_text(chain_id: int, registry: str, name: str) -> bytes:
 
 
 class SecretFile:
-    """Where the secret of one name is kept, mode 0600, in the state directory."""
+    """The file of one name's secret, mode 0600, in the state directory."""
 
     def __init__(self, registry: Registry, claimer: str, name: str) -> None:
         where = f"{registry.chain_id}-{registry.address.lower()}-{claimer.lower()}-{name}"

@@ -1,4 +1,4 @@
-"""Commitments that grow old enough: waited for by the time of the blocks, never by our clock."""
+"""Wait until a commitment has reached its minimum age, measured in block timestamps."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S
 
 POLL_S: Final = 1.0  # no chain that asks for commitments makes blocks faster
-# What the contract says of a claim whose commitment is still to come, or to grow old enough.
-UNRIPE: Final = frozenset({"CommitmentMissing", "CommitmentTooYoung", "CommitmentExpired"})
+# The contract's errors for a claim without a commitment of the right age.
+IMMATURE_ERRORS: Final = frozenset({"CommitmentMissing", "CommitmentTooYoung", "CommitmentExpired"})
 
 T = TypeVar("T")
 
 
-async def await_age(
+async def wait_until_mature(
     commitments: Mapping[str, bytes], *, registry: Registry, on_step: OnStep, timeout_s: float
 ) -> None:
-    """Wait until every commitment (by name) is old enough, by the time of the blocks.
+    """Wait until every commitment (by name) is old enough.
 
-    An endpoint that fails in between is asked again. Raises Unavailable when it fails, or does not
-    see a commitment, for `timeout_s`: run again.
+    Raises Unavailable when the endpoint fails, or does not have a commitment, for `timeout_s`.
     """
-    ripe_at, deadline = 0, _now() + timeout_s
+    mature_at, deadline = 0, _now() + timeout_s
     while commitments:
         try:
-            ripe_at = ripe_at or await _ripe_at(commitments, registry)
-            left_s = ripe_at - await block_time(registry.chain)
+            mature_at = mature_at or await _maturity_of(commitments, registry)
+            left_s = mature_at - await block_time(registry.chain)
         except Unavailable:
             if _now() > deadline:
                 raise
@@ -46,8 +45,8 @@ async def await_age(
         deadline = _now() + timeout_s
 
 
-async def _ripe_at(commitments: Mapping[str, bytes], registry: Registry) -> int:
-    """When the youngest is old enough, in seconds of block time; raises Unavailable."""
+async def _maturity_of(commitments: Mapping[str, bytes], registry: Registry) -> int:
+    """Return the block time at which the youngest is old enough; raises Unavailable."""
     made = [await registry.committed_at(one) for one in commitments.values()]
     if not all(made):  # an endpoint behind a balancer, or a reorganisation
         raise Unavailable(
@@ -61,7 +60,7 @@ async def _ripe_at(commitments: Mapping[str, bytes], registry: Registry) -> int:
 
 
 async def block_time(chain: Chain) -> int:
-    """The time of the block to come as the chain sees it, in seconds; never this machine's clock.
+    """Return the time of the next block in seconds, as the endpoint gives it.
 
     Endpoints without a pending block give the newest one's, which is earlier.
     """
@@ -73,7 +72,7 @@ async def block_time(chain: Chain) -> int:
 
 
 def makes_blocks_on_demand(chain: Chain) -> bool:
-    """Whether time stands still in the newest block until somebody sends a transaction.
+    """Return True if the chain makes a block only when a transaction is sent.
 
     Estimates are made in the newest block. Elsewhere the next one comes by itself; to send before
     it has come would be a mistake, since a block in the making can bear an earlier time.
@@ -89,20 +88,22 @@ async def price_claim(
     bound: int | None,
     fee_cap_wei: int,
 ) -> Transaction:
-    """As `registry.price`; where the commitment is not old enough yet, by `bound` of gas if given.
+    """Price a claim like `registry.price`, by `bound` of gas if its commitment is too young.
 
-    Such a claim is refused by the contract, so nobody can estimate it.
+    The contract refuses such a claim, so that no endpoint can estimate it.
     """
     try:
         return await registry.price(sender, function, *arguments, fee_cap_wei=fee_cap_wei)
     except (InvalidInput, Unavailable) as error:
-        if bound is None or (error.details or {}).get("error") not in UNRIPE:
+        if bound is None or (error.details or {}).get("error") not in IMMATURE_ERRORS:
             raise
     return await registry.price(sender, function, *arguments, gas=bound, fee_cap_wei=fee_cap_wei)
 
 
-async def when_ripe(ask: Callable[[], Awaitable[T]], *, timeout_s: float = RECEIPT_WAIT_S) -> T:
-    """What `ask` gives once the contract no longer says that a commitment is too young.
+async def retry_until_mature(
+    ask: Callable[[], Awaitable[T]], *, timeout_s: float = RECEIPT_WAIT_S
+) -> T:
+    """Await `ask` again until the contract no longer finds the commitment too young.
 
     `reserve` waits for the block to come; an endpoint that estimates in the newest block agrees
     one block later.

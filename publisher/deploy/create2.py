@@ -33,7 +33,7 @@ FACTORY_TRANSACTION: Final = (
 )
 SALT: Final = bytes(32)
 
-DEV_AGES_S: Final = (0, 0)  # names are claimed at once: nobody there copies a claim
+DEV_AGES_S: Final = (0, 0)  # a claim needs no commitment: there is no public mempool
 # A minute is several blocks of every common chain; after a day a forgotten claim is void (P12).
 PUBLIC_AGES_S: Final = (60, 86_400)
 
@@ -51,13 +51,13 @@ class Creation:
 
     @property
     def address(self) -> str:
-        """Where it stands on every chain (EIP-55)."""
+        """The contract's address on every chain (EIP-55)."""
         preimage = b"\xff" + _bytes(FACTORY) + SALT + keccak(self.init_code)
         return checksum_address(keccak(preimage)[12:])
 
     @property
     def calldata(self) -> str:
-        """What the factory is sent (0x hex)."""
+        """The calldata for the factory (0x hex)."""
         return "0x" + (SALT + self.init_code).hex()
 
 

@@ -29,7 +29,7 @@ DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where a contract stands, and since which block; hashes are 0x hex, addresses EIP-55.
+    """A contract's address and the block of its deployment; hashes are 0x hex, addresses EIP-55.
 
     `registry` is the contract itself, or the registry that it is about. `deployer` and `tx_hash`
     are empty where they are not known.

@@ -1,4 +1,4 @@
-"""One EVM chain through one RPC endpoint: reads, contract calls, prices, revert reasons.
+"""Access to an EVM chain through one RPC endpoint: reads, contract calls, prices, revert reasons.
 
 Nothing here sends a transaction: `publisher.tx` does.
 """

@@ -1,4 +1,4 @@
-"""One chain through one RPC endpoint: its state, and the price of a transaction.
+"""Client of one chain: read its state and price transactions through one RPC endpoint.
 
 Transactions are sent and waited for by `publisher.tx`.
 """
@@ -35,7 +35,7 @@ Block = int | Literal["latest", "pending"]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a sent transaction is left alone before it is sent again, in seconds."""
+    """Waiting times, in seconds, before a sent transaction is sent again."""
 
     look_s: float = 4.0  # between two looks at the pool: a third of the slowest common slot
     underpriced_s: float = 15.0  # one block may be full
@@ -47,7 +47,7 @@ PATIENCE: Final = Patience()
 
 
 class Chain:
-    """One chain through one endpoint. Open it with `Chain.connect`.
+    """Client of one chain at one endpoint. Open it with `Chain.connect`.
 
     Every method raises Unavailable (RpcError) when the endpoint does not answer as it should.
     `confirmations` is how many blocks have to hold a transaction, its own counted, before it counts

@@ -1,4 +1,4 @@
-"""One of our contracts at one address: calls, priced transactions, receipts with their events."""
+"""Access to one of our contracts: calls, priced transactions, receipts with their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions as the publisher sees them: priced, sent, mined."""
+"""The states of a transaction: priced, sent, mined."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPLACEMENT_EIGHTHS: Final = 9
 
 
 class Fees(NamedTuple):
-    """What a unit of gas costs now, in wei: the base fee of the block to come, and a usual tip."""
+    """Current price of a unit of gas in wei: the base fee of the next block, and a usual tip."""
 
     base: int
     tip: int
@@ -26,7 +26,7 @@ class Transaction:
     """An unsigned EIP-1559 transaction, priced; another signer could send it as it stands.
 
     Fees are in wei per gas; `to` None creates a contract; `data` is 0x hex. `fee_cap_wei` is the
-    most that a person agreed to, whatever happens to the transaction later.
+    most that the user agreed to, for this transaction and its replacements.
     """
 
     chain_id: int
@@ -46,14 +46,14 @@ class Transaction:
         return self.gas * self.max_fee_per_gas
 
     def priced(self, fees: Fees) -> Transaction | None:
-        """This transaction at the fees of now; None when even those are over the cap.
+        """Return this transaction at the current fees; None when even those are over the cap.
 
         There is room for the base fee to double before it is mined, but never past the cap.
         """
         return self._at(fees.base, fees.tip, 2 * fees.base + fees.tip)
 
     def raised(self, fees: Fees, *, funds_wei: int) -> Transaction | None:
-        """This transaction as the one that replaces it: both fees at least an eighth higher.
+        """Return the replacement of this transaction, both fees at least an eighth higher.
 
         None when that would be over the cap, or more than the account holds.
         """
@@ -77,7 +77,7 @@ class Transaction:
         )
 
     def fields(self, nonce: int) -> dict[str, Any]:
-        """What a signer signs, by the names of `eth_signTransaction`; numbers are integers."""
+        """Return the fields to sign, named as in `eth_signTransaction`; numbers are integers."""
         fields: dict[str, Any] = {
             "type": 2,
             "chainId": self.chain_id,
@@ -91,7 +91,7 @@ class Transaction:
         return fields if self.to is None else fields | {"to": self.to}
 
     def to_json(self) -> dict[str, Any]:
-        """The transaction for a dry run's answer."""
+        """Return the transaction as a dry run prints it."""
         return asdict(self) | {"max_fee_wei": self.max_fee_wei}
 
 
@@ -100,7 +100,7 @@ class Sent:
     """A transaction handed to the chain: its 0x hash and the account's nonce.
 
     `earlier` holds the hashes it had before, each at lower fees or under a nonce that was lost:
-    whichever of them is mined, the errand is done. `signed_at` is in seconds since the epoch.
+    any of them may be mined. `signed_at` is in seconds since the epoch.
     """
 
     tx_hash: str
@@ -128,7 +128,7 @@ class Mined:
 
 
 def ether(wei: int) -> str:
-    """An amount of wei for people: four significant digits of ether."""
+    """Return an amount of wei in ether, with four significant digits."""
     return f"{wei / 10**18:.4g} ether"
 
 

@@ -23,7 +23,7 @@ def items_of(fields: dict[str, Any]) -> list[Item]:
 
 
 def item_of(value: object) -> Item:
-    """One field as an RLP item: an integer in its fewest bytes, 0x hex as its bytes, or a list."""
+    """Return a field as an RLP item: an integer in its fewest bytes, 0x hex as bytes, or a list."""
     if isinstance(value, int):
         return value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes.fromhex(value[2:]) if isinstance(value, str) else []

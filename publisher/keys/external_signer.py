@@ -1,8 +1,7 @@
-"""Signers outside this process: what they are asked, and how an answer is read.
+"""Protocol of signers outside this process: requests, and how a reply is read.
 
 The methods are those of Ethereum's JSON-RPC API, and Clef's names for them.
-`publisher.keys.signer_transport` has
-the ways to reach one: HTTP, or a command.
+`publisher.keys.signer_transport` reaches a signer by HTTP or runs it as a command.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Show = Callable[[str], None]
 
 
 class _NoSuchMethod(Exception):
-    """The signer does not speak this method; never leaves this module."""
+    """The signer does not support this method; never leaves this module."""
 
 
 class ExternalSigner(ABC):
@@ -43,7 +42,7 @@ class ExternalSigner(ABC):
         self._show = show or (lambda words: None)
 
     async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
-        """Ask for a signature and check what comes: see `publisher.keys.signer_reply`."""
+        """Request a signature and check the reply: see `publisher.keys.signer_reply`."""
         self._show(f"{self.shown} is asked to sign a transaction; agree there if it waits")
         wire = to_wire(fields, self.address)
         # Clef has a name of its own for it.
@@ -53,7 +52,7 @@ class ExternalSigner(ABC):
         return check_transaction(answer, fields, self.address)
 
     async def sign_message(self, message: bytes) -> bytes:
-        """Ask for an EIP-191 signature and check what comes."""
+        """Request an EIP-191 signature and check the reply."""
         self._show(f"{self.shown} is asked to sign a message; agree there if it waits")
         data = "0x" + message.hex()
         answer = await self._ask_first(
@@ -64,7 +63,7 @@ class ExternalSigner(ABC):
         return check_message(answer, message, self.address)
 
     async def accounts(self) -> list[str]:
-        """The addresses that the signer offers (EIP-55)."""
+        """Return the addresses that the signer offers (EIP-55)."""
         found = await self._ask_first(("eth_accounts", []), ("account_list", []))
         if not isinstance(found, list):
             raise refused("its list of accounts is none")
@@ -75,7 +74,7 @@ class ExternalSigner(ABC):
 
     @abstractmethod
     async def _answer(self, request: dict[str, Any]) -> bytes:
-        """The raw reply to one request; raises Unavailable SIGNER_UNAVAILABLE."""
+        """Return the raw reply to one request; raises Unavailable SIGNER_UNAVAILABLE."""
 
     @property
     @abstractmethod
@@ -83,7 +82,7 @@ class ExternalSigner(ABC):
         """The signer as it may be shown."""
 
     async def _ask_first(self, *calls: tuple[str, list[Any]]) -> object:
-        """The result of the first method that the signer speaks."""
+        """Return the result of the first method that the signer supports."""
         for method, params in calls:
             with suppress(_NoSuchMethod):
                 return await self._ask(method, params)
@@ -125,7 +124,7 @@ class ExternalSigner(ABC):
         )
 
     def unavailable(self, why: str) -> Unavailable:
-        """The error for a signer that cannot be reached."""
+        """Return the error for a signer that cannot be reached."""
         return Unavailable(
             f"the external signer {self.shown} does not answer",
             Code.SIGNER_UNAVAILABLE,
@@ -135,7 +134,7 @@ class ExternalSigner(ABC):
 
 
 async def read_bounded(stream: Any) -> bytes:
-    """Everything a stream gives, up to the limit."""
+    """Read a stream to its end, up to the limit."""
     raw = b""
     while chunk := await stream.read(65_536):
         raw += chunk
@@ -145,5 +144,5 @@ async def read_bounded(stream: Any) -> bytes:
 
 
 def printable(words: object) -> str:
-    """A stranger's words as they may be shown."""
+    """Return untrusted text, shortened and without control characters."""
     return "".join(c if c.isprintable() else " " for c in str(words or "")[:MAX_WORDS])

@@ -97,7 +97,7 @@ def load_account(path: Path, passphrase: Secret) -> LocalSigner:
 
 
 def read_address(path: Path) -> str:
-    """The address a keystore names, without its passphrase (so: a claim); raises UsageError."""
+    """Return the address that a keystore names, which only its key proves; raises UsageError."""
     named = _read_json(path).get("address")
     try:
         address: str = checksum_address(bytes.fromhex(_plain(named)))

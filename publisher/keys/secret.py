@@ -1,4 +1,4 @@
-"""Secrets: a value that never shows itself, and where passphrases come from."""
+"""Secrets: a value that is never printed, and the sources of passphrases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_SECRET_BYTES: Final = 4096  # a passphrase, not a file that was named by mis
 
 
 class Secret:
-    """Text that is printed, logged and represented as `Secret(…)`; only `reveal` gives it."""
+    """Text that is printed, logged and represented as `Secret(…)`; only `reveal` returns it."""
 
     __slots__ = ("_text",)
 
@@ -46,7 +46,7 @@ def read_passphrase(
     file: Path | None = None,
     prompt: Callable[[], str] | None = None,
 ) -> Secret:
-    """The passphrase from an open descriptor, else a private file, else by asking a person.
+    """Read the passphrase from an open descriptor, else a private file, else a prompt.
 
     One trailing line end is not part of it. Raises UsageError UNREADABLE, Refused KEY_EXPOSED for
     a file that others can read, and Refused NO_CONSENT when there is no way to get one.
@@ -64,13 +64,13 @@ def read_passphrase(
 
 
 def read_secret(fd: int) -> Secret:
-    """A secret of one line from an open descriptor; raises UsageError UNREADABLE."""
+    """Read a secret of one line from an open descriptor; raises UsageError UNREADABLE."""
     source = f"file descriptor {fd}"
     return secret_of(read_descriptor(fd, source, MAX_SECRET_BYTES), source)
 
 
 def secret_of(raw: bytes, source: str) -> Secret:
-    """The secret in what was read, without one trailing line end; raises UsageError UNREADABLE."""
+    """Return the secret without one trailing line end; raises UsageError UNREADABLE."""
     if len(raw) > MAX_SECRET_BYTES:
         raise unreadable(source, f"it has more than {MAX_SECRET_BYTES} bytes")
     try:

@@ -1,8 +1,8 @@
-"""Reaching an external signer: JSON-RPC over HTTP (Clef, web3signer, a node), or a command.
+"""Reach an external signer: JSON-RPC over HTTP (Clef, web3signer, a node), or a command.
 
 A command is given one JSON line on stdin, `{"method": "eth_signTransaction", "params": [{…}]}`, and
-answers on stdout with `{"result": …}` or `{"error": {"message": …}}`; what it says on stderr is
-shown. No shell reads the command line.
+answers on stdout with `{"result": …}` or `{"error": {"message": …}}`; its stderr is
+shown. The command line is not read by a shell.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class HttpSigner(ExternalSigner):
                 if response.status >= 300 and not raw.lstrip().startswith(b"{"):
                     raise self.unavailable(f"HTTP {response.status}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # Never str() of it as a whole: some spell out the address that was asked.
+            # Never str() of the whole error: some contain the URL, which may hold credentials.
             words = getattr(getattr(error, "os_error", None), "strerror", None)
             raise self.unavailable(words or type(error).__name__) from None
         return raw
@@ -137,7 +137,7 @@ class CommandSigner(ExternalSigner):
         return answer
 
     async def _show_lines(self, stream: asyncio.StreamReader) -> None:
-        """Show what the program says; lines too long for that are dropped."""
+        """Show the program's stderr; overlong lines are dropped."""
         left = MAX_ANSWER_BYTES
         while left > 0:
             try:
@@ -153,9 +153,9 @@ class CommandSigner(ExternalSigner):
 async def open_external(
     spec: str, address: str = "", *, show: Show | None = None, wait_s: float = ANSWER_WAIT_S
 ) -> ExternalSigner:
-    """The signer at an http(s) URL, or that a command line starts.
+    """Open the signer at an http(s) URL, or the one that a command line starts.
 
-    Without an address it is asked for its accounts, and has to have one alone. Raises UsageError.
+    Without an address, the signer has to offer exactly one account. Raises UsageError.
     """
     signer: ExternalSigner
     named = parse_address(address) if address else ""

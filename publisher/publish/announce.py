@@ -9,7 +9,7 @@ from typing import NamedTuple
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.events import Published
 from publisher.commit_reveal import commit as reservation
-from publisher.commit_reveal.maturity import makes_blocks_on_demand, when_ripe
+from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent, Transaction
 from publisher.keys.signer import Signer
@@ -102,7 +102,7 @@ class Announcer:
         """Send the releases of a batch that the contract takes: one transaction, or none."""
         refused: dict[str, CapdexError] = {}
         try:
-            kept, priced = await when_ripe(
+            kept, priced = await retry_until_mature(
                 lambda: self._price(batch, refused), timeout_s=self._timeout_s
             )
             self.results.update(refused)

@@ -9,7 +9,11 @@ from capdex.errors import InvalidInput, Unavailable
 from publisher.commit_reveal import commit as reservation
 from publisher.commit_reveal.commit import Reservation
 from publisher.commit_reveal.commitment import NO_SECRET
-from publisher.commit_reveal.maturity import UNRIPE, makes_blocks_on_demand, when_ripe
+from publisher.commit_reveal.maturity import (
+    IMMATURE_ERRORS,
+    makes_blocks_on_demand,
+    retry_until_mature,
+)
 from publisher.errors import renounced
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
@@ -80,7 +84,7 @@ async def claim(
         )
         cap = plan.transaction.fee_cap_wei
         bounded = makes_blocks_on_demand(registry.chain)
-        planned = await when_ripe(
+        planned = await retry_until_mature(
             lambda: _price(plan.change, signer.address, cap, bounded=bounded),
             timeout_s=receipt_timeout_s,
         )
@@ -138,7 +142,7 @@ async def _price(wanted: Change, sender: str, fee_cap_wei: int, *, bounded: bool
     try:
         return await plan_change(wanted, sender=sender, fee_cap_wei=fee_cap_wei)
     except (InvalidInput, Unavailable) as error:
-        if not bounded or (error.details or {}).get("error") not in UNRIPE:
+        if not bounded or (error.details or {}).get("error") not in IMMATURE_ERRORS:
             raise
     gas = claim_gas(wanted.subject)
     priced = await wanted.contract.price(

@@ -25,16 +25,16 @@ from publisher.tx.pending import PendingTransaction
 from publisher.tx.submit import submit
 
 Stands = Callable[[str], Awaitable[bool]]
-Indexed = Callable[[int], Awaitable[bool]]  # whether the node knows this block
+Indexed = Callable[[int], Awaitable[bool]]  # True if the node has indexed this block
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one transaction is to bring about.
+    """A change that one transaction makes.
 
-    `stands(sender)` is true when it is so already, and raises why `sender` may not do it; both are
-    asked of the chain before any gas is paid. `target` tells apart changes of one subject that are
-    not the same (which recipient, which vote).
+    `stands(sender)` reads the chain before any gas is paid: it returns True if nothing has to be
+    changed, and raises why `sender` may not change it. `target` distinguishes changes of one
+    subject (which recipient, which vote).
     """
 
     verb: str  # as typed: "yank", "transfer offer"
@@ -43,10 +43,10 @@ class Change:
     function: str
     stands: Stands
     arguments: Callable[[], Awaitable[tuple[Any, ...]]]
-    already: str  # said when it is so already
-    effects: tuple[str, ...]  # said before anybody agrees
+    already: str  # message when nothing has to be changed
+    effects: tuple[str, ...]  # shown before the user agrees
     target: str = ""
-    typed_back: str = ""  # what a person has to type to agree: the name, where much is given away
+    typed_back: str = ""  # what the user has to type to agree: the name, where much is given away
 
     @property
     def summary(self) -> str:
@@ -62,19 +62,19 @@ class Change:
 
 def name_change(
     registry: Registry, name: str, verb: str, function: str, rest: tuple[Any, ...], stands: Stands,
-    **said: Any,
+    **texts: Any,
 ) -> Change:  # fmt: skip
-    """A change of a name: `function(name, *rest)`; `said` are further fields of `Change`."""
+    """Return a change by `function(name, *rest)`; `texts` are other fields of `Change`."""
 
     async def arguments() -> tuple[Any, ...]:
         return name, *rest
 
-    return Change(verb, check_name(name), registry, function, stands, arguments, **said)
+    return Change(verb, check_name(name), registry, function, stands, arguments, **texts)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """What would be sent. Exactly one of `already`, `resumes` and `transaction` is set."""
+    """Plan of a change. Exactly one of `already`, `resumes` and `transaction` is set."""
 
     change: Change
     sender: str
@@ -252,7 +252,7 @@ def _mark(change: Change, sender: str) -> str:
 
 
 async def _stands_now(change: Change, sender: str, reverted: CapdexError) -> bool:
-    """Whether it is so after a revert; raises why `sender` may not do it, in the plan's words."""
+    """Return True if it is so after a revert; raises why `sender` may not do it, as in the plan."""
     try:
         return await change.stands(sender)
     except (InvalidInput, Refused) as error:

@@ -1,4 +1,4 @@
-"""Yanking and deprecating, and taking either back (P11): who may, when it is so already."""
+"""Yank and deprecate releases and names, and undo both (P11)."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def undeprecate_name(registry: Registry, name: str) -> Change:
 
 def _release_change(
     registry: Registry, name: str, semver: str, verb: str, texts: tuple[str, ...], stands: Stands,
-    **said: Any,
+    **shown: Any,
 ) -> Change:  # fmt: skip
     uri = CapabilityURI(check_name(name), Version.parse(semver))
 
     async def arguments() -> tuple[Any, ...]:
         return name, semver, await registry.index_of(name, semver), *texts
 
-    return Change(verb, str(uri), registry, verb, stands, arguments, **said)
+    return Change(verb, str(uri), registry, verb, stands, arguments, **shown)

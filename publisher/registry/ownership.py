@@ -1,4 +1,4 @@
-"""Who a name belongs to and who may publish under it: transfer, maintainers, giving it up (P12)."""
+"""Change the owner and the maintainers of a name: transfer, maintainers, renouncing (P12)."""
 
 from __future__ import annotations
 

@@ -105,10 +105,6 @@ class Registry(Contract):
             if len(page) < RELEASES_PAGE:
                 return found
 
-    async def release_count(self, name: str) -> int:
-        """Return the number of releases of a name, yanked ones included."""
-        return int(await self.read("releaseCount", name))
-
     async def index_of(self, name: str, semver: str) -> int:
         """Return the index of a release in its name's list; raises InvalidInput NOT_FOUND."""
         return int(await self.read("indexOf", name, semver))
@@ -122,10 +118,6 @@ class Registry(Contract):
     async def commitment_ages(self) -> tuple[int, int]:
         """Return the least and greatest age of a commitment in seconds; 0: none is needed."""
         return await self.read("MIN_COMMITMENT_AGE"), await self.read("MAX_COMMITMENT_AGE")
-
-    async def nonce_of(self, address: str) -> int:
-        """Return the nonce for the next signature of a publisher."""
-        return int(await self.read("nonces", address))
 
     # -------------------------------------------------------------------------------------- logs
 

@@ -1,4 +1,4 @@
-"""The votes contract: what was voted on a name, and voting."""
+"""The votes contract: read and cast votes on names."""
 
 from __future__ import annotations
 
@@ -31,20 +31,16 @@ class Votes(Contract):
         super().__init__(chain, address, "CapabilityVotes", start_block=start_block)
 
     async def tally(self, name: str) -> Tally:
-        """How the votes on a name stand."""
+        """Return the sums of the votes on a name."""
         upvotes, downvotes = await self.read("tally", name)
         return Tally(int(upvotes), int(downvotes))
 
     async def vote_of(self, name: str, voter: str) -> int:
-        """An account's vote on a name: 1, -1, or 0 for none."""
+        """Return an account's vote on a name: 1, -1, or 0 for none."""
         return int(await self.read("voteOf", name, voter))
 
-    async def weight_of(self, voter: str) -> int:
-        """What a vote of an account weighs."""
-        return int(await self.read("weightOf", voter))
-
     async def registry(self) -> str | None:
-        """The address of the registry whose names are voted on."""
+        """Return the address of the registry whose names are voted on."""
         return account_or_none(await self.read("REGISTRY"))
 
 

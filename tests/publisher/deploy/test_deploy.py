@@ -90,7 +90,7 @@ async def test_a_registry_lands_where_it_was_said_to_and_is_found_again(
         *("block_number", "block_hash", "tx_hash"),
     ]
     assert await deploy(chain, signer, tmp_path) == (first, False)
-    assert await Registry(chain, first.registry).release_count("note") == 0
+    assert await Registry(chain, first.registry).read("releaseCount", "note") == 0
 
 
 async def test_a_public_registry_asks_for_commitments(

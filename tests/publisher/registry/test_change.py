@@ -270,7 +270,7 @@ async def test_a_vote_is_cast_changed_and_taken_back(published, votes, signer, o
     await make(vote(votes, published, "note", "clear"), signer)
     assert await votes.tally("note") == Tally(0, 1)
     assert (await make(vote(votes, published, "note", "clear"), signer)).already
-    assert await votes.weight_of(signer.address) == 1
+    assert await votes.read("weightOf", signer.address) == 1
 
 
 async def test_votes_are_on_names_of_this_registry(published, votes, signer, chain):

@@ -146,7 +146,7 @@ async def test_reads_about_names_commitments_and_signatures(registry, signer, ot
     assert not await registry.is_reserved("note")
     assert await registry.commitment_ages() == (0, 0)
     assert await registry.committed_at(b"\1" * 32) == 0
-    assert await registry.nonce_of(signer.address) == 0
+    assert await registry.read("nonces", signer.address) == 0
     assert not await registry.is_maintainer("note", other.address)
 
 
