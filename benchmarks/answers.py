@@ -36,12 +36,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from capdex import did
 from capdex.encoding.abi import checksum_address
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import judge
 from capdex.problems import Verdict
 from capdex.registry.events import LogHead
-from capdex.signature import did
 from capdex.uri import CapabilityURI
 from cli.node.serve import build_app, listen
 from indexer.http.status import Surface

@@ -34,6 +34,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 
+from capdex import did, signing
 from capdex.diagnostics import Findings
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
@@ -46,8 +47,6 @@ from capdex.net.ipfs.gateway import Gateway
 from capdex.package import verify
 from capdex.registry.block import BlockRef
 from capdex.registry.events import PUBLISHED, Announcement, LogHead, LogPosition, RawLog
-from capdex.signature import did
-from capdex.signature import signature as signing
 from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
 from cli.terminal.signals import tune_interpreter

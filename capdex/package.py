@@ -11,15 +11,14 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple
 
+from capdex import did, signing
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.ipld.cid import RAW, Cid, spells
 from capdex.manifest.manifest import Manifest, ManifestReading, read
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
-from capdex.semver import Version
-from capdex.signature import did
-from capdex.signature import signature as signing
 from capdex.uri import PREFIX, CapabilityURI, check_name
+from capdex.version import Version
 
 RULES_VERSION: Final = 2  # raised whenever the same bytes could get another verdict
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
-from capdex.semver import Version, VersionRange, parse_selector
+from capdex.version import Version, VersionRange, parse_selector
 
 PREFIX = "did:nuwa:cap:"
 MIN_NAME_CHARS = 2

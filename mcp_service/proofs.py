@@ -12,8 +12,8 @@ import structlog
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
-from capdex.semver import Version
 from capdex.uri import CapabilityURI
+from capdex.version import Version
 from indexer.query import Index, Position
 from mcp_service import answers
 from mcp_service.answers import Json

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_account import Account
 
 from capdex import limits as shared
+from capdex import signing
 from capdex.errors import KINDS
 from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
@@ -24,7 +25,6 @@ from capdex.package import VerifiedPackage, judge
 from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.registry.events import PUBLISHED, TOPICS, Announcement, LogHead, LogPosition, RawLog
-from capdex.signature import signature as signing
 from capdex.uri import name_id
 from capdex.yaml import composer
 from cli.commands.run.node import node_command

@@ -15,7 +15,7 @@ from capdex.diff.changes import collect
 from capdex.diff.semver_step import Rule, Step, next_version, owed_step, taken_step
 from capdex.errors import Code, InvalidInput
 from capdex.manifest.manifest import Manifest
-from capdex.semver import Version
+from capdex.version import Version
 
 __all__ = [
     "Allowance",

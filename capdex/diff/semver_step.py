@@ -8,7 +8,7 @@ from functools import total_ordering
 from typing import Final, NamedTuple
 
 from capdex.errors import InvalidInput
-from capdex.semver import Version
+from capdex.version import Version
 
 
 @total_ordering

@@ -32,8 +32,8 @@ from capdex.manifest.editor_schema_parts import (
     whole,
     words,
 )
-from capdex.semver import VERSION
 from capdex.uri import MAX_URI_CHARS, NAME, PREFIX
+from capdex.version import VERSION
 
 ID: Final = "urn:capdex:schema:acp-1"
 

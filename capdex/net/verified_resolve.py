@@ -13,8 +13,8 @@ from capdex.net.trusted_block import trusted_block
 from capdex.proof.document import Proof, refused
 from capdex.proof.resolution import check_refusal, check_resolution
 from capdex.proof.verify import Anchor, Proven
-from capdex.semver import Version
 from capdex.uri import CapabilityURI
+from capdex.version import Version
 
 MAX_BEHIND_S: Final = 600  # an older proof could hide what was published since
 MAX_BEHIND_BLOCKS: Final = 3  # on a chain that mines on demand the previous block may be old

@@ -21,8 +21,8 @@ from capdex.errors import Code, InvalidInput, VerificationFailure
 from capdex.proof.block_header import MAX_HEADER_BYTES
 from capdex.proof.storage_layout import WORD
 from capdex.proof.trie import MAX_NODE_BYTES, MAX_NODES
-from capdex.semver import Version
 from capdex.uri import check_name
+from capdex.version import Version
 
 SCHEMA: Final = "capdex.proof/1"
 MAX_RELEASES: Final = 1000  # of one name in one list: 11 MB on a registry of a million slots

@@ -12,8 +12,8 @@ from capdex.errors import Code
 from capdex.ipld.cid import Cid
 from capdex.proof.document import Proof, ProofKind, refused
 from capdex.proof.verify import Anchor, Proven, ProvenRelease, verify
-from capdex.semver import Version, VersionRange, latest, max_satisfying
 from capdex.uri import PREFIX, CapabilityURI
+from capdex.version import Version, VersionRange, latest, max_satisfying
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from capdex.encoding.keccak import keccak
-from capdex.semver import MAX_VERSION_CHARS
 from capdex.uri import name_id
+from capdex.version import MAX_VERSION_CHARS
 
 WORD: Final = 32
 ZERO: Final = bytes(WORD)

@@ -27,7 +27,7 @@ from capdex.proof.storage_layout import (
     release_slot,
 )
 from capdex.proof.trie import decode_rlp, read_value
-from capdex.semver import Version
+from capdex.version import Version
 
 NO_CODE: Final = keccak(b"")
 

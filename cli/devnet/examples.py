@@ -11,8 +11,8 @@ from capdex.diff.diff import Allowance
 from capdex.errors import UsageError
 from capdex.manifest.manifest import read
 from capdex.net.ipfs.open import Storage
-from capdex.semver import Version
 from capdex.uri import PREFIX, CapabilityURI
+from capdex.version import Version
 from cli.terminal.output import Output
 from indexer.query.index import Index
 from publisher.authoring.package_file import PackageFile

@@ -32,8 +32,8 @@ from capdex.registry.events import (
     YankChanged,
     decode,
 )
-from capdex.semver import Version
 from capdex.uri import PREFIX, CapabilityURI, check_name, name_id
+from capdex.version import Version
 
 MAX_TEXT_CHARS: Final = 256  # twice the longest cap_uri, semver or CID that follows the protocol
 MAX_REASON_CHARS: Final = 1024

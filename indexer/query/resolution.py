@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Row, select
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.problems import REASONS, Availability, Reason, Verdict
-from capdex.semver import Version
 from capdex.uri import PREFIX, CapabilityURI
+from capdex.version import Version
 from indexer.db.denylist import Denial, Denials
 from indexer.db.models import ListingRow, ReleaseRow, table
 from indexer.projection.event_rows import precedence

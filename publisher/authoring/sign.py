@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from capdex import did, signing
 from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
 from capdex.manifest.manifest import read
-from capdex.signature import did
-from capdex.signature import signature as signing
 from capdex.yaml.reader import read_yaml
 from publisher.authoring.package_file import PackageFile
 from publisher.files import write_atomically

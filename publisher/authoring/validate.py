@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capdex.did import account_of
 from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import Manifest, ManifestReading, read
 from capdex.package import RejectedPackage, judge
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
-from capdex.signature.did import account_of
 from publisher.authoring.package_file import PackageFile
 from publisher.errors import NO_ADDRESS
 

@@ -17,9 +17,9 @@ from uuid import uuid4
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from capdex import did
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, Refused, UsageError
-from capdex.signature import did
 from publisher.files import read_private_file, taken, write_private_file
 from publisher.keys.keystore_crypto import decrypt, encrypt
 from publisher.keys.secret import Secret

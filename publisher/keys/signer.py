@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from typing_extensions import override
 
+from capdex.did import Algorithm
 from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
-from capdex.signature.did import Algorithm
-from capdex.signature.signature import ORDERS
+from capdex.signing import ORDERS
 from publisher.keys import eip1559
 
 PRIVATE_KEY_BYTES: Final = 32

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
+from capdex import did, signing
+from capdex.did import Algorithm
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, Refused
-from capdex.signature import did
-from capdex.signature import signature as signing
-from capdex.signature.did import Algorithm
 from publisher.keys.eip1559 import FIELDS, TRANSACTION_TYPE, encode, item_of, items_of
 from publisher.keys.signer import Signed
 

@@ -19,7 +19,7 @@ from typing import Any
 from capdex.diff.diff import Allowance
 from capdex.errors import CapdexError, Refused
 from capdex.package import VerifiedPackage
-from capdex.semver import Version
+from capdex.version import Version
 from publisher.authoring.package_file import PackageFile
 from publisher.authoring.sign import Author
 from publisher.ethereum.contract import Receipt

@@ -13,7 +13,7 @@ from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import Manifest, read
 from capdex.net.ipfs.open import Source, fetch
 from capdex.registry.state import ReleaseState
-from capdex.semver import Version
+from capdex.version import Version
 from publisher.publish.preflight import Candidate
 from publisher.registry.registry import Registry
 

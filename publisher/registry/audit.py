@@ -9,8 +9,8 @@ from typing import Any
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.net import node_client
 from capdex.registry.state import NameState, ReleaseState
-from capdex.semver import Version
 from capdex.uri import PREFIX
+from capdex.version import Version
 from publisher.ethereum.contract import Contract
 from publisher.registry.name_history import name_state, name_view
 from publisher.registry.registry import Registry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from capdex.errors import UsageError
-from capdex.semver import Version
 from capdex.uri import CapabilityURI, check_name
+from capdex.version import Version
 from publisher.registry.change import Change, Stands, name_change
 from publisher.registry.permission import check_text, own_release, owned
 from publisher.registry.registry import Registry

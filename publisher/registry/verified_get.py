@@ -11,8 +11,8 @@ from capdex.net.ipfs.open import Gateway, fetch_file
 from capdex.net.node_client import NodeClient
 from capdex.package import VerifiedPackage, precheck, verify
 from capdex.registry.events import Announcement
-from capdex.semver import Version, VersionRange
 from capdex.uri import CapabilityURI
+from capdex.version import Version, VersionRange
 from publisher.registry.registry import Registry
 
 

@@ -16,7 +16,7 @@ from capdex.proof import storage_layout as slots
 from capdex.proof.block_header import encode_header
 from capdex.proof.document import Proof, ProofKind, Slot
 from capdex.proof.verify import Anchor
-from capdex.semver import Version, latest
+from capdex.version import Version, latest
 
 CHAIN_ID = 31337
 CONTRACT = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")

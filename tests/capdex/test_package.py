@@ -10,13 +10,12 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex import did, signing
 from capdex.errors import VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.package import RejectedPackage, VerifiedPackage, claimed, judge, precheck, verify
 from capdex.problems import Reason, Severity, Verdict
 from capdex.registry.events import Announcement
-from capdex.signature import did
-from capdex.signature import signature as signing
 from capdex.uri import CapabilityURI
 
 CHAIN_ID = 31337

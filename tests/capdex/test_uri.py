@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex.semver import Version, VersionRange
 from capdex.uri import MAX_NAME_CHARS, MAX_URI_CHARS, CapabilityURI, check_name, name_id, skeleton
+from capdex.version import Version, VersionRange
 
 
 @pytest.mark.parametrize("name", ["ab", "a1", "note", "weather-reporter", "a-0-b", "x" * 64])

@@ -20,15 +20,14 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_account import Account
 
+from capdex import did, signing
+from capdex.did import Algorithm
 from capdex.encoding.base58 import encode_multibase
 from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.package import RejectedPackage, VerifiedPackage, judge, verify
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
-from capdex.signature import did
-from capdex.signature import signature as signing
-from capdex.signature.did import Algorithm
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.acp.yaml"))
 SMALLEST = min(EXAMPLES, key=lambda path: path.stat().st_size)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import InvalidInput
-from capdex.semver import MAX_RANGE_CHARS, Version, VersionRange
+from capdex.version import MAX_RANGE_CHARS, Version, VersionRange
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "node-semver"
 

@@ -21,8 +21,8 @@ from capdex.registry.events import (
     RawLog,
     decode,
 )
-from capdex.semver import Version
 from capdex.uri import RESERVED, check_name, is_reserved, name_id, skeleton
+from capdex.version import Version
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VECTORS = REPOSITORY / "tests" / "vectors" / "contract"

@@ -27,8 +27,8 @@ from capdex.net.rpc.proofs import Prover
 from capdex.proof.document import Proof
 from capdex.proof.resolution import check_refusal, check_resolution
 from capdex.proof.verify import Anchor, verify
-from capdex.semver import Version, latest
 from capdex.uri import CapabilityURI
+from capdex.version import Version, latest
 
 RECORDED = Path(__file__).parents[1] / "vectors" / "proofs" / "documents.json"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment

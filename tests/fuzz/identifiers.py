@@ -12,14 +12,14 @@ from random import Random
 from mutation import mutate_bytes, mutate_text, size
 from target import Target
 
+from capdex import did
+from capdex.did import Account, PublicKey, account_of, resolve_key, same_account
 from capdex.encoding.base58 import encode_multibase
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.problems import Reason
-from capdex.semver import Version, VersionRange, parse_selector
-from capdex.signature import did
-from capdex.signature.did import Account, PublicKey, account_of, resolve_key, same_account
 from capdex.uri import CapabilityURI
+from capdex.version import Version, VersionRange, parse_selector
 
 # CIDs ---------------------------------------------------------------------------------------------
 

@@ -14,13 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from mutation import MAX_BYTES, TOKENS, mutate_bytes, mutate_lines, mutate_value, size
 from target import ROOT, VECTORS, Target
 
+from capdex import did, signing
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.registry.events import Announcement
-from capdex.signature import did
-from capdex.signature import signature as signing
 from capdex.uri import CapabilityURI
 from capdex.yaml.reader import read_yaml
 

@@ -21,12 +21,11 @@ from mutation import mutate_bytes, mutate_lines, mutate_text, size
 from packages import AUTHOR, KEY, PUBLISHER, hostile, signed
 from target import Target
 
+from capdex import did, signing
+from capdex.did import PublicKey, resolve_key
 from capdex.encoding.base58 import encode_multibase
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.problems import Reason
-from capdex.signature import did
-from capdex.signature import signature as signing
-from capdex.signature.did import PublicKey, resolve_key
 from capdex.yaml.reader import read_yaml
 
 MESSAGES = [b"ACP-SIG-V1\ndid:nuwa:cap:note@1.0.0\n" + b"%064x" % n for n in range(3)]

@@ -14,14 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 from eth_hash.auto import keccak
 
-from capdex import package
+from capdex import did, package, signing
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
 from capdex.registry import events
 from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead, LogPosition, RawLog
-from capdex.signature import did
-from capdex.signature import signature as signing
 from capdex.uri import PREFIX
 from indexer.projection.block_range import BlockRange
 from indexer.projection.log_rows import LogRows

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
-from capdex.semver import Version
+from capdex.version import Version
 from indexer.query import Index, Position
 from indexer.store import Store
 from mcp_service import server

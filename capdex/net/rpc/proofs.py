@@ -33,7 +33,7 @@ from capdex.proof.storage_layout import (
 )
 from capdex.proof.verify import Anchor, verify
 from capdex.registry.block import BlockRef
-from capdex.semver import Version
+from capdex.version import Version
 
 MAX_AT_ONCE: Final = 4  # proofs made concurrently: each may read megabytes from the endpoint
 MAX_KEYS: Final = 256  # slots per eth_getProof call; geth answers up to 1 024

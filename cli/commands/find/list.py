@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from capdex.errors import UsageError
-from capdex.semver import Version, latest
+from capdex.version import Version, latest
 from cli.publish.account import account_address, account_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command

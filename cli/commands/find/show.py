@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import Code, InvalidInput
-from capdex.semver import Version
 from capdex.uri import CapabilityURI
+from capdex.version import Version
 from cli.config.completion_cache import complete, remember
 from cli.terminal.app import App
 from cli.terminal.click_commands import command

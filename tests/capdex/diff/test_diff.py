@@ -19,7 +19,7 @@ from capdex.diff.semver_step import next_version, owed_step, predecessor
 from capdex.errors import Code, InvalidInput
 from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import Manifest, read
-from capdex.semver import Version
+from capdex.version import Version
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("*.acp.yaml"))

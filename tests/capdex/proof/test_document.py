@@ -19,8 +19,8 @@ from capdex.proof import storage_layout as slots
 from capdex.proof.document import MAX_RELEASES, SCHEMA, Proof, ProofKind, Slot
 from capdex.proof.resolution import check_refusal, check_resolution
 from capdex.proof.verify import Anchor, Proven, verify
-from capdex.semver import Version, latest
 from capdex.uri import CapabilityURI
+from capdex.version import Version, latest
 
 LONG = "2.0.0-" + "x" * 27  # 33 characters: three slots
 LONGEST = "1.9.0-" + "y" * 58

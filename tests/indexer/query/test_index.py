@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.problems import Reason, Verdict
-from capdex.semver import Version, latest
 from capdex.uri import CapabilityURI
+from capdex.version import Version, latest
 from indexer.projection.event_rows import precedence
 from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
 from indexer.store import Delay, Store

@@ -12,8 +12,8 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex import signing
 from capdex.errors import Code, Refused, UsageError
-from capdex.signature import signature as signing
 from publisher.keys import keystore as keys
 from publisher.keys import public_accounts
 from publisher.keys.secret import Secret, read_passphrase

@@ -13,8 +13,8 @@ from eth_account.messages import encode_defunct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex import signing
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
-from capdex.signature import signature as signing
 from publisher.keys.external_signer import MAX_ANSWER_BYTES
 from publisher.keys.signer import LocalSigner
 from publisher.keys.signer_reply import check_message, check_transaction

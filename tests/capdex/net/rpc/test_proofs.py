@@ -18,7 +18,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
 from capdex.net.trusted_block import trusted_block
 from capdex.proof.document import MAX_RELEASES
-from capdex.semver import Version
+from capdex.version import Version
 
 LONG = "2.0.0-" + "x" * 27
 Answer = Callable[[Any], Any]

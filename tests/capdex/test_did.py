@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multiformats import multibase
 
-from capdex.encoding.base58 import MAX_BASE58_CHARS, decode_multibase, encode_multibase
-from capdex.errors import InvalidInput
-from capdex.problems import Reason
-from capdex.signature.did import (
+from capdex.did import (
     Account,
     Algorithm,
     PublicKey,
@@ -24,6 +21,9 @@ from capdex.signature.did import (
     resolve_key,
     same_account,
 )
+from capdex.encoding.base58 import MAX_BASE58_CHARS, decode_multibase, encode_multibase
+from capdex.errors import InvalidInput
+from capdex.problems import Reason
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # an example of EIP-55
 AUTHOR = did_url(pkh(31337, ADDRESS))

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
+from capdex.did import Algorithm, PublicKey, is_sound_point
 from capdex.errors import CapdexError
 from capdex.problems import Reason
-from capdex.signature.did import Algorithm, PublicKey, is_sound_point
-from capdex.signature.signature import ORDERS, verify_with
+from capdex.signing import ORDERS, verify_with
 
-SUITE = Path(__file__).parents[2] / "vectors" / "wycheproof"
+SUITE = Path(__file__).parents[1] / "vectors" / "wycheproof"
 ED25519, SECP256K1, P256 = Algorithm.ED25519, Algorithm.SECP256K1, Algorithm.P256
 
 

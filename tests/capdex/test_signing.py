@@ -12,12 +12,11 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex import did, signing
+from capdex.did import Algorithm, PublicKey
 from capdex.encoding.base58 import encode_multibase
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.problems import Reason
-from capdex.signature import did
-from capdex.signature import signature as signing
-from capdex.signature.did import Algorithm, PublicKey
 
 PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 AUTHOR = did.did_url(did.did_key(PRIVATE.public_key().public_bytes_raw()))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex.semver import (
+from capdex.version import (
     MAX_VERSION_CHARS,
     Version,
     VersionRange,

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from capdex.did import Algorithm, curve_key, did_url, resolve_key
 from capdex.encoding.base58 import decode_multibase
 from capdex.errors import InvalidInput
 from capdex.problems import Reason
-from capdex.signature.did import Algorithm, curve_key, did_url, resolve_key
 
-SUITE = Path(__file__).parents[2] / "vectors" / "did-key" / "keys.json"
+SUITE = Path(__file__).parents[1] / "vectors" / "did-key" / "keys.json"
 CASES: list[dict[str, Any]] = json.loads(SUITE.read_text("utf-8"))
 
 # The first characters of a multibase key tell its type.
