@@ -1,0 +1,58 @@
+"""The script of docs/python-api.md, run as it stands beside a `capdex up`."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = (REPOSITORY / "docs" / "python-api.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+
+
+def load_readme_test() -> Any:
+    path = Path(__file__).parent / "test_readme.py"
+    spec = importlib.util.spec_from_file_location("e2e_test_readme", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+up = load_readme_test().up
+
+
+@pytest.mark.real
+def test_every_call_of_the_page_gives_what_it_says(up: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(BLOCKS)],
+        cwd=up,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("did:nuwa:cap:egg-timer"))
+    valid, *steps = lines[:start]
+    published, got, resolved, *releases, failures = lines[start:]
+    assert valid == "True unsigned 1"
+    assert {"FileRead", "FileSigned", "Plan"} <= set(steps)
+    assert re.fullmatch(r"did:nuwa:cap:egg-timer@0\.1\.0 bafkrei\w{52} None", published)
+    assert re.fullmatch(r"did:nuwa:cap:egg-timer@0\.1\.0 did:key:\S+ False", got)
+    assert re.fullmatch(r"bafkrei\w{52} .* is the highest in \^1 of .*", resolved)
+    assert releases == [
+        "2.0.0-rc.1 verified False",
+        "1.2.0 verified True",
+        "1.1.0 verified False",
+        "1.0.0 verified False",
+    ]
+    assert failures == "0"
