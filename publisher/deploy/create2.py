@@ -7,13 +7,12 @@ the creation code with its constructor's arguments, so code at that address is t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from capdex.encoding.abi import checksum_address
+from capdex.encoding.contract_abi import artifact
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, UsageError
-from publisher.ethereum.abi import artifact
 from publisher.keys.public_accounts import DEV_CHAIN_ID
 
 # Deployed by a transaction whose key nobody can have, hence the same on every chain.
@@ -101,22 +100,16 @@ def votes(registry_address: str, *, token: str | None = None, timepoint: int = 0
 
 
 def _creation(contract: str, arguments: tuple[tuple[str, int | str], ...]) -> Creation:
-    return Creation(contract, arguments, _bytecode(contract) + b"".join(map(_word, arguments)))
+    from web3 import Web3  # two seconds that only deployments pay
 
-
-def _word(argument: tuple[str, int | str]) -> bytes:
-    """An argument as the ABI has it: 32 bytes, big endian."""
-    name, value = argument
-    number = value if isinstance(value, int) else int(value, 16)
-    if not 0 <= number < 1 << 256:
-        raise UsageError(f"{name} must be a number from 0 to 2**256 - 1", Code.USAGE)
-    return number.to_bytes(32, "big")
+    for name, value in arguments:
+        if isinstance(value, int) and not 0 <= value < 1 << 256:
+            raise UsageError(f"{name} must be a number from 0 to 2**256 - 1", Code.USAGE)
+    made = artifact(contract)
+    factory = Web3().eth.contract(abi=made["abi"], bytecode=made["bytecode"])
+    constructor = factory.constructor(*(value for _, value in arguments))
+    return Creation(contract, arguments, _bytes(constructor.data_in_transaction))
 
 
 def _bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:])
-
-
-@cache
-def _bytecode(contract: str) -> bytes:
-    return _bytes(artifact(contract)["bytecode"])

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, Final
 
 from capdex.encoding.abi import parse_address
+from capdex.encoding.contract_abi import functions
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.net.rpc.types import read_logs
 from capdex.registry.events import Event, RawLog, decode
-from publisher.ethereum.abi import functions
 from publisher.ethereum.client import Block, Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Transaction
 

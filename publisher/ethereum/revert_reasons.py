@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
+from capdex.encoding.contract_abi import CONTRACTS, Parameters, artifact, selector
+from capdex.encoding.contract_abi import decode as decode_abi
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from publisher.errors import (
     NO_ADDRESS,
@@ -22,8 +24,6 @@ from publisher.errors import (
     renounced,
     version_exists,
 )
-from publisher.ethereum.abi import CONTRACTS, Parameters, artifact, selector
-from publisher.ethereum.abi import decode as decode_abi
 
 UNKNOWN: Final = "unknown error"
 Values = Mapping[str, Any]

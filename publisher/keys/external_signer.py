@@ -1,7 +1,9 @@
-"""Protocol of signers outside this process: requests, and how a reply is read.
+"""Protocol of signers outside this process: requests, and the check of every reply.
 
 The methods are those of Ethereum's JSON-RPC API, and Clef's names for them.
-`publisher.keys.signer_transport` reaches a signer by HTTP or runs it as a command.
+`publisher.keys.signer_transport` reaches a signer by HTTP or runs it as a command. A signer is
+another program and may be wrong, old or hostile: a transaction is sent only if it is the requested
+one, field by field, and is signed by the requested account.
 """
 
 from __future__ import annotations
@@ -10,19 +12,22 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import orjson
 
+from capdex import did, signing
 from capdex.encoding.abi import parse_address
-from capdex.errors import Code, Refused, Unavailable, UsageError
+from capdex.encoding.keccak import keccak
+from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
 from publisher.keys.signer import Signed
-from publisher.keys.signer_reply import check_message, check_transaction, refused, to_wire
 
 ANSWER_WAIT_S: Final = 120.0  # a person may have to press a button
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # a full block's transaction in hex, twice over
 MAX_WORDS: Final = 300
 METHOD_NOT_FOUND: Final = -32601  # JSON-RPC 2.0, section 5.1
+DYNAMIC_FEE: Final = b"\x02"  # the transaction type of EIP-1559
+HALF_ORDER: Final = signing.ORDERS[did.Algorithm.SECP256K1] // 2  # a higher s is invalid on chain
 
 Show = Callable[[str], None]
 
@@ -42,9 +47,10 @@ class ExternalSigner(ABC):
         self._show = show or (lambda words: None)
 
     async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
-        """Request a signature and check the reply: see `publisher.keys.signer_reply`."""
+        """Request a signature and check the reply."""
         self._show(f"{self.shown} is asked to sign a transaction; agree there if it waits")
-        wire = to_wire(fields, self.address)
+        wire = {key: hex(x) if isinstance(x, int) else x for key, x in fields.items()}
+        wire["from"] = self.address
         # Clef has a name of its own for it.
         answer = await self._ask_first(
             ("eth_signTransaction", [wire]), ("account_signTransaction", [wire])
@@ -131,6 +137,83 @@ class ExternalSigner(ABC):
             why=why,
             fix="start it, agree there when it asks, and run the same command again",
         )
+
+
+def check_transaction(answer: object, fields: dict[str, Any], address: str) -> Signed:
+    """Return the signed transaction of a reply (0x hex, or an object with `raw`).
+
+    Raises Refused SIGNER_REFUSED for anything but `fields` signed by `address`.
+    """
+    from eth_account import Account  # a second that only signing pays
+    from eth_account.typed_transactions.typed_transaction import TypedTransaction
+    from hexbytes import HexBytes
+
+    text = answer.get("raw") if isinstance(answer, dict) else answer
+    raw = _bytes(text, "a signed transaction")
+    if raw[:1] != DYNAMIC_FEE:
+        _refuse("it is not a transaction of type 2 (EIP-1559)")
+    try:
+        signed = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
+        signature = {name: signed[name] for name in "vrs"}
+        requested = TypedTransaction.from_dict({**fields, "accessList": (), **signature})
+    except Exception:  # noqa: BLE001 - the library raises whatever the bytes provoke
+        _refuse("it is not a transaction at all")
+    for name, expected in requested.as_dict().items():
+        if signed[name] != expected:
+            _refuse(f"its {name} is {_shown(signed[name])}, not {_shown(expected)}")
+    canonical = bytes(requested.encode()) == raw and signature["v"] in (0, 1)
+    if not canonical or not 0 < signature["s"] <= HALF_ORDER:
+        _refuse("its signature is not in canonical form")
+    try:
+        signer = Account.recover_transaction(raw)
+    except Exception:  # noqa: BLE001 - as above
+        _refuse("its signature is none")
+    if signer != address:
+        _refuse(f"it is signed by {signer}, not by {address}")
+    return Signed(raw, "0x" + keccak(raw).hex())
+
+
+def check_message(answer: object, message: bytes, address: str) -> bytes:
+    """Return the signature of a reply (65 bytes, r‖s‖v, v is 27 or 28).
+
+    Raises Refused SIGNER_REFUSED.
+    """
+    signature = _bytes(answer, "a signature")
+    if len(signature) == 65 and signature[64] in (0, 1):  # some signers count from 0
+        signature = signature[:64] + bytes([signature[64] + 27])
+    try:
+        signing.verify_signature(did.did_url(did.pkh(1, address)), message, signature)
+    except CapdexError:
+        _refuse(f"it is not the signature of {address} over the message")
+    return signature
+
+
+def refused(why: str) -> Refused:
+    """Return the error for a reply that must not be used."""
+    return Refused(
+        "the external signer did not sign what it was asked to",
+        Code.SIGNER_REFUSED,
+        why=why,
+        fix="check which signer and which account are configured (--signer, signer-address)",
+    )
+
+
+def _refuse(why: str) -> NoReturn:
+    raise refused(why) from None
+
+
+def _bytes(text: object, what: str) -> bytes:
+    try:
+        if not isinstance(text, str) or not text.startswith("0x"):
+            raise ValueError
+        return bytes.fromhex(text[2:])
+    except ValueError:
+        _refuse(f"its answer is not {what}")
+
+
+def _shown(item: object) -> str:
+    text = "0x" + item.hex() if isinstance(item, bytes) else str(item)
+    return text if len(text) <= 66 else text[:66] + "…"
 
 
 async def read_bounded(stream: Any) -> bytes:

@@ -12,7 +12,6 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -21,7 +20,6 @@ from capdex import did
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from publisher.files import read_private_file, taken, write_private_file
-from publisher.keys.keystore_crypto import decrypt, encrypt
 from publisher.keys.secret import Secret
 from publisher.keys.signer import LocalSigner
 
@@ -29,6 +27,9 @@ DID_KEY_KIND: Final = "capdex-did-key/1"
 
 SCRYPT_N: Final = 262_144  # what wallets use: 256 MiB and about a second a try
 LIGHT_SCRYPT_N: Final = 16_384  # 16 MiB and a twentieth of a second: tests and throw-away chains
+# A key file is untrusted input: without bounds it could use up the memory and time of the machine.
+MAX_SCRYPT_MEMORY_BYTES: Final = 1 << 30
+MAX_PBKDF2_ROUNDS: Final = 10_000_000
 MAX_KEY_FILE_BYTES: Final = 65_536  # a keystore is about 500 bytes
 
 
@@ -48,21 +49,17 @@ def check_free(path: Path) -> None:
 
 def create_account(path: Path, passphrase: Secret, *, light: bool = False) -> LocalSigner:
     """Make a new account and its keystore at `path`; raises UsageError if the file exists."""
-    while True:
-        try:
-            account = LocalSigner(secrets.token_bytes(32))
-        except ValueError:  # one number in 2**128 is no key
-            continue
-        return store_account(path, account, passphrase, light=light)
+    from eth_account import Account
+
+    account = LocalSigner(bytes(Account.create().key))
+    return store_account(path, account, passphrase, light=light)
 
 
 def store_account(
     path: Path, account: LocalSigner, passphrase: Secret, *, light: bool = False
 ) -> LocalSigner:
     """Write the keystore of an account at `path`; raises UsageError if the file exists."""
-    crypto = _encrypt(account.key, passphrase, light=light)
-    keystore = {"address": account.address[2:], "crypto": crypto, "id": str(uuid4()), "version": 3}
-    write_private_file(path, _to_json(keystore))
+    write_private_file(path, _to_json(_encrypt(account.key, passphrase, light=light)))
     return account
 
 
@@ -83,9 +80,7 @@ def load_account(path: Path, passphrase: Secret) -> LocalSigner:
     """Open a keystore; raises UsageError UNREADABLE, Refused WRONG_PASSPHRASE or KEY_EXPOSED."""
     # Old wallets write some keys, such as "Crypto", with a capital letter.
     keystore = {key.lower(): value for key, value in _read_json(path).items()}
-    if keystore.get("version") != 3:
-        raise _malformed(path, "it is not a version 3 keystore")
-    key = _decrypt(path, keystore.get("crypto"), passphrase)
+    key = _decrypt(path, keystore, passphrase)
     try:
         account = LocalSigner(key)
     except ValueError:
@@ -110,7 +105,7 @@ def create_did_key(path: Path, passphrase: Secret, *, light: bool = False) -> Di
     """Make a new Ed25519 key and its file at `path`; raises UsageError if a file stands there."""
     seed = secrets.token_bytes(32)
     key = _did_key(seed)
-    crypto = _encrypt(seed, passphrase, light=light)
+    crypto = _encrypt(seed, passphrase, light=light)["crypto"]
     write_private_file(path, _to_json({"kind": DID_KEY_KIND, "did": key.did, "crypto": crypto}))
     return key
 
@@ -120,7 +115,7 @@ def load_did_key(path: Path, passphrase: Secret) -> DidKey:
     document = _read_json(path)
     if document.get("kind") != DID_KEY_KIND:
         raise _malformed(path, f"its kind is not {DID_KEY_KIND}")
-    seed = _decrypt(path, document.get("crypto"), passphrase)
+    seed = _decrypt(path, {"version": 3, "crypto": document.get("crypto")}, passphrase)
     if len(seed) != 32:
         raise _malformed(path, "an Ed25519 seed has 32 bytes")
     key = _did_key(seed)
@@ -138,23 +133,43 @@ def _did_key(seed: bytes) -> DidKey:
 def _encrypt(key: bytes, passphrase: Secret, *, light: bool) -> dict[str, Any]:
     if not passphrase:
         raise UsageError("the passphrase is empty", fix="choose one that nobody guesses")
+    from eth_keyfile.keyfile import create_keyfile_json  # a second that only key files pay
+
     rounds = LIGHT_SCRYPT_N if light else SCRYPT_N
-    return encrypt(key, passphrase.reveal().encode("utf-8"), scrypt_n=rounds)
+    keystore: dict[str, Any] = create_keyfile_json(
+        key, passphrase.reveal().encode("utf-8"), kdf="scrypt", iterations=rounds
+    )
+    return keystore
 
 
-def _decrypt(path: Path, crypto: object, passphrase: Secret) -> bytes:
+def _decrypt(path: Path, keystore: dict[str, Any], passphrase: Secret) -> bytes:
+    _check_work(path, keystore)
+    from eth_keyfile.keyfile import decode_keyfile_json
+
     try:
-        key = decrypt(crypto, passphrase.reveal().encode("utf-8"))
-    except ValueError as error:
-        raise _malformed(path, str(error)) from None
-    if key is None:
+        key: bytes = decode_keyfile_json(keystore, passphrase.reveal().encode("utf-8"))
+    except Exception as error:  # noqa: BLE001 - the library raises whatever the file provokes
+        if "MAC mismatch" not in str(error):
+            raise _malformed(path, "it is not a version 3 keystore") from None
         raise Refused(
             f"the passphrase does not open {path}",
             Code.WRONG_PASSPHRASE,
             why="the file's checksum (its MAC) comes out only with the right one",
             fix="try again; nobody can recover a forgotten passphrase",
-        )
+        ) from None
     return key
+
+
+def _check_work(path: Path, keystore: dict[str, Any]) -> None:
+    """Refuse a key file whose parameters ask for too much memory or time."""
+    try:
+        params = keystore["crypto"]["kdfparams"]
+        memory = 128 * int(params.get("n", 0)) * int(params.get("r", 1)) * int(params.get("p", 1))
+        rounds = int(params.get("c", 0))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise _malformed(path, "it has no readable crypto section") from None
+    if memory > MAX_SCRYPT_MEMORY_BYTES or rounds > MAX_PBKDF2_ROUNDS:
+        raise _malformed(path, "opening it would take more work than any wallet asks for")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from publisher.keys.external_signer import (
     Show,
     printable,
     read_bounded,
+    refused,
 )
-from publisher.keys.signer_reply import refused
 
 CONNECT_S: Final = 5.0
 

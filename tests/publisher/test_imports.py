@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-# What web3 and eth-account are made of; `publish`, `yank`, `transfer` and `list` need none of it.
-SLOW = ("web3", "eth_account", "eth_abi", "eth_keyfile", "eth_keys", "eth_utils", "pydantic", "rlp")
+SLOW = {"web3", "eth_account", "eth_abi", "eth_keyfile", "eth_keys", "eth_utils", "pydantic", "rlp"}
 
 COMMANDS = {
     "publish": (
@@ -25,16 +24,26 @@ COMMANDS = {
 }
 
 
-def imported(*modules: str) -> set[str]:
-    """The top-level packages in memory after importing these modules in a new process."""
-    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+def imported(*modules: str, after: str = "pass") -> set[str]:
+    """The top-level packages in a new process that imported these modules and ran `after`."""
+    code = f"import sys, {', '.join(modules)}; {after}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_imports_no_slow_package(command: str) -> None:
-    assert not imported(*COMMANDS[command]) & set(SLOW)
+def test_a_command_imports_no_slow_package_before_it_signs(command: str) -> None:
+    assert not imported(*COMMANDS[command]) & SLOW
+
+
+def test_signing_imports_no_web3() -> None:
+    signing = imported(
+        *COMMANDS["publish"],
+        "publisher.keys.signer",
+        after="publisher.keys.signer.LocalSigner(bytes([7]) * 32)",
+    )
+    assert "eth_account" in signing
+    assert "web3" not in signing
 
 
 def test_key_files_and_addresses_need_no_network() -> None:

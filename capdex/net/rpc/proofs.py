@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from eth_abi.abi import encode
-
+from capdex.encoding.contract_abi import encode
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.net.rpc.client import Rpc
@@ -63,7 +62,7 @@ class StorageReader:
 
     async def index_of(self, name: str, semver: str) -> int:
         """Return the index of a release by the contract's view; the proof will confirm it."""
-        data = _INDEX_OF + encode(["string", "string"], [name, semver])
+        data = _INDEX_OF + encode([{"type": "string"}] * 2, [name, semver])
         answer = await self._rpc.view(self._contract, data, self._block_hash)
         index = int.from_bytes(answer, "big")
         if len(answer) != WORD or index >= 2**32:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.encoding.abi import parse_address
+from capdex.encoding.contract_abi import artifact
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
-from publisher.ethereum.abi import artifact
 from publisher.ethereum.client import Chain
 from publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
 from publisher.registry.registry import Registry

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from capdex import signing
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
-from publisher.keys.external_signer import MAX_ANSWER_BYTES
+from publisher.keys.external_signer import MAX_ANSWER_BYTES, check_message, check_transaction
 from publisher.keys.signer import LocalSigner
-from publisher.keys.signer_reply import check_message, check_transaction
 from publisher.keys.signer_transport import CommandSigner, HttpSigner, open_external
 from publisher.tx.submit import submit
 
@@ -246,7 +245,7 @@ async def test_a_changed_field_is_refused_by_its_name(changes, named):
 def test_another_key_and_another_type_are_refused():
     legacy = {key: FIELDS[key] for key in ("chainId", "nonce", "gas", "value", "data", "to")}
     raw = "0x" + bytes(ACCOUNT.sign_transaction(legacy | {"gasPrice": 10**9})[0]).hex()
-    for answer, word in ((signed(OTHER), OTHER.address.lower()), (raw, "type 2")):
+    for answer, word in ((signed(OTHER), OTHER.address), (raw, "type 2")):
         with pytest.raises(Refused) as refusal:
             check_transaction(answer, FIELDS, ACCOUNT.address)
         assert word in refusal.value.why
@@ -259,6 +258,16 @@ def test_the_high_twin_of_a_signature_is_refused():
     s = ORDER - int.from_bytes(items[-1], "big")
     items[-1], items[-3] = s.to_bytes(32, "big"), b"" if items[-3] else b"\1"
     with pytest.raises(Refused, match="external signer") as refusal:
+        check_transaction("0x02" + rlp.encode(items).hex(), FIELDS, ACCOUNT.address)
+    assert "canonical" in refusal.value.why
+
+
+def test_a_parity_in_the_old_form_of_27_or_28_is_refused():
+    import rlp
+
+    items = rlp.decode(bytes.fromhex(signed()[4:]))
+    items[-3] = bytes([27 + int.from_bytes(items[-3])])
+    with pytest.raises(Refused) as refusal:
         check_transaction("0x02" + rlp.encode(items).hex(), FIELDS, ACCOUNT.address)
     assert "canonical" in refusal.value.why
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.encoding.abi import checksum_address
-from publisher.ethereum.abi import CONTRACTS, artifact, decode, encode, functions
+from capdex.encoding.contract_abi import CONTRACTS, artifact, decode, encode, functions
 
 PARAMETERS = [
     entry[key]
