@@ -48,7 +48,7 @@ class ExpectedIndex:
 
 @dataclass(frozen=True, slots=True)
 class TrustAnchor:
-    """What verification relies on: an endpoint, a 32-byte block hash, or both.
+    """Source of trust for a verification: an endpoint, a 32-byte block hash, or both.
 
     `index_digest` (32 bytes, from an independent source), if given, must be the snapshot's.
     """

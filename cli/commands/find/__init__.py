@@ -1,1 +1,1 @@
-"""TODO-FACE"""
+"""Commands that find releases: search, resolve, show, list, get and diff."""
