@@ -15,7 +15,7 @@ from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from cli.terminal.output import Output
 from indexer.query.index import Index
-from publisher.authoring.package_file import PackageFile
+from publisher.authoring.validate import PackageFile
 from publisher.keys.keystore import DidKey
 from publisher.keys.signer import Signer
 from publisher.publish.publish import publish

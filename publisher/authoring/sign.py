@@ -9,7 +9,7 @@ from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
 from capdex.manifest.manifest import read
 from capdex.yaml.reader import read_yaml
-from publisher.authoring.package_file import PackageFile
+from publisher.authoring.validate import PackageFile
 from publisher.files import write_atomically
 from publisher.keys.keystore import DidKey
 from publisher.keys.public_accounts import check_account

@@ -1,10 +1,10 @@
-"""Reserving new names by commitments (P12): found again, made, and waited for by block time.
+"""Commitments for new names (P12): found again, sent, and waited for by block time.
 
-    name ──look──> Reservation ──reserve──> (a commitment on chain, old enough) ──> claim
-            secret, committedAt     send the commitment, wait
+    name ──find_commitments──> NameCommitment ──commit──> (on chain, old enough) ──> claim
+              secret, committedAt               send it, wait
 
-What a killed run has done is found again: the commitment on chain, by the secret that comes out of
-the key; or the transaction in the pending.
+A later run finds what a killed run has done: the commitment on chain, by the secret that the key
+gives again, or its transaction in the file of the pending transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from publisher.tx.submit import submit
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class NameCommitment:
     """A new name with its secret and commitment; `made_at`, in block time, is 0 when never.
 
     `counts`: it was made and has not expired, so that nothing has to be sent for it.
@@ -39,10 +39,10 @@ class Reservation:
     counts: bool = False
 
 
-async def look(
+async def find_commitments(
     names: Sequence[str], *, registry: Registry, signer: Signer
-) -> tuple[Reservation, ...]:
-    """The reservations that claiming `names` takes; none where the registry wants none.
+) -> tuple[NameCommitment, ...]:
+    """Return the commitments that claiming `names` takes; none where the registry asks for none.
 
     Raises what the signer raises, and Unavailable.
     """
@@ -58,23 +58,23 @@ async def look(
         commitment = commitment_of(name, signer.address, secret)
         made_at = await registry.committed_at(commitment)
         counts = made_at > 0 and now <= made_at + most
-        found.append(Reservation(name, secret, commitment, made_at, counts))
+        found.append(NameCommitment(name, secret, commitment, made_at, counts))
     return tuple(found)
 
 
-async def price(
-    reservations: Sequence[Reservation], *, registry: Registry, sender: str, fee_cap_wei: int
+async def price_commits(
+    commitments: Sequence[NameCommitment], *, registry: Registry, sender: str, fee_cap_wei: int
 ) -> dict[str, Transaction]:
-    """The priced commitments that are still to be made, by name; see `Chain.price`."""
+    """Return the priced commitments that are still to be sent, by name; see `Chain.price`."""
     return {
         one.name: await registry.price(sender, "commit", one.commitment, fee_cap_wei=fee_cap_wei)
-        for one in reservations
+        for one in commitments
         if not one.counts
     }
 
 
-async def reserve(
-    reservations: Sequence[Reservation],
+async def commit(
+    commitments: Sequence[NameCommitment],
     commits: Mapping[str, Transaction],
     *,
     registry: Registry,
@@ -82,14 +82,14 @@ async def reserve(
     on_step: OnStep,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
 ) -> None:
-    """Make the commitments that are missing, side by side, and wait until all count.
+    """Send the commitments that are missing, concurrently, and wait until all count.
 
     Raises Unavailable: run again, and it goes on from here.
     """
     waiting = []
-    for one in reservations:  # in turn: each gets the next nonce
+    for one in commitments:  # in turn: each gets the next nonce
         if not one.counts:
-            sent = await _commit(one, commits.get(one.name), registry, signer)
+            sent = await _send(one, commits.get(one.name), registry, signer)
             if sent is not None:
                 on_step(sent)
                 waiting.append((one, sent))
@@ -100,24 +100,26 @@ async def reserve(
     for end in ends:
         if end is not None:
             raise end
-    commitments = {one.name: one.commitment for one in reservations}
     await wait_until_mature(
-        commitments, registry=registry, on_step=on_step, timeout_s=receipt_timeout_s
+        {one.name: one.commitment for one in commitments},
+        registry=registry,
+        on_step=on_step,
+        timeout_s=receipt_timeout_s,
     )
 
 
-def forget(names: Sequence[str], *, registry: Registry, claimer: str) -> None:
-    """Drop what was kept for names that are claimed now."""
+def forget_secrets(names: Sequence[str], *, registry: Registry, claimer: str) -> None:
+    """Remove the secrets of names that are claimed now."""
     for name in names:
         SecretFile(registry, claimer, name).forget()
 
 
-async def _commit(
-    one: Reservation, priced: Transaction | None, registry: Registry, signer: Signer
+async def _send(
+    one: NameCommitment, priced: Transaction | None, registry: Registry, signer: Signer
 ) -> Sent | None:
-    """The transaction that makes a commitment: that of an earlier run, or a new one.
+    """Return the transaction of a commitment: that of an earlier run, or a new one.
 
-    None when it was made since the plan: a person may have thought for an hour.
+    None if the commitment was made since the plan: a person may have thought for an hour.
     """
     if await registry.committed_at(one.commitment) != one.made_at:
         return None
@@ -136,7 +138,7 @@ async def _commit(
 
 
 async def _await_block(
-    one: Reservation,
+    one: NameCommitment,
     sent: Sent,
     registry: Registry,
     signer: Signer,

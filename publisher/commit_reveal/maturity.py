@@ -105,7 +105,7 @@ async def retry_until_mature(
 ) -> T:
     """Await `ask` again until the contract no longer finds the commitment too young.
 
-    `reserve` waits for the block to come; an endpoint that estimates in the newest block agrees
+    `commit` waits for the block to come; an endpoint that estimates in the newest block agrees
     one block later.
     """
     deadline = _now() + timeout_s

@@ -1,8 +1,11 @@
-"""Access to one of our contracts: calls, priced transactions, receipts with their events."""
+"""Access to one of our contracts: calls, priced transactions, receipts, events.
+
+`scan` reads events from the head backwards, in ranges that the endpoint accepts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -10,12 +13,15 @@ from typing import Any, Final
 from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import functions
 from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import read_logs
 from capdex.registry.events import Event, RawLog, decode
 from publisher.ethereum.client import Block, Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Transaction
 
 NO_ADDRESS: Final = "0x" + "00" * 20
+MAX_CALLS: Final = 256  # at 10 000 blocks each, a year of the slowest common chain
+SHRINK: Final = 4
 
 Topics = Sequence[str | Sequence[str] | None]  # 0x hex; a list means any of these, None means any
 
@@ -119,3 +125,51 @@ class Contract:
 def account_or_none(address: str) -> str | None:
     """Return the address that a view gave; None for the zero address, which means no account."""
     return None if address == NO_ADDRESS else address
+
+
+async def scan(
+    contract: Contract, topics: Topics, *, upto: int | None = None
+) -> AsyncIterator[tuple[Event, ...]]:
+    """Iterate over the events of `topics` range by range, the newest range first.
+
+    Within a range the events are in the order of the chain. Ends at the block of the contract's
+    deployment; raises Unavailable RPC_UNAVAILABLE if the endpoint's limits do not allow to get
+    there.
+    """
+    first = contract.start_block
+    last = await contract.chain.head() if upto is None else upto
+    span = last - first + 1
+    for _ in range(MAX_CALLS):
+        if last < first:
+            return
+        since = max(first, last - span + 1)
+        try:
+            events = await contract.logs(topics, since, last)
+        except RpcError as error:
+            if span == 1 or not _may_be_too_large(error):
+                raise
+            span = max(1, span // SHRINK)
+            continue
+        yield events
+        last = since - 1
+    if last >= first:
+        raise Unavailable(
+            f"the history of the contract at {contract.address} is out of reach",
+            Code.RPC_UNAVAILABLE,
+            why=f"{contract.chain.endpoint} gives too few blocks at once",
+            fix="use another endpoint (--rpc-url), or set start-block of this network to the block "
+            "of the deployment",
+        )
+
+
+async def all_events(contract: Contract, topics: Topics, *, upto: int | None = None) -> list[Event]:
+    """Return all events of `topics` in the order of the chain; raises like `scan`."""
+    ranges = [events async for events in scan(contract, topics, upto=upto)]
+    return [event for events in reversed(ranges) for event in events]
+
+
+def _may_be_too_large(error: RpcError) -> bool:
+    """True if fewer blocks or logs may help: endpoints state their limits in many ways."""
+    if error.fault in (RpcFault.TOO_LARGE_RANGE, RpcFault.TIMEOUT):
+        return True
+    return error.answered and error.fault is not RpcFault.RATE

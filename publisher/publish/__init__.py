@@ -1,6 +1,6 @@
 """Publish packages, or claim a name without one, by one call each.
 
-`publish` validates, signs, compares, plans, asks, uploads, reserves, announces and waits; its
+`publish` validates, signs, compares, plans, asks, uploads, commits, announces and waits; its
 modules are these steps.
 """
 

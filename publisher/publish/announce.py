@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.events import Published
-from publisher.commit_reveal import commit as reservation
+from publisher.commit_reveal.commit import commit, forget_secrets
 from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent, Transaction
@@ -66,12 +66,12 @@ class Announcer:
         await asyncio.gather(*(self._finish_published(now) for now in current if now.already))
         return {now.uri: now for now in current if not now.already}
 
-    async def reserve(self, current: dict[str, Candidate]) -> None:
+    async def commit(self, current: dict[str, Candidate]) -> None:
         """Make the commitments of new names that can still be claimed; wait until they count."""
         names = {one.name for one in current.values() if one.to_send}
-        wanted = [one for one in self._plan.reservations if one.name in names]
+        wanted = [one for one in self._plan.commitments if one.name in names]
         try:
-            await reservation.reserve(
+            await commit(
                 wanted,
                 self._plan.commits,
                 registry=self._registry,
@@ -208,7 +208,7 @@ class Announcer:
 
     def _finish(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
         pending(self._registry, one.package).remove()
-        reservation.forget([one.name], registry=self._registry, claimer=self._signer.address)
+        forget_secrets([one.name], registry=self._registry, claimer=self._signer.address)
         self.results[one.uri] = Announced(already, receipt)
 
     def _open(self, candidates: Iterable[Candidate]) -> list[Candidate]:

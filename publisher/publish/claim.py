@@ -1,4 +1,4 @@
-"""Claim a name without publishing: reserve it, wait, claim. Safe to repeat at any point."""
+"""Claim a name without publishing: commit, wait, claim. Safe to repeat at any point."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from capdex.errors import InvalidInput, Unavailable
-from publisher.commit_reveal import commit as reservation
-from publisher.commit_reveal.commit import Reservation
+from publisher.commit_reveal.commit import (
+    NameCommitment,
+    commit,
+    find_commitments,
+    forget_secrets,
+    price_commits,
+)
 from publisher.commit_reveal.commitment import NO_SECRET
 from publisher.commit_reveal.maturity import (
     IMMATURE_ERRORS,
@@ -33,14 +38,14 @@ from publisher.registry.change import (
 )
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S
-from publisher.tx.fee_cap import share_cap
+from publisher.tx.submit import share_cap
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPlan(ChangePlan):
     """Plan of a claim: the commitments to send first (by name; one or none), then the claim."""
 
-    reservations: tuple[Reservation, ...] = ()
+    commitments: tuple[NameCommitment, ...] = ()
     commits: Mapping[str, Transaction] = field(default_factory=dict)
 
     @property
@@ -74,8 +79,8 @@ async def claim(
     await agree(plan, confirm)
     planned: ChangePlan = plan
     if plan.transaction is not None:
-        await reservation.reserve(
-            plan.reservations,
+        await commit(
+            plan.commitments,
             plan.commits,
             registry=registry,
             signer=signer,
@@ -91,7 +96,7 @@ async def claim(
     done = await carry_out_change(
         planned, signer=signer, on_step=on_step, receipt_timeout_s=receipt_timeout_s
     )
-    reservation.forget([name], registry=registry, claimer=signer.address)
+    forget_secrets([name], registry=registry, claimer=signer.address)
     return done
 
 
@@ -100,24 +105,24 @@ async def _plan(name: str, registry: Registry, signer: Signer, fee_cap_wei: int)
     wanted, sender = claim_of(registry, name), signer.address
     if await wanted.stands(sender):
         return ClaimPlan(wanted, sender, already=True)
-    reservations = await reservation.look([name], registry=registry, signer=signer)
-    wanted = claim_of(registry, name, reservations)
+    commitments = await find_commitments([name], registry=registry, signer=signer)
+    wanted = claim_of(registry, name, commitments)
     planned = await _price(wanted, sender, fee_cap_wei, bounded=True)
     if planned.transaction is None:
         return ClaimPlan(wanted, sender, planned.already, planned.resumes)
-    commits = await reservation.price(
-        reservations, registry=registry, sender=sender, fee_cap_wei=fee_cap_wei
+    commits = await price_commits(
+        commitments, registry=registry, sender=sender, fee_cap_wei=fee_cap_wei
     )
     *shared, last = await share_cap(
         (*commits.values(), planned.transaction), chain=registry.chain, fee_cap_wei=fee_cap_wei
     )
     commits = dict(zip(commits, shared, strict=True))
-    return ClaimPlan(wanted, sender, transaction=last, reservations=reservations, commits=commits)
+    return ClaimPlan(wanted, sender, transaction=last, commitments=commitments, commits=commits)
 
 
-def claim_of(registry: Registry, name: str, reservations: Sequence[Reservation] = ()) -> Change:
-    """Return the claim of a name, by the secret of its reservation where there is one."""
-    secret = next((one.secret for one in reservations if one.name == name), NO_SECRET)
+def claim_of(registry: Registry, name: str, commitments: Sequence[NameCommitment] = ()) -> Change:
+    """Return the claim of a name, by the secret of its commitment where there is one."""
+    secret = next((one.secret for one in commitments if one.name == name), NO_SECRET)
 
     async def stands(sender: str) -> bool:
         state = await registry.name_state(name)

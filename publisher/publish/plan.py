@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from capdex.errors import CapdexError, InvalidInput, Refused
-from publisher.commit_reveal import commit as reservation
-from publisher.commit_reveal.commit import Reservation
+from publisher.commit_reveal.commit import NameCommitment, find_commitments, price_commits
 from publisher.commit_reveal.maturity import price_claim
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
 from publisher.publish.batch import Secrets, call, divide, gas_bound
 from publisher.publish.preflight import Candidate
 from publisher.registry.registry import Registry
-from publisher.tx.fee_cap import share_cap
+from publisher.tx.submit import share_cap
 
 Refusals = dict[str, CapdexError]  # by capability URI
 
@@ -36,7 +35,7 @@ class Plan:
     """
 
     candidates: tuple[Candidate, ...]
-    reservations: tuple[Reservation, ...] = ()
+    commitments: tuple[NameCommitment, ...] = ()
     commits: Mapping[str, Transaction] = field(default_factory=dict)
     batches: tuple[Batch, ...] = ()
     refused: Mapping[str, CapdexError] = field(default_factory=dict)
@@ -50,7 +49,7 @@ class Plan:
     @property
     def secrets(self) -> Secrets:
         """Secrets of the names that are claimed by commitments."""
-        return {one.name: one.secret for one in self.reservations}
+        return {one.name: one.secret for one in self.commitments}
 
 
 async def make_plan(
@@ -68,8 +67,8 @@ async def make_plan(
     """
     to_send = [one for one in candidates if one.to_send]
     new_names = list(dict.fromkeys(one.name for one in to_send if one.claims_name))
-    reservations = await reservation.look(new_names, registry=registry, signer=signer)
-    secrets = {one.name: one.secret for one in reservations}
+    commitments = await find_commitments(new_names, registry=registry, signer=signer)
+    secrets = {one.name: one.secret for one in commitments}
     refused: Refusals = {}
     batches = []
     limit = await registry.chain.block_number_of("latest", "gasLimit") if to_send else 0
@@ -81,15 +80,15 @@ async def make_plan(
         if priced is not None:
             batches.append(Batch(kept, priced))
     kept_names = {one.name for batch in batches for one in batch.candidates}
-    wanted = tuple(one for one in reservations if one.name in kept_names)
-    commits = await reservation.price(
+    wanted = tuple(one for one in commitments if one.name in kept_names)
+    commits = await price_commits(
         wanted, registry=registry, sender=signer.address, fee_cap_wei=fee_cap_wei
     )
     priced_all = (*commits.values(), *(batch.transaction for batch in batches))
     shared = await share_cap(priced_all, chain=registry.chain, fee_cap_wei=fee_cap_wei)
     return Plan(
         candidates=tuple(one for one in candidates if one.uri not in refused),
-        reservations=wanted,
+        commitments=wanted,
         commits=dict(zip(commits, shared, strict=False)),
         batches=tuple(
             replace(batch, transaction=transaction)

@@ -9,9 +9,8 @@ from typing import Final
 from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason
-from publisher.authoring.package_file import PackageFile
 from publisher.authoring.sign import Author, author_url, sign_file
-from publisher.authoring.validate import announcement_of
+from publisher.authoring.validate import PackageFile, announcement_of
 
 OpenAuthor = Callable[[], Awaitable[Author]]
 

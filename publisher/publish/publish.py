@@ -2,10 +2,10 @@
 
     files ──prepare──> VerifiedPackage ──look up──> Candidate ──make_plan──> Plan ──confirm──> …
           read, sign, judge            name, version          batches, fees
-    … ──upload──> read back ──reserve──> new names ──announce──> blocks ──wait──> node ──> results
+    … ──upload──> read back ──commit──> new names ──announce──> blocks ──wait──> node ──> results
 
-What happened before a crash is found again: releases and commitments on chain, a transaction that
-waits for its block in the journal, uploads by their CIDs.
+A later run finds what happened before a crash: releases and commitments on chain, pending
+transactions in their files, uploads by their CIDs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from capdex.diff.diff import Allowance
 from capdex.errors import CapdexError, Refused
 from capdex.package import VerifiedPackage
 from capdex.version import Version
-from publisher.authoring.package_file import PackageFile
 from publisher.authoring.sign import Author
+from publisher.authoring.validate import PackageFile
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
@@ -145,8 +145,8 @@ async def publish(
         announcer = Announcer(plan, opened, signer, on_step, receipt_timeout_s)
         await call.upload(plan, announcer)
         current = await announcer.refresh()
-        if plan.reservations:
-            await announcer.reserve(current)
+        if plan.commitments:
+            await announcer.commit(current)
             current = await announcer.refresh()
         await announcer.announce(current)
         await call.finish(announcer.results, is_served, served_timeout_s)

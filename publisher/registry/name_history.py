@@ -23,7 +23,7 @@ from capdex.registry.events import (
 )
 from capdex.registry.state import Ledger, NameState
 from capdex.uri import CapabilityURI, name_id
-from publisher.ethereum.log_scan import all_events
+from publisher.ethereum.contract import all_events
 from publisher.registry.registry import Registry
 
 IDS_PER_FILTER: Final = 100  # topics of one eth_getLogs: a few kilobytes of request

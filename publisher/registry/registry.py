@@ -13,8 +13,7 @@ from capdex.registry.events import PUBLISHED, Event, Published
 from capdex.registry.state import NameState, ReleaseState
 from capdex.uri import name_id, skeleton
 from publisher.ethereum.client import Block, Chain
-from publisher.ethereum.contract import Contract, account_or_none
-from publisher.ethereum.log_scan import all_events, scan
+from publisher.ethereum.contract import Contract, account_or_none, all_events, scan
 
 RELEASES_PAGE: Final = 100  # a release is some 300 bytes of reply
 

@@ -7,19 +7,20 @@ signed and sent before the lock is released. A process that is killed in between
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from filelock import AsyncFileLock, Timeout
 
-from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
 from capdex.net.rpc.errors import RpcError
 from publisher.ethereum.client import Chain
-from publisher.ethereum.transaction import Sent, Transaction
+from publisher.ethereum.transaction import GAS_MARGIN_PERCENT, Sent, Transaction, ether
 from publisher.files import write_atomically
 from publisher.keys.public_accounts import check_account
 from publisher.keys.signer import Signer
@@ -98,6 +99,36 @@ async def replace(
     if _is_used(refused):
         return None
     raise await _not_sent(chain, transaction, refused)
+
+
+async def share_cap(
+    transactions: Sequence[Transaction], *, chain: Chain, fee_cap_wei: int
+) -> tuple[Transaction, ...]:
+    """Return the transactions of one sender with the cap divided among them by their gas.
+
+    Raises Refused FEE_OVER_CAP or EMPTY_ACCOUNT for the total.
+    """
+    if len(transactions) < 2:
+        return tuple(transactions)
+    expected = sum(one.expected_fee_wei for one in transactions) * GAS_MARGIN_PERCENT // 100
+    if expected > fee_cap_wei:
+        raise Refused(
+            f"the fees would be {ether(expected)}, over the cap of {ether(fee_cap_wei)}",
+            Code.FEE_OVER_CAP,
+            why=f"that is the total of {len(transactions)} transactions",
+            fix="publish fewer at once, wait for a quieter hour, or raise the cap with --fee-cap",
+        )
+    gas = sum(one.gas for one in transactions)
+
+    def share(one: Transaction) -> Transaction:
+        cap = fee_cap_wei * one.gas // gas
+        fee_per_gas = min(one.max_fee_per_gas, cap // one.gas)
+        return dataclasses.replace(one, fee_cap_wei=cap, max_fee_per_gas=fee_per_gas)
+
+    shared = tuple(map(share, transactions))
+    most = sum(one.max_fee_wei for one in shared)
+    await chain.check_balance(shared[0].sender, most, f"the fees of {len(shared)} transactions")
+    return shared
 
 
 async def _send(

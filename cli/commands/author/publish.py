@@ -65,7 +65,7 @@ async def _publish(
     app: App, names: Sequence[str], dry_run: bool, allow: Sequence[str], ipfs: str | None
 ) -> int:
     from capdex.diff.diff import Allowance
-    from publisher.authoring.package_file import PackageFile
+    from publisher.authoring.validate import PackageFile
     from publisher.publish.publish import publish
     from publisher.publish.upload import Uploader
 

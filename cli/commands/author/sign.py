@@ -46,8 +46,8 @@ def sign_command(app: App, files: tuple[str, ...], publisher: str | None, dry_ru
 
 async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run: bool) -> None:
     from capdex.manifest.manifest import read as read_package
-    from publisher.authoring.package_file import PackageFile
     from publisher.authoring.sign import sign_file
+    from publisher.authoring.validate import PackageFile
 
     chain_id = app.settings.need_network("chain_id").chain
     author = await open_author(app)

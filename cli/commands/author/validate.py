@@ -44,8 +44,7 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     """
     if form in FORMATS:
         app.options.format, form = Format(form), None
-    from publisher.authoring.package_file import PackageFile
-    from publisher.authoring.validate import validate
+    from publisher.authoring.validate import PackageFile, validate
 
     codes: list[int] = []
     validated: list[Validation] = []

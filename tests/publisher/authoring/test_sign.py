@@ -8,10 +8,9 @@ from eth_account import Account
 from capdex import package
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.manifest.manifest import read
-from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign, sign_file
-from publisher.authoring.validate import announcement_of
+from publisher.authoring.validate import PackageFile, announcement_of
 from publisher.keys.keystore import create_did_key
 from publisher.keys.secret import Secret
 from publisher.keys.signer import LocalSigner

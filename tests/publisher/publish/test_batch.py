@@ -11,11 +11,10 @@ from capdex.errors import Code, Refused, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import Published
-from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
-from publisher.ethereum.contract import Receipt
-from publisher.ethereum.log_scan import all_events
+from publisher.authoring.validate import PackageFile
+from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Uploaded
 from publisher.publish.batch import MAX_BATCH, divide, gas_bound

@@ -12,14 +12,13 @@ from eth_account import Account
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.registry.events import Claimed, Committed, Published
-from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
+from publisher.authoring.validate import PackageFile
 from publisher.commit_reveal.commitment import SecretFile, commitment_of, secret_text
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
-from publisher.ethereum.contract import Receipt
-from publisher.ethereum.log_scan import all_events
+from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Reserved, Reserving
 from publisher.publish.batch import claim_gas

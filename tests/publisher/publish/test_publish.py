@@ -15,11 +15,10 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import PUBLISHED, LogHead
 from capdex.yaml.reader import read_yaml
-from publisher.authoring.package_file import PackageFile
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
-from publisher.ethereum.contract import Receipt
-from publisher.ethereum.log_scan import all_events
+from publisher.authoring.validate import PackageFile
+from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import LocalSigner
 from publisher.progress import Served, Uploaded
