@@ -80,8 +80,8 @@ class Announcer:
                 receipt_timeout_s=self._timeout_s,
             )
         except CapdexError as error:
-            reserved = {one.name for one in wanted}
-            self.fail((x for x in self._plan.candidates if x.name in reserved), error)
+            failed = {one.name for one in wanted}
+            self.fail((x for x in self._plan.candidates if x.name in failed), error)
 
     async def announce(self, current: dict[str, Candidate]) -> None:
         """Send what is not on chain, wait for the blocks, and set every result."""

@@ -121,7 +121,7 @@ class Registry(Contract):
     # -------------------------------------------------------------------------------------- logs
 
     async def history(self, name: str, *, upto: int | None = None) -> tuple[Event, ...]:
-        """Return all events of a name in order, up to a block; raises like `log_scan.scan`."""
+        """Return all events of a name in order, up to a block; raises like `scan`."""
         return tuple(await all_events(self, [None, _topic(name)], upto=upto))
 
     async def find_publication(self, name: str, semver: str) -> Published | None:
