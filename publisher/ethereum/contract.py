@@ -16,10 +16,10 @@ from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import read_logs
 from capdex.registry.events import Event, RawLog, decode
+from publisher.errors import NO_ADDRESS
 from publisher.ethereum.client import Block, Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Transaction
 
-NO_ADDRESS: Final = "0x" + "00" * 20
 MAX_CALLS: Final = 256  # at 10 000 blocks each, a year of the slowest common chain
 SHRINK: Final = 4
 

@@ -6,7 +6,7 @@ from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
 from capdex.registry.state import MAX_REASON_BYTES, NameState, ReleaseState
 from publisher import errors as refusals
-from publisher.ethereum.contract import NO_ADDRESS
+from publisher.errors import NO_ADDRESS
 from publisher.registry.registry import Registry
 
 
