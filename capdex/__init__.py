@@ -1,3 +1,3 @@
 """The capdex protocol, pure: bytes and values in, values out."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

@@ -51,11 +51,13 @@ class Preparation:
         self._write = write
         self._on_step = on_step
 
-    async def prepare(self, file: PackageFile) -> VerifiedPackage:
+    async def prepare(self, file: PackageFile) -> VerifiedPackage | RejectedPackage:
         """Return the verified package; raise InvalidInput or VerificationFailure.
 
-        A file that is signed is parsed once. A signature that does not match is replaced only if
-        the file names the same author: another author has to correct it.
+        A package that is bound to another account or chain is returned as rejected, because an
+        endpoint of another chain is the more likely reason. A file that is signed is parsed once.
+        A signature that does not match is replaced only if the file names the same author: another
+        author has to correct it.
         """
         reading = read(file.data)
         self._on_step(FileRead(file, reading))
@@ -63,6 +65,8 @@ class Preparation:
         if isinstance(judged, RejectedPackage) and judged.reason in MENDED_BY_SIGNING:
             judged = await self._sign(file, judged)
         if isinstance(judged, RejectedPackage):
+            if judged.reason is Reason.NOT_BOUND:
+                return judged
             raise judged.failure()
         self._on_step(FileSigned(file, judged.signer.partition("#")[0]))
         return judged

@@ -18,7 +18,7 @@ from typing import Any
 
 from capdex.diff.diff import Allowance
 from capdex.errors import CapdexError, Refused
-from capdex.package import VerifiedPackage
+from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.version import Version
 from publisher.authoring.sign import Author
 from publisher.authoring.validate import PackageFile
@@ -121,7 +121,7 @@ async def publish(
     EMPTY_ACCOUNT, FEE_OVER_CAP) and Unavailable where no file can go on.
     """
     call = _Call(files, uploader, on_step)
-    packages = await call.prepare(
+    prepared = await call.prepare(
         Preparation(
             account=signer.address,
             chain_id=chain_id,
@@ -130,9 +130,10 @@ async def publish(
             on_step=on_step,
         )
     )
-    if not packages:
+    if not prepared:
         return call.results
     async with nullcontext(registry) if isinstance(registry, Registry) else registry as opened:
+        packages = call.reject_unbound(prepared)
         candidates = await call.look_up(packages, opened, fee_cap_wei)
         candidates = await call.compare(candidates, opened, allow)
         plan = await make_plan(candidates, registry=opened, signer=signer, fee_cap_wei=fee_cap_wei)
@@ -168,14 +169,28 @@ class _Call:
         self._index: dict[str, int] = {}  # of the file of each candidate, by capability URI
         self.results = [Publication(file.name) for file in files]
 
-    async def prepare(self, preparation: Preparation) -> dict[int, VerifiedPackage]:
-        """Return the package of each file that is ready, by the file's index."""
+    async def prepare(
+        self, preparation: Preparation
+    ) -> dict[int, VerifiedPackage | RejectedPackage]:
+        """Return the package of each file that is ready or not bound, by the file's index."""
         packages = {}
         for index, file in enumerate(self._files):
             try:
                 packages[index] = await preparation.prepare(file)
             except CapdexError as error:
                 self._reject(index, error)
+        return packages
+
+    def reject_unbound(
+        self, prepared: dict[int, VerifiedPackage | RejectedPackage]
+    ) -> dict[int, VerifiedPackage]:
+        """Reject packages of another account or chain, once the endpoint's chain is known."""
+        packages = {}
+        for index, one in prepared.items():
+            if isinstance(one, VerifiedPackage):
+                packages[index] = one
+            else:
+                self._reject(index, one.failure())
         return packages
 
     async def look_up(
