@@ -182,7 +182,7 @@ def test_a_command_signs_instead_of_a_key_file(
     hostile = shell.error(
         "publish", path.name, "--yes", "--signer", command, code=4, CHANGES='{"value": 1}'
     )
-    assert (hostile["code"], hostile["why"]) == ("SIGNER_REFUSED", "its value is 0x01, not 0x")
+    assert (hostile["code"], hostile["why"]) == ("SIGNER_REFUSED", "its value is 1, not 0")
     count = rpc(author.rpc_url, "eth_getTransactionCount", account.address, "pending")
     assert count == "0x0"
     done = shell("publish", path.name, "--yes", "--format", "human", CAPDEX_SIGNER=command)
