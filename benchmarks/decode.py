@@ -25,7 +25,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.rpc.types import read_logs
 from capdex.registry.events import PUBLISHED, LogHead
 from capdex.uri import name_id
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import LogRows
 
 T = TypeVar("T")
 ACCOUNT = bytes(12) + keccak(b"account")[:20]

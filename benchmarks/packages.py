@@ -51,8 +51,7 @@ from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
 from cli.terminal.signals import tune_interpreter
 from indexer.fetch.fetcher import Fetcher
-from indexer.projection.block_range import BlockRange
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import BlockRange, LogRows
 from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import check_logs
 from indexer.workers.pool import Verifier

@@ -13,8 +13,7 @@ from capdex.net.tasks import both
 from capdex.registry.logs import LogColumns
 from indexer.chain.backfill import read_headers
 from indexer.chain.log_head import LogHeadReader
-from indexer.projection.block_range import BlockRange, ChainChanged
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import BlockRange, ChainChanged, LogRows
 
 MAX_LIVE_BLOCKS = 100  # at once: one batch of headers, one of logs
 MAX_BLOOM_REREADS = 3  # of a block whose bloom filter promises logs: it is seldom wrong

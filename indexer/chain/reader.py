@@ -18,10 +18,9 @@ from capdex.net.rpc.types import Header, read_header
 from capdex.net.tasks import both, end
 from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead
-from indexer.chain.backfill import Backfill
+from indexer.chain.backfill import Backfill, RangeSizer
 from indexer.chain.live import LiveReader
 from indexer.chain.log_head import RECENT, LogHeadReader
-from indexer.chain.range_sizer import RangeSizer
 from indexer.chain.reorg import Accepted, ReorgDetector
 from indexer.projection.block_range import BlockRange, ChainChanged, Reorg
 

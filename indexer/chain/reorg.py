@@ -4,7 +4,7 @@
 |---------------------------------------------------|------------------------------------------|
 | shows another block above the finalised one       | the fork is returned                     |
 | shows another block instead of a final one        | a quorum of endpoints or an operator     |
-|                                                   | must confirm it (`fork_choice`), or it   |
+|                                                   | must confirm it (`choose_fork`), or it   |
 |                                                   | is refused with STALLED                  |
 | is behind, or has no answer                       | nothing is undone; another one is asked  |
 | is behind on a development chain                  | its newest block is the fork             |
@@ -15,20 +15,63 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from capdex.errors import Code, Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import Header, hex_, read_header
 from capdex.registry.block import BlockRef
-from indexer.chain.fork_choice import HashReport, choose_fork
 from indexer.projection.block_range import BlockRange, ChainChanged
 
 MIN_RING = 1024  # as many as are stored: an accepted reorg is followed to its fork that deep
 RING_SLACK = 16
 LAG_SWITCH_S = 5.0  # then another endpoint is asked
 LAG_PATIENCE_S = 60.0  # then the loop reports STALLED
+QUORUM = 2  # origins
 
 Accepted = Callable[[], Awaitable[bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class HashReport:
+    """The hash that an endpoint gives for the block, or None.
+
+    Endpoints of one `origin` (host and port) count once.
+    """
+
+    label: str
+    origin: str
+    hash: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkChoice:
+    """The decision: `replaced_by` is the agreed other hash, `wrong` the endpoints that contradict.
+
+    `wrong` is filled only while our block still stands; if both are empty, nothing can be decided.
+    """
+
+    replaced_by: bytes | None = None
+    wrong: tuple[str, ...] = ()
+
+
+def choose_fork(ours: bytes, reports: Sequence[HashReport]) -> ForkChoice:
+    """Decide by the reports of all endpoints if our final block is replaced or still stands.
+
+    It is replaced only if at least QUORUM endpoints of different origin agree on another hash, and
+    more of them than still hold ours.
+    """
+    origins: dict[bytes, set[str]] = {}
+    for report in reports:
+        if report.hash is not None:
+            origins.setdefault(report.hash, set()).add(report.origin)
+    for_ours = origins.pop(ours, set())
+    other = max(origins, key=lambda hash_: (len(origins[hash_]), hash_), default=None)
+    if other is not None and len(origins[other]) >= max(QUORUM, len(for_ours) + 1):
+        return ForkChoice(replaced_by=other)
+    if for_ours:
+        return ForkChoice(wrong=tuple(x.label for x in reports if x.hash not in (None, ours)))
+    return ForkChoice()
 
 
 class ReorgDetector:

@@ -16,8 +16,8 @@ from capdex import __version__
 from capdex.errors import CapdexError, InvalidInput
 from capdex.net.ipfs.open import BlockDirectory
 from indexer.monitoring import metrics
-from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
+from indexer.monitoring.metrics import Counters
 from indexer.options import Role
 from indexer.query import Index, IndexStatus
 

@@ -1,18 +1,19 @@
-"""Metrics of a node as Prometheus text; zeros are exported from the start."""
+"""Counters of a node's own work, and its metrics as Prometheus text (zeros from the start)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from capdex import __version__
-from capdex.net.ipfs.source import Outcome
+from capdex.net.ipfs.source import Outcome, SourceState
+from capdex.net.rpc.endpoint import EndpointState
 from capdex.problems import Availability, Reason, Verdict
-from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
 from indexer.query import IndexStatus
 
@@ -24,6 +25,49 @@ FAULTS: Final = (
     *("BACKFILL", "NO_WRITER", "DATABASE_LOCKED", "DATABASE_UNAVAILABLE", "INTERNAL"),
     *("RATE_LIMITED", "RPC_UNAVAILABLE", "STALLED", "TIMEOUT", "UNREADABLE", "WRONG_CHAIN"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Counters since the process started; only the writer has sources and a range size.
+
+    `calls` are by (method, endpoint's label, outcome).
+    """
+
+    calls: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    endpoints: Sequence[EndpointState] = ()
+    sources: Sequence[SourceState] = ()
+    range_blocks: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return endpoints and sources for `/status`."""
+        return {
+            "endpoints": [
+                {
+                    "endpoint": number,
+                    "current": one.current,
+                    "circuit": str(one.circuit),
+                    "trouble": one.trouble or None,
+                }
+                for number, one in enumerate(self.endpoints, 1)
+            ],
+            "sources": [
+                {
+                    "source": one.label,
+                    "requests": one.requests,
+                    "in_flight": one.in_flight,
+                    "resting_seconds": round(one.resting_s, 3),
+                }
+                for one in self.sources
+            ],
+        }
+
+    def number(self, label: str) -> str:
+        """Return the number of an endpoint, from 1, since metrics must name no host."""
+        for number, one in enumerate(self.endpoints, 1):
+            if one.label == label:
+                return str(number)
+        return "0"
 
 
 def render(state: IndexStatus | None, health: Health, counters: Counters | None = None) -> bytes:

@@ -22,8 +22,8 @@ from indexer.chain.start_block import locate_registry
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
 from indexer.http.status import Surface
-from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
+from indexer.monitoring.metrics import Counters
 from indexer.node.writer import NodeResources, Writer
 from indexer.options import NodeOptions, Role
 from indexer.query.index import Index

@@ -28,7 +28,7 @@ from indexer.db import denylist
 from indexer.db.engine import open_reader, transaction
 from indexer.db.models import REGISTRY, VOTES, BlockRow, CursorRow, DeploymentRow, ReleaseRow, table
 from indexer.query.digest import Digest, check_indexed, read_digest, read_leaves, read_votes_digest
-from indexer.snapshot.event_records import pack
+from indexer.snapshot.archive import pack
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
 from indexer.snapshot.reader import Progress
 

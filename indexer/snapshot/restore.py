@@ -23,8 +23,7 @@ from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from indexer.db.engine import open_reader, open_writer, transaction
 from indexer.db.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
-from indexer.projection.block_range import BlockRange
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.digest import Digest, read_digest, read_votes_digest
 from indexer.snapshot.archive import damaged
 from indexer.snapshot.manifest import LogPart, SnapshotManifest

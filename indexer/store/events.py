@@ -40,8 +40,8 @@ from indexer.db.models import (
     table,
 )
 from indexer.projection import event_rows
+from indexer.projection.block_range import LogRows
 from indexer.projection.event_rows import MAX_REASON_CHARS, Claim, Row, visible
-from indexer.projection.log_rows import LogRows
 from indexer.projection.package_rows import Judgement
 from indexer.store import listing
 from indexer.store.fetch_queue import write_packages

@@ -17,8 +17,8 @@ import orjson
 
 from capdex.net.rpc.replies import Answer, read_one
 from capdex.registry.logs import LogColumns
+from indexer.projection.block_range import LogReader, LogRows
 from indexer.projection.event_rows import MAX_TEXT_CHARS, Announced
-from indexer.projection.log_rows import LogReader, LogRows
 from indexer.workers.frames import Frame, Work, make_request
 
 MAX_REPLY_BYTES: Final = 8 * 1024 * 1024  # larger replies are read in a thread of the node

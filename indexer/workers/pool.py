@@ -21,7 +21,7 @@ from capdex.net.rpc.replies import Answer
 from capdex.net.rpc.transport import read_in_thread
 from capdex.problems import Reason
 from capdex.registry.events import Announcement
-from indexer.projection.log_rows import LogReader
+from indexer.projection.block_range import LogReader
 from indexer.projection.package_rows import Judgement
 from indexer.workers.frames import Frame, Status, judge_request
 from indexer.workers.log_frames import MAX_REPLY_BYTES, read_columns, read_request

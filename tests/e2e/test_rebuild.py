@@ -32,8 +32,7 @@ from capdex.registry.block import BlockRef
 from capdex.registry.events import TOPICS, LogHead, RawLog, Voted, decode
 from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
 from capdex.uri import PREFIX, check_name, is_reserved, name_id, skeleton
-from indexer.projection.block_range import BlockRange
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import check_logs

@@ -21,8 +21,7 @@ from capdex.registry import events
 from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead, LogPosition, RawLog
 from capdex.uri import PREFIX
-from indexer.projection.block_range import BlockRange
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import BlockRange, LogRows
 from indexer.projection.package_rows import Judgement
 from indexer.store import Deployment, Job, Store
 

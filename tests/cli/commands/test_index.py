@@ -11,8 +11,7 @@ import pytest
 
 from capdex.registry.block import BlockRef
 from indexer.db.models import DECODER_VERSION
-from indexer.projection.block_range import BlockRange
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import BlockRange, LogRows
 from indexer.store import Deployment, Store
 
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"

@@ -7,7 +7,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.chain.fork_choice import ForkChoice, HashReport, choose_fork
+from indexer.chain.reorg import ForkChoice, HashReport, choose_fork
 
 OURS, NEW, OTHER = (bytes([n]) * 32 for n in (1, 2, 3))
 WORDS = st.lists(

@@ -14,9 +14,8 @@ from capdex.errors import Code, Unavailable
 from capdex.net.ipfs.source import Outcome, SourceState
 from capdex.net.rpc.circuit_breaker import Circuit
 from capdex.net.rpc.endpoint import EndpointState
-from indexer.monitoring.counters import Counters
 from indexer.monitoring.health import Health
-from indexer.monitoring.metrics import render
+from indexer.monitoring.metrics import Counters, render
 from indexer.query.status import IndexStatus
 from indexer.sync.loop import Progress
 

@@ -27,7 +27,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.proof.index_digest import Counts, event_leaf
 from capdex.registry.logs import LogPosition, RawLog
 from indexer.query.index import Index
-from indexer.snapshot import event_records as records
+from indexer.snapshot import archive as records
 from indexer.snapshot import export
 from indexer.snapshot.restore import restore_events, restore_packages
 from indexer.snapshot.verify import ExpectedIndex, TrustAnchor, VerifiedSnapshot, verify_snapshot

@@ -13,8 +13,7 @@ from capdex.problems import Availability, Reason, Verdict
 from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead
 from capdex.uri import CapabilityURI
-from indexer.projection.block_range import BlockRange
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.index import Index
 from indexer.store import RING_BLOCKS, Delay, Deployment, Operator, Store
 

@@ -23,7 +23,7 @@ from capdex.package import judge
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
 from indexer.fetch.fetcher import Fetcher
-from indexer.projection.log_rows import LogReader
+from indexer.projection.block_range import LogReader
 from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
 from indexer.store import Store

@@ -13,7 +13,7 @@ from capdex.ipld.cid import Cid
 from capdex.registry.events import PUBLISHED, LogHead, LogPosition, Published, RawLog, decode
 from capdex.registry.logs import LogColumns
 from indexer.projection import event_rows as rows
-from indexer.projection.log_rows import LogRows
+from indexer.projection.block_range import LogRows
 
 TYPES = ["uint64", "string", "string", "string", "bytes32"]
 DIGEST = bytes(range(32))
