@@ -18,10 +18,7 @@ MAX_REFUSALS = 6  # in a row: seldom all by chance
 
 _LOG = keccak(b"log()")[:4]
 _GONE = (RpcFault.UNKNOWN_BLOCK, RpcFault.BEYOND_HEAD)
-_RETRIED = (
-    RpcFault.TRANSIENT,
-    RpcFault.TIMEOUT,
-)  # by the RPC client, at all endpoints
+_RETRIED = (RpcFault.TRANSIENT, RpcFault.TIMEOUT)  # by the RPC client, at all endpoints
 
 
 class LogHeadReader:

@@ -8,6 +8,7 @@ SQLAlchemy writes " = 1" behind a column that it knows to be Boolean.
 from __future__ import annotations
 
 import json
+from enum import IntEnum
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -37,7 +38,7 @@ JUDGED: Final = text("release.verdict IS NOT NULL")
 REJECTED: Final = text("release.verdict <> 'verified'")
 PENDING: Final = text("release.availability = 'pending'")
 PARKED: Final = text("release.availability = 'parked'")
-# The lanes of the queue (indexer/store/fetch_queue.py).
+# The lanes of the queue: Lane.NEW, Lane.RETRY and Lane.AGAIN.
 NEW: Final = text("release.availability = 'pending' AND release.due_at = 0")
 RETRIED: Final = text(
     "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NULL"
@@ -45,6 +46,14 @@ RETRIED: Final = text(
 JUDGED_AGAIN: Final = text(
     "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NOT NULL"
 )
+
+
+class Lane(IntEnum):
+    """The lane of a queued release; lower numbers go first."""
+
+    NEW = 0  # waits for its first try
+    RETRY = 1  # waits for another try: its bytes were not found, or it was parked
+    AGAIN = 2  # is judged again by newer rules, while its verdict stands
 
 
 class Json(TypeDecorator[Any]):

@@ -17,7 +17,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import DAG_PB, Cid
 from capdex.problems import Verdict
 from indexer.db.columns import PLAIN
-from indexer.db.models import REGISTRY, DeploymentRow, IndexTable, ReleaseRow, table
+from indexer.db.models import DEPLOYMENT, REGISTRY, RELEASE, IndexTable, table
 
 
 class DenialRow(IndexTable, table=True):
@@ -30,8 +30,7 @@ class DenialRow(IndexTable, table=True):
     at: float = Field(sa_type=Float)
 
 
-DENIAL, RELEASE = table(DenialRow), table(ReleaseRow)
-DEPLOYMENT = table(DeploymentRow)
+DENIAL = table(DenialRow)
 
 _REVISION: Final = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
 # Packages of denied names whose bytes a node may have kept.

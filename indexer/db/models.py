@@ -291,19 +291,9 @@ class SchemaClaimRow(IndexTable, table=True):
     """
 
     __tablename__ = "schema_claim"
-    __table_args__ = (
-        partial_index(
-            "ix_schema_claim_schema_uri",
-            "schema_uri",
-            "sequence",
-            where=text("schema_claim.claims"),
-        ),
-        partial_index(
-            "ix_schema_claim_memory_scope",
-            "memory_scope",
-            "sequence",
-            where=text("schema_claim.claims"),
-        ),
+    __table_args__ = tuple(
+        partial_index(f"ix_schema_claim_{x}", x, "sequence", where=text("schema_claim.claims"))
+        for x in ("schema_uri", "memory_scope")
     )
 
     release_id: int = Field(sa_column=release_key(primary_key=True, autoincrement=False))
@@ -341,3 +331,11 @@ def base(deployment_id: int) -> int:
 def table(model: type[SQLModel]) -> Table:
     """The Core table of a model: bulk inserts bypass the ORM, thousands of rows a statement."""
     return cast(Table, vars(model)["__table__"])
+
+
+DEPLOYMENT, CURSOR, BLOCK = table(DeploymentRow), table(CursorRow), table(BlockRow)
+EVENT, RELEASE, PACKAGE = table(EventRow), table(ReleaseRow), table(PackageRow)
+YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
+OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
+LISTING, FACET = table(ListingRow), table(FacetRow)
+SCHEMA_CLAIM, INSTRUCTION = table(SchemaClaimRow), table(InstructionRow)

@@ -16,10 +16,9 @@ from sqlalchemy import Connection, Select, delete, func, select, text
 from capdex.problems import Verdict
 from capdex.uri import PREFIX
 from indexer.db.bulk_insert import insert_rows
-from indexer.db.models import ReleaseRow, SchemaClaimRow, table
+from indexer.db.models import RELEASE, SCHEMA_CLAIM
 from indexer.projection.package_rows import Judgement
 
-SCHEMA_CLAIM: Final = table(SchemaClaimRow)
 OWN: Final = SCHEMA_CLAIM.alias("own")
 _EARLIER: Final = SCHEMA_CLAIM.alias("earlier")
 _CLAIMS: Final = text("earlier.claims")  # worded as the partial indexes word it, for SQLite
@@ -34,8 +33,8 @@ def _first(kind: str) -> Select[Any]:
     )
 
 
-SCHEMA_CLAIMANT: Final = table(ReleaseRow).alias("schema_claimant")
-SCOPE_CLAIMANT: Final = table(ReleaseRow).alias("scope_claimant")
+SCHEMA_CLAIMANT: Final = RELEASE.alias("schema_claimant")
+SCOPE_CLAIMANT: Final = RELEASE.alias("scope_claimant")
 OF_SCHEMA: Final = SCHEMA_CLAIMANT.c.sequence == _first("schema_uri").scalar_subquery()
 OF_SCOPE: Final = SCOPE_CLAIMANT.c.sequence == _first("memory_scope").scalar_subquery()
 COLUMNS: Final = (

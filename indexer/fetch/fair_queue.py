@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import cycle
 from typing import Final
 
-from indexer.store.fetch_queue import Job, Lane
+from indexer.store import Job, Lane
 
 # A lane without jobs leaves its turn to the others, in their order.
 TURNS: Final = (Lane.NEW, Lane.NEW, Lane.NEW, Lane.RETRY, Lane.NEW, Lane.NEW, Lane.NEW, Lane.AGAIN)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select
 from capdex.errors import InvalidInput
 from capdex.uri import check_name
 from indexer.db.denylist import Denials
-from indexer.db.models import ReleaseRow, table
+from indexer.db.models import RELEASE
 from indexer.query.digest import Digest
 from indexer.query.index import Index
 from indexer.query.release import LINTED, IndexedRelease, read_names
@@ -24,7 +24,6 @@ CONFIG: Final = "config.json"
 FORMAT: Final = "capdex.mirror/1"
 PAGE: Final = 200  # names read at once: some megabytes
 
-RELEASE = table(ReleaseRow)
 Json = dict[str, Any]
 
 

@@ -95,11 +95,9 @@ class _ChainMetrics(Collector):
         yield _gauge("capdex_ready", "1 when the node is ready.", int(not health.faults()))
         yield _gauge("capdex_writer", "1 when this node writes the index.", int(health.writes))
         codes = {fault["code"] for fault in health.faults()}
-        faults = GaugeMetricFamily("capdex_fault", "1 for what keeps it unready.", labels=["code"])
-        for code in FAULTS:
-            other = code == "INTERNAL" and not codes <= set(FAULTS)
-            faults.add_metric([code], int(code in codes or other))
-        yield faults
+        faults = {code: int(code in codes) for code in FAULTS}
+        faults["INTERNAL"] |= int(not codes <= set(FAULTS))
+        yield _gauges("capdex_fault", "1 for what keeps it unready.", "code", faults)
         yield _gauge(
             "capdex_clock_skew_seconds",
             "Clock of the machine less the chain's, where they differ.",
@@ -111,9 +109,7 @@ class _ChainMetrics(Collector):
         for bucket, count in health.reorgs.items():
             reorgs.add_metric([bucket], count)
         yield reorgs
-        build = GaugeMetricFamily("capdex_build_info", "This build.", labels=["version"])
-        build.add_metric([__version__], 1)
-        yield build
+        yield _gauges("capdex_build_info", "This build.", "version", {__version__: 1})
 
 
 class _IndexMetrics(Collector):
@@ -125,28 +121,19 @@ class _IndexMetrics(Collector):
         yield _gauge("capdex_indexed_block", "Last block in the index.", state.block_number)
         yield _gauge("capdex_finalized_block", "Last block held to be final.", state.finalized)
         yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
-        oldest = GaugeMetricFamily(
-            "capdex_fetch_oldest_seconds", "Age of the oldest package not had.", labels=["state"]
-        )
-        oldest.add_metric([Availability.PENDING], state.oldest_pending_s or 0)
-        oldest.add_metric([Availability.PARKED], state.oldest_parked_s or 0)
-        yield oldest
-        releases = GaugeMetricFamily("capdex_releases", "Releases by verdict.", labels=["verdict"])
-        for verdict in Verdict:
-            releases.add_metric([verdict], state.by_verdict.get(str(verdict), 0))
-        yield releases
-        queue = GaugeMetricFamily(
-            "capdex_fetch_queue", "Releases by availability of their bytes.", labels=["state"]
-        )
-        for availability in Availability:
-            queue.add_metric([availability], state.by_availability.get(str(availability), 0))
-        yield queue
-        rejected = GaugeMetricFamily(
-            "capdex_rejected_releases", "Rejected releases by reason.", labels=["reason"]
-        )
-        for reason in Reason:
-            rejected.add_metric([reason], state.rejected_by_reason.get(str(reason), 0))
-        yield rejected
+        oldest = {
+            Availability.PENDING: state.oldest_pending_s or 0,
+            Availability.PARKED: state.oldest_parked_s or 0,
+        }
+        text = "Age of the oldest package not had."
+        yield _gauges("capdex_fetch_oldest_seconds", text, "state", oldest)
+        verdicts = {x: state.by_verdict.get(x, 0) for x in Verdict}
+        yield _gauges("capdex_releases", "Releases by verdict.", "verdict", verdicts)
+        queue = {x: state.by_availability.get(x, 0) for x in Availability}
+        text = "Releases by availability of their bytes."
+        yield _gauges("capdex_fetch_queue", text, "state", queue)
+        reasons = {x: state.rejected_by_reason.get(x, 0) for x in Reason}
+        yield _gauges("capdex_rejected_releases", "Rejected releases by reason.", "reason", reasons)
 
 
 class _WorkMetrics(Collector):
@@ -165,14 +152,9 @@ class _WorkMetrics(Collector):
         for (method, label, outcome), count in sorted(counters.calls.items()):
             calls.add_metric([method, counters.number(label), outcome], count)
         yield calls
-        resting = GaugeMetricFamily(
-            "capdex_rpc_endpoint_rests_seconds",
-            "Until an endpoint is asked.",
-            labels=["endpoint"],
-        )
-        for number, endpoint in enumerate(counters.endpoints, 1):
-            resting.add_metric([str(number)], max(endpoint.rests_s, endpoint.avoided_s))
-        yield resting
+        rests = {str(n): max(x.rests_s, x.avoided_s) for n, x in enumerate(counters.endpoints, 1)}
+        text = "Until an endpoint is asked."
+        yield _gauges("capdex_rpc_endpoint_rests_seconds", text, "endpoint", rests)
         yield from self._sources()
 
     def _sources(self) -> Iterable[Metric]:
@@ -193,6 +175,14 @@ class _WorkMetrics(Collector):
             size.add_metric([source.label], source.received_bytes)
             in_flight.add_metric([source.label], source.in_flight)
         yield from (requests, size, in_flight)
+
+
+def _gauges(name: str, text: str, label: str, values: Mapping[Any, float]) -> GaugeMetricFamily:
+    """Return a gauge with a value for each value of its one label."""
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
 
 
 def _gauge(name: str, text: str, value: float | None) -> GaugeMetricFamily:

@@ -15,16 +15,7 @@ from sqlalchemy import Connection, select
 from capdex.errors import InvalidInput, Unavailable
 from capdex.proof.index_digest import Frontier
 from capdex.registry.logs import LogHead
-from indexer.db.models import (
-    REGISTRY,
-    VOTES,
-    BlockRow,
-    CursorRow,
-    DeploymentRow,
-    EventRow,
-    base,
-    table,
-)
+from indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, EVENT, REGISTRY, VOTES, base
 from indexer.query.digest_leaves import (
     EVENT_HASHES,
     event_leaves,
@@ -34,9 +25,6 @@ from indexer.query.digest_leaves import (
     read_events,
     release_leaves,
 )
-
-DEPLOYMENT, CURSOR, BLOCK = table(DeploymentRow), table(CursorRow), table(BlockRow)
-EVENT = table(EventRow)
 
 Leaves = Callable[[Connection, Any, int, int], Iterator[bytes]]
 

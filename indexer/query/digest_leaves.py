@@ -10,12 +10,11 @@ from sqlalchemy import Connection, case, exists, func, select
 from capdex.problems import Availability
 from capdex.proof.index_digest import Counts, deployment_leaf, event_leaf, release_leaf
 from capdex.registry.logs import LogPosition, RawLog, split
-from indexer.db.models import EventRow, PackageRow, ReleaseRow, base, table
+from indexer.db.models import EVENT, PACKAGE, RELEASE, base
 
 PAGE: Final = 5_000  # rows of one statement: a few megabytes, and far from a reader's time limit
 UNJUDGED: Final = (Availability.PENDING.value, Availability.PARKED.value)
 
-EVENT, RELEASE, PACKAGE = table(EventRow), table(ReleaseRow), table(PackageRow)
 
 EVENT_HASHES: Final = select(EVENT.c.sequence, EVENT.c.block_hash, EVENT.c.log_head)
 

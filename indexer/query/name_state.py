@@ -10,11 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import BindParameter, Connection, and_, bindparam, func, select
 
-from indexer.db.models import OwnershipRow, ReleaseRow, VoteRow, table
-
-RELEASE: Final = table(ReleaseRow)
-OWNERSHIP: Final = table(OwnershipRow)
-VOTE: Final = table(VoteRow)
+from indexer.db.models import OWNERSHIP, RELEASE, VOTE
 
 
 @dataclass(slots=True)

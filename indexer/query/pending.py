@@ -12,15 +12,12 @@ from sqlalchemy import Connection, Row, func, select, tuple_
 
 from capdex.errors import InvalidInput
 from capdex.problems import Availability
-from indexer.db.columns import PARKED, PENDING
-from indexer.db.models import ReleaseRow, table
-from indexer.store.fetch_queue import Lane
+from indexer.db.columns import PARKED, PENDING, Lane
+from indexer.db.models import RELEASE
 
 WAITING: Final = (Availability.PENDING, Availability.PARKED)
 _CURSOR: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,17})?)-([0-9]{1,18})")
 _CONDITIONS: Final = {Availability.PENDING: PENDING, Availability.PARKED: PARKED}
-
-RELEASE = table(ReleaseRow)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,20 +15,16 @@ from indexer.db import schema_claims
 from indexer.db.columns import STANDS
 from indexer.db.denylist import Denial, Denials
 from indexer.db.models import (
+    CURSOR,
+    DEPLOYMENT,
+    DEPRECATION,
+    EVENT,
+    LISTING,
+    PACKAGE,
     REGISTRY,
-    CursorRow,
-    DeploymentRow,
-    DeprecationRow,
-    EventRow,
-    ListingRow,
-    PackageRow,
-    ReleaseRow,
-    table,
+    RELEASE,
 )
 
-RELEASE, EVENT, PACKAGE = table(ReleaseRow), table(EventRow), table(PackageRow)
-LISTING, DEPLOYMENT, CURSOR = table(ListingRow), table(DeploymentRow), table(CursorRow)
-DEPRECATION = table(DeprecationRow)
 OF_RELEASE, OF_NAME = DEPRECATION.alias("of_release"), DEPRECATION.alias("of_name")
 
 # The verdicts that an operator may serve. A package with another one is refused anyway.
@@ -172,6 +168,12 @@ _BY_NAMES: Final[Select[Any]] = _EVERYTHING.where(
     RELEASE.c.name >= bindparam("first"), RELEASE.c.name <= bindparam("last")
 ).order_by(RELEASE.c.name, RELEASE.c.sequence)
 
+# Columns that a release has under the same name.
+_COPIED: Final = (
+    *("name", "cap_uri", "semver", "cid", "publisher", "message", "signer", "yanked"),
+    *("yank_reason", "chain_id", "block_number", "log_index", "sequence", "timestamp"),
+)
+
 
 def read_releases(connection: Connection, release_ids: Iterable[int]) -> dict[int, IndexedRelease]:
     """Return these releases (at most a page of them) by id."""
@@ -193,37 +195,24 @@ def read_names(connection: Connection, first: str, last: str) -> Iterator[Indexe
 def _release(row: Row[Any]) -> IndexedRelease:
     lint = _lint(row)
     return IndexedRelease(
-        name=row.name,
-        cap_uri=row.cap_uri,
-        semver=row.semver,
-        cid=row.cid,
+        **{column: getattr(row, column) for column in _COPIED},
         sha256=bytes(row.sha256).hex(),
-        publisher=row.publisher,
         metadata=row.acp_metadata,
         verdict=Verdict(row.verdict) if row.verdict else None,
         reason=Reason(row.reason) if row.reason else None,
-        message=row.message,
-        signer=row.signer,
         checks=row.checks or [],
         problems=row.problems or [],
         lint=lint,
         first_claimed_by=schema_claims.first_claimed_by(row),
         availability=Availability(row.availability) if row.availability else None,
-        yanked=row.yanked,
-        yank_reason=row.yank_reason,
         deprecated=bool(row.deprecated),
         deprecation_message=row.deprecation_message if row.deprecated else "",
         name_deprecated=bool(row.name_deprecated),
         name_message=row.name_message if row.name_deprecated else "",
         replaced_by=row.replaced_by if row.name_deprecated else "",
-        chain_id=row.chain_id,
         registry=row.contract,
-        block_number=row.block_number,
         block_hash="0x" + bytes(row.block_hash).hex(),
         tx_hash="0x" + bytes(row.tx_hash).hex(),
-        log_index=row.log_index,
-        sequence=row.sequence,
-        timestamp=row.timestamp,
         finality="finalized" if row.block_number <= row.finalized else "head",
         latest=row.listed is not None,
         warnings=[*_warnings(row), *_lint_warnings(lint), *schema_claims.warnings(row)],

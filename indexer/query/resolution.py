@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, select
@@ -13,14 +13,13 @@ from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from indexer.db.denylist import Denial, Denials
-from indexer.db.models import ListingRow, ReleaseRow, table
+from indexer.db.models import LISTING, RELEASE
 from indexer.projection.event_rows import precedence
 from indexer.query.release import IndexedRelease, read_releases
 
 NEAR_NAMES: Final = 50  # candidates that a mistyped name is compared with
 KNOWN_VERSIONS: Final = 10  # versions named in the error for a version that does not exist
 
-RELEASE, LISTING = table(ReleaseRow), table(ListingRow)
 
 _CANDIDATES: Final = select(
     *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.stands, RELEASE.c.yanked, RELEASE.c.yank_reason),
@@ -47,7 +46,8 @@ def resolve(
             hidden.append((row, denial))
         elif row.stands and row.verdict in serve and (exact or not row.yanked):
             release = read_releases(connection, [row.id])[row.id]
-            return release.warned(*_newer_refused(refused), *_newer_denied(hidden))
+            denied = _newer((row for row, _ in hidden), lambda _: "this node's operator refuses it")
+            return release.warned(*_newer(refused, _why_refused), *denied)
         else:
             refused.append(row)
     for row, denial in hidden:
@@ -72,19 +72,11 @@ def _matching(connection: Connection, uri: CapabilityURI) -> Iterator[Any]:
                 yield row
 
 
-def _newer_refused(refused: list[Row[Any]]) -> Iterator[str]:
-    """Yield a warning if a newer release than the answer is not served."""
-    for row in refused:
+def _newer(rows: Iterable[Row[Any]], why: Callable[[Row[Any]], str]) -> Iterator[str]:
+    """Yield a warning if one of these releases would be the answer if it were served."""
+    for row in rows:
         if row.stands and not row.yanked:
-            yield f"{row.cap_uri} is newer but {_why_refused(row)}"
-            return
-
-
-def _newer_denied(hidden: list[tuple[Row[Any], Denial]]) -> Iterator[str]:
-    """Yield a warning if a newer release than the answer is denied."""
-    for row, _ in hidden:
-        if row.stands and not row.yanked:
-            yield f"{row.cap_uri} is newer but this node's operator refuses it"
+            yield f"{row.cap_uri} is newer but {why(row)}"
             return
 
 

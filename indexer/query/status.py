@@ -11,21 +11,10 @@ from sqlalchemy import Connection, Row, Select, func, select
 
 from capdex.problems import Reason
 from indexer.db.columns import PARKED, PENDING, REJECTED
-from indexer.db.models import (
-    REGISTRY,
-    CursorRow,
-    DeploymentRow,
-    EventRow,
-    ListingRow,
-    ReleaseRow,
-    table,
-)
+from indexer.db.models import CURSOR, DEPLOYMENT, EVENT, LISTING, REGISTRY, RELEASE
 from indexer.query.digest import Digest
 
 RECENT_REJECTIONS: Final = 20
-
-RELEASE, EVENT, LISTING = table(ReleaseRow), table(EventRow), table(ListingRow)
-DEPLOYMENT, CURSOR = table(DeploymentRow), table(CursorRow)
 
 
 @dataclass(frozen=True, slots=True)

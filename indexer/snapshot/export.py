@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from sqlalchemy import Connection, select
 
@@ -19,26 +19,18 @@ from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.problems import Verdict
 from capdex.proof.log_head import LogProof, verify_log
 from capdex.proof.verify import Anchor
 from capdex.registry.block import BlockRef
 from indexer.chain.reader import DEV_CHAIN_ID
 from indexer.db import denylist
 from indexer.db.engine import open_reader, transaction
-from indexer.db.models import REGISTRY, VOTES, BlockRow, CursorRow, DeploymentRow, ReleaseRow, table
+from indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, REGISTRY, RELEASE, VOTES
 from indexer.query.digest import Digest, check_indexed, read_digest, read_leaves, read_votes_digest
+from indexer.query.release import LINTED
 from indexer.snapshot.archive import pack
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
 from indexer.snapshot.reader import Progress
-
-KEPT: Final = (
-    Verdict.VERIFIED.value,
-    Verdict.SIGNED.value,
-)  # verdicts with which a node keeps the bytes
-
-BLOCK, CURSOR = table(BlockRow), table(CursorRow)
-DEPLOYMENT, RELEASE = table(DeploymentRow), table(ReleaseRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +66,8 @@ def plan_export(db: str, block: int | None = None) -> ExportPlan:
         if block is None and registry.chain_id != DEV_CHAIN_ID and final >= registry.start_block:
             number = final
         parts = [REGISTRY, *([VOTES] if _votes(connection, number) else [])]
-    contracts = {x: rows[x].contract for x in parts}
-    return ExportPlan(
-        registry.chain_id, number, number <= final, {x: _bytes(y) for x, y in contracts.items()}
-    )
+    contracts = {x: _bytes(rows[x].contract) for x in parts}
+    return ExportPlan(registry.chain_id, number, number <= final, contracts)
 
 
 def export_snapshot(
@@ -180,15 +170,15 @@ def _votes(connection: Connection, block: int) -> Digest | None:
 def _part(
     connection: Connection, deployment_id: int, digest: Digest, proof: LogProof | None
 ) -> LogPart:
-    pieces = pack(read_leaves(connection, digest, deployment_id))
+    pieces, contract = pack(read_leaves(connection, digest, deployment_id)), _bytes(digest.contract)
     if proof is not None:
-        anchor = Anchor(digest.chain_id, _contract(digest), proof.block_hash)
+        anchor = Anchor(digest.chain_id, contract, proof.block_hash)
         block, log = verify_log(proof, anchor)
         known = digest.block_hash in (None, block.hash)
         if not known or (block.number, log) != (digest.block_number, digest.log):
             raise _changed("the endpoint and the index do not have the same block, or its events")
     return LogPart(
-        _contract(digest),
+        contract,
         digest.start_block,
         digest.log,
         digest.index,
@@ -219,17 +209,13 @@ def _packages(connection: Connection, blocks: BlockDirectory, count: int) -> lis
     """Return the kept packages of releases up to an event, each once, without denied ones."""
     denials = denylist.read_with_digests(connection)
     query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
-        RELEASE.c.verdict.in_(KEPT), RELEASE.c.sequence <= count
+        RELEASE.c.verdict.in_(sorted(LINTED)), RELEASE.c.sequence <= count
     )
     found: dict[Cid, None] = {}
     for name, cid, digest in connection.execute(query.order_by(RELEASE.c.sequence)):
         if denials.of_release(name, cid, bytes(digest)) is None:
             found[Cid.raw(bytes(digest))] = None
     return [cid for cid in found if blocks.read(cid) is not None]
-
-
-def _contract(digest: Digest) -> bytes:
-    return _bytes(digest.contract)
 
 
 def _bytes(address: str) -> bytes:

@@ -22,23 +22,21 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from indexer.db.engine import open_reader, open_writer, transaction
-from indexer.db.models import REGISTRY, VOTES, DeploymentRow, EventRow, ReleaseRow, table
+from indexer.db.models import DEPLOYMENT, EVENT, REGISTRY, RELEASE, VOTES
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.digest import Digest, read_digest, read_votes_digest
 from indexer.snapshot.archive import damaged
 from indexer.snapshot.manifest import LogPart, SnapshotManifest
 from indexer.snapshot.reader import Progress, SnapshotEvent, SnapshotReader, untrue
 from indexer.snapshot.verify import VerifiedSnapshot
-from indexer.store import cursor as place
+from indexer.store import cursor as cursors
 from indexer.store import deployment as deployments
-from indexer.store import events as journal
+from indexer.store import events
 from indexer.store.listing import listing_rules
 from indexer.workers.pool import Verifier
 
 AT_ONCE: Final = 64  # packages in memory
 SERVED: Final = (Verdict.VERIFIED,)  # listed verdicts until a node with other options starts
-
-DEPLOYMENT, EVENT, RELEASE = table(DeploymentRow), table(EventRow), table(ReleaseRow)
 
 
 def restore_events(
@@ -128,7 +126,7 @@ def _fill(
     manifest = snapshot.manifest
     migrate(connection)
     deployments.check(connection, manifest.deployment(manifest.registry), listing_rules(SERVED))
-    if connection.execute(select(EVENT.c.sequence).limit(1)).first() or place.read_cursor(
+    if connection.execute(select(EVENT.c.sequence).limit(1)).first() or cursors.read_cursor(
         connection, REGISTRY
     ):
         if _holds(connection, manifest.block.number, parts):
@@ -152,7 +150,7 @@ def _fill(
             progress("events", done, total)
         # 0: the node learns from the chain which block is final
         end = BlockRange(LogRows(), {}, (block,), block, block.number, 0)
-        place.advance(connection, deployment_id, end, part.log)
+        cursors.advance(connection, deployment_id, end, part.log)
     _check_digests(parts, read_digest(connection), read_votes_digest(connection))
     connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
@@ -173,7 +171,7 @@ def _apply(
     entries: Sequence[SnapshotEvent],
 ) -> None:
     # Without verdicts no release is listed yet, so the names that this returns need no refresh.
-    journal.apply(
+    events.apply(
         connection,
         deployment_id,
         LogRows.of(x.log for x in entries),

@@ -3,9 +3,10 @@
 `Store` follows the chain and records verdicts; `Operator` writes beside it what an operator orders.
 """
 
+from indexer.db.columns import Lane
 from indexer.store.cursor import RING_BLOCKS, Cursor
 from indexer.store.deployment import Deployment
-from indexer.store.fetch_queue import Delay, Job, Lane
+from indexer.store.fetch_queue import Delay, Job
 from indexer.store.operator import Operator
 from indexer.store.store import Store
 

@@ -12,13 +12,11 @@ from capdex.errors import Code, Unavailable
 from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead
 from indexer.db.bulk_insert import insert_rows
-from indexer.db.models import BlockRow, CursorRow, table
+from indexer.db.models import BLOCK, CURSOR
 from indexer.projection.block_range import BlockRange
 from indexer.projection.event_rows import Row
 
 RING_BLOCKS: Final = 1024  # deeper than any reorg a node follows by itself
-
-CURSOR, BLOCK = table(CursorRow), table(BlockRow)
 
 
 @dataclass(frozen=True, slots=True)

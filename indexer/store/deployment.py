@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from capdex.errors import Code, UsageError
 from capdex.package import RULES_VERSION
-from indexer.db.models import (
-    DECODER_VERSION,
-    REGISTRY,
-    BlockRow,
-    CursorRow,
-    DeploymentRow,
-    EventRow,
-    base,
-    table,
-)
-
-DEPLOYMENT: Final = table(DeploymentRow)
+from indexer.db.models import BLOCK, CURSOR, DECODER_VERSION, DEPLOYMENT, EVENT, REGISTRY, base
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +74,8 @@ def adopt(connection: Connection, deployment_id: int, contract: Deployment) -> N
     row = _read(connection, deployment_id)
     if row is not None and all(row[k] == v for k, v in _columns(contract).items()):
         return
-    events, first = table(EventRow), base(deployment_id)
-    connection.execute(
-        delete(events).where(events.c.sequence.between(first + 1, base(deployment_id + 1)))
-    )
+    ours = EVENT.c.sequence.between(base(deployment_id) + 1, base(deployment_id + 1))
+    connection.execute(delete(EVENT).where(ours))
     _delete_cursor(connection, deployment_id)
     connection.execute(delete(DEPLOYMENT).where(DEPLOYMENT.c.id == deployment_id))
     _make(connection, deployment_id, contract, "")
@@ -96,13 +83,13 @@ def adopt(connection: Connection, deployment_id: int, contract: Deployment) -> N
 
 def _may_begin_at(connection: Connection, row: RowMapping, first: int) -> bool:
     """True if `first` is earlier than the start block and no event was found since that."""
-    sequence = table(EventRow).c.sequence
-    some = select(sequence).where(sequence <= base(REGISTRY + 1)).limit(1)
+    ours = EVENT.c.sequence <= base(REGISTRY + 1)
+    some = select(EVENT.c.sequence).where(ours).limit(1)
     return first < row["start_block"] and connection.execute(some).first() is None
 
 
 def _delete_cursor(connection: Connection, deployment_id: int) -> None:
-    for rows in (table(CursorRow), table(BlockRow)):
+    for rows in (CURSOR, BLOCK):
         connection.execute(delete(rows).where(rows.c.deployment_id == deployment_id))
 
 

@@ -26,18 +26,17 @@ from capdex.registry.events import (
 from indexer.db.bulk_insert import chunks, insert_columns, insert_rows
 from indexer.db.columns import STANDS
 from indexer.db.models import (
+    DEPRECATION,
+    EVENT,
+    LISTING,
+    OWNERSHIP,
     REGISTRY,
+    RELEASE,
     SEQUENCES,
+    VOTE,
     VOTES,
-    DeprecationRow,
-    EventRow,
-    ListingRow,
-    OwnershipRow,
-    ReleaseRow,
-    VoteRow,
-    YankRow,
+    YANK,
     base,
-    table,
 )
 from indexer.projection import event_rows
 from indexer.projection.block_range import LogRows
@@ -45,11 +44,6 @@ from indexer.projection.event_rows import MAX_REASON_CHARS, Claim, Row, visible
 from indexer.projection.package_rows import Judgement
 from indexer.store import listing
 from indexer.store.fetch_queue import write_packages
-
-EVENT, RELEASE = table(EventRow), table(ReleaseRow)
-YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
-OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
-LISTING = table(ListingRow)
 
 # A yank concerns the release that stood before it.
 _FLAGGED: Final = (

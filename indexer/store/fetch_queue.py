@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -30,15 +29,14 @@ from capdex.problems import Availability, Reason
 from capdex.registry.events import Announcement
 from indexer.db import schema_claims
 from indexer.db.bulk_insert import chunks, insert_rows
-from indexer.db.columns import JUDGED_AGAIN, NEW, PENDING, RETRIED
-from indexer.db.models import PackageRow, ReleaseRow, table
+from indexer.db.columns import JUDGED_AGAIN, NEW, PENDING, RETRIED, Lane
+from indexer.db.models import PACKAGE, RELEASE
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from indexer.projection.package_rows import Judgement
 
 LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
 PARTS: Final = 4  # publishers at least that share one read of the queue
 
-RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
 
 _PACKAGE: Final = (
     *("release_id", "acp_metadata", "signer", "checks", "problems", "document"),
@@ -96,14 +94,6 @@ _PARKED: Final = _delayed(
     availability=case((_NEW, Availability.PARKED.value), else_=Availability.AVAILABLE.value),
     reason=case((_NEW, bindparam("new_reason", type_=Text)), else_=RELEASE.c.reason),
 )
-
-
-class Lane(IntEnum):
-    """The lane of a queued release; lower numbers go first."""
-
-    NEW = 0  # waits for its first try
-    RETRY = 1  # waits for another try: its bytes were not found, or it was parked
-    AGAIN = 2  # is judged again by newer rules, while its verdict stands
 
 
 _DUE: Final = {

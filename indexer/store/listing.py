@@ -32,12 +32,9 @@ from indexer.db import denylist, full_text
 from indexer.db.bulk_insert import chunks, insert_rows
 from indexer.db.columns import NOT_YANKED, PLAIN, STANDS
 from indexer.db.denylist import Denials
-from indexer.db.models import FacetRow, ListingRow, PackageRow, ReleaseRow, table
+from indexer.db.models import FACET, LISTING, PACKAGE, RELEASE
 from indexer.projection.package_rows import Document
 from indexer.projection.tokenizer import TEXT_VERSION
-
-RELEASE, PACKAGE = table(ReleaseRow), table(PackageRow)
-LISTING, FACET = table(ListingRow), table(FacetRow)
 
 
 def listing_rules(serve: Collection[Verdict]) -> str:

@@ -19,17 +19,14 @@ from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.uri import PREFIX, check_name
 from indexer.db import denylist
-from indexer.db.denylist import Denial, DenialRow
+from indexer.db.denylist import DENIAL, Denial
 from indexer.db.engine import open_operator, transaction
-from indexer.db.models import REGISTRY, DeploymentRow, InstructionRow, table
+from indexer.db.models import DEPLOYMENT, INSTRUCTION, REGISTRY
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from indexer.store import fetch_queue, listing
 
 ACCEPT: Final = "accept"  # kind of the instruction that names an accepted block
 _BLOCK_HASH = re.compile(r"0x[0-9a-f]{64}")
-
-DENIAL, INSTRUCTION = table(DenialRow), table(InstructionRow)
-DEPLOYMENT = table(DeploymentRow)
 
 
 class Operator:

@@ -19,9 +19,10 @@ from capdex.package import RULES_VERSION
 from capdex.problems import Verdict
 from capdex.registry.block import BlockRef
 from capdex.registry.events import LogHead
+from indexer.db.columns import Lane
 from indexer.db.engine import bound_idleness, open_writer, transaction
 from indexer.db.heartbeat import Heartbeat, write_heartbeat
-from indexer.db.models import REGISTRY, VOTES, DeploymentRow, table
+from indexer.db.models import DEPLOYMENT, REGISTRY, VOTES
 from indexer.projection.block_range import BlockRange
 from indexer.projection.package_rows import Judgement
 from indexer.store import cursor as cursors
@@ -29,10 +30,8 @@ from indexer.store import deployment as deployments
 from indexer.store import events, fetch_queue, listing
 from indexer.store.cursor import Cursor
 from indexer.store.deployment import Deployment
-from indexer.store.fetch_queue import Delay, Job, Lane
+from indexer.store.fetch_queue import Delay, Job
 from indexer.store.operator import read_accepted
-
-DEPLOYMENT = table(DeploymentRow)
 
 
 class Store:
