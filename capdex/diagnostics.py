@@ -45,6 +45,16 @@ def show(value: object) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
 
 
+def show_change(old: object, new: object) -> str:
+    """Return `was a, is b` for short values; None is a missing one, and long ones only changed."""
+    long = any(isinstance(x, dict) or show(x).endswith("…") for x in (old, new))
+    if old is None:
+        return "is new" if long else f"is new: {show(new)}"
+    if new is None:
+        return "is gone"
+    return "changed" if long else f"was {show(old)}, is {show(new)}"
+
+
 def show_path(path: Path) -> str:
     """A path as problems write it: `tools[2].function.parameters`; empty for the whole file."""
     parts: list[str] = []

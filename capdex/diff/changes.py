@@ -3,25 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
-from capdex.diagnostics import show, show_path
-from capdex.diff.change import Change, ChangeKind
-from capdex.diff.schema_compatibility import MAX_STEPS, compare_schemas
-from capdex.diff.schema_gap import SchemaGap
-from capdex.diff.semver_step import Rule
-from capdex.json_schema.evaluate import Document, Effort, Node
-from capdex.json_schema.values import same
+from capdex.diagnostics import show, show_change, show_path
+from capdex.diff.schema_compatibility import (
+    MAX_STEPS,
+    SchemaGap,
+    compare_schemas,
+)
+from capdex.diff.semver_step import Rule, Step
+from capdex.json_schema.keywords import same
+from capdex.json_schema.subschema import Effort, Schema
 from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import SECTIONS, Manifest
 from capdex.manifest.tools import Tool
+
+
+class ChangeKind(StrEnum):
+    """Kind of change at a path."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change. `message` is a line for people; `old` and `new` are short texts, or None.
+
+    All of them quote untrusted packages: printable, and to be escaped for a terminal.
+    """
+
+    rule: Rule
+    path: str
+    kind: ChangeKind
+    message: str
+    old: str | None = None
+    new: str | None = None
+
+    @property
+    def section(self) -> str:
+        """The part of the package that changed."""
+        return self.rule.section
+
+    @property
+    def step(self) -> Step:
+        """The step owed from 1.0.0 on."""
+        return self.rule.step
+
+    @property
+    def risk(self) -> bool:
+        """True if the package can do or reach more than before."""
+        return self.rule.risk
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the change as `capdex diff --json` and errors show it."""
+        return {
+            "section": self.section,
+            "path": self.path,
+            "kind": str(self.kind),
+            "step": str(self.step),
+            "risk": self.risk,
+            "message": self.message,
+            "old": self.old,
+            "new": self.new,
+        }
 
 
 def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     """Every change, in the order of the rules' sections."""
     yield from _permissions(old, new)
     yield from _hosts(old, new)
-    effort = Effort(MAX_STEPS)
+    effort = iter(range(MAX_STEPS))
     yield from _schema(old, new, effort)
     yield from _tools(old, new, effort)
     yield from _bindings(old, new)
@@ -36,23 +91,21 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
 
 
 def _permissions(old: Manifest, new: Manifest) -> Iterator[Change]:
-    path = "metadata.permissions.require"
+    path, asks = ("metadata", "permissions", "require"), "asks for the permission"
     for name in _only(new.permissions, old.permissions):
-        message = f"asks for the permission {show(name)}"
-        yield Change(Rule.PERMISSION_ADDED, path, ChangeKind.ADDED, message, None, show(name))
+        yield _differs(Rule.PERMISSION_ADDED, path, None, name, f"{asks} {show(name)}")
     for name in _only(old.permissions, new.permissions):
-        message = f"asks for the permission {show(name)} no longer"
-        yield Change(Rule.PERMISSION_REMOVED, path, ChangeKind.REMOVED, message, show(name))
+        yield _differs(Rule.PERMISSION_REMOVED, path, name, None, f"{asks} {show(name)} no longer")
 
 
 def _hosts(old: Manifest, new: Manifest) -> Iterator[Change]:
     before, after = contacts(old.bindings), contacts(new.bindings)
     for host in _only(after, before):
-        path, message = _path("tool_bindings", after[host]), f"contacts {_whom(host)}"
-        yield Change(Rule.HOST_ADDED, path, ChangeKind.ADDED, message, None, show(host))
+        path, message = ("tool_bindings", after[host]), f"contacts {_whom(host)}"
+        yield _differs(Rule.HOST_ADDED, path, None, host, message)
     for host in _only(before, after):
-        path, message = _path("tool_bindings", before[host]), f"contacts {_whom(host)} no longer"
-        yield Change(Rule.HOST_REMOVED, path, ChangeKind.REMOVED, message, show(host))
+        path, message = ("tool_bindings", before[host]), f"contacts {_whom(host)} no longer"
+        yield _differs(Rule.HOST_REMOVED, path, host, None, message)
 
 
 def _whom(contact: str) -> str:
@@ -89,11 +142,11 @@ def _tools(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
     before = {tool.name: tool for tool in old.tools}
     after = {tool.name: tool for tool in new.tools}
     for name in _only(before, after):
-        path, message = _path("tools", name), f"the tool {show(name)} is gone"
-        yield Change(Rule.TOOL_REMOVED, path, ChangeKind.REMOVED, message, show(name))
+        message = f"the tool {show(name)} is gone"
+        yield _differs(Rule.TOOL_REMOVED, ("tools", name), name, None, message)
     for name in _only(after, before):
-        path, message = _path("tools", name), f"the tool {show(name)} is new"
-        yield Change(Rule.TOOL_ADDED, path, ChangeKind.ADDED, message, None, show(name))
+        message = f"the tool {show(name)} is new"
+        yield _differs(Rule.TOOL_ADDED, ("tools", name), None, name, message)
     for name in [name for name in before if name in after]:
         documents = _parameters(before[name], old), _parameters(after[name], new)
         changes = list(_parameters_changed(name, *documents, effort))
@@ -101,19 +154,19 @@ def _tools(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
         yield from _tool_wording(_function(old, name), _function(new, name), name, bool(changes))
 
 
-def _root(manifest: Manifest) -> Node:
-    return Node(manifest.schema, Document(manifest.schema))
+def _root(manifest: Manifest) -> Schema:
+    return Schema(manifest.schema, manifest.schema)
 
 
-def _parameters(tool: Tool, manifest: Manifest) -> Node:
+def _parameters(tool: Tool, manifest: Manifest) -> Schema:
     # Parameters that name none are an empty list of names, not a form that takes anything.
     schema = {"properties": {}} | tool.parameters
-    return Node(schema, Document(schema, manifest.schema))
+    return Schema(schema, schema, manifest.schema)
 
 
-def _parameters_changed(tool: str, old: Node, new: Node, effort: Effort) -> Iterator[Change]:
+def _parameters_changed(tool: str, old: Schema, new: Schema, effort: Effort) -> Iterator[Change]:
     found = compare_schemas(old, new, effort, state=False)
-    path = _path("tools", tool)
+    path = show_path(("tools", tool))
     for gap in found.narrowed:
         rule = _OF_PARAMETERS.get(gap.keyword, Rule.PARAMETER_NARROWED)
         yield _gap(rule, gap, path, f"{tool}({gap.path})", decided=found.decided)
@@ -138,7 +191,7 @@ def _gap(
         else ChangeKind.CHANGED
     )
     path = f"{section}.{gap.path}" if gap.path else section
-    before, after = gap.values(widened=widened)
+    before, after = map(_short, gap.values(widened=widened))
     doubt = "" if decided else "; it cannot be told whether it takes less"
     return Change(rule, path, kind, gap.words(it, widened=widened) + doubt, before, after)
 
@@ -155,7 +208,7 @@ def _tool_wording(
     for field in dict.fromkeys([*old, *new]):
         before, after = old.get(field), new.get(field)
         if not same(before, after) and not (field == "parameters" and changed):
-            message = f"{name}: {field} {_changed(before, after)}"
+            message = f"{name}: {field} {show_change(before, after)}"
             yield _differs(Rule.TOOL_WORDING, ("tools", name, field), before, after, message)
 
 
@@ -163,28 +216,19 @@ def _tool_wording(
 
 
 def _bindings(old: Manifest, new: Manifest) -> Iterator[Change]:
-    tools = {tool.name for tool in old.tools} & {tool.name for tool in new.tools}
+    tools = [tool.name for tool in old.tools if tool.name in {x.name for x in new.tools}]
     before, after = old.bindings, new.bindings
     known = {str(x["type"]) for x in before.values()}
     for type_ in dict.fromkeys(str(x["type"]) for x in after.values()):
         if type_ not in known:
             message = f"tools are called by {show(type_)}, as none was before"
-            path = _path("tool_bindings")
-            yield Change(
-                Rule.BINDING_TYPE_ADDED, path, ChangeKind.ADDED, message, None, show(type_)
-            )
-    for name in _only(before, after):
-        if name in tools:
-            path, message = _path("tool_bindings", name), f"{name} is bound no longer"
-            yield Change(
-                Rule.BINDING_REMOVED, path, ChangeKind.REMOVED, message, _short(before[name])
-            )
-    for name in _only(after, before):
-        if name in tools:
-            path, message = _path("tool_bindings", name), f"{name} is bound now"
-            yield Change(
-                Rule.BINDING_ADDED, path, ChangeKind.ADDED, message, None, _short(after[name])
-            )
+            yield _differs(Rule.BINDING_TYPE_ADDED, ("tool_bindings",), None, type_, message)
+    for name in tools:
+        path, was, now = ("tool_bindings", name), before.get(name), after.get(name)
+        if was is not None and now is None:
+            yield _differs(Rule.BINDING_REMOVED, path, was, None, f"{name} is bound no longer")
+        elif now is not None and was is None:
+            yield _differs(Rule.BINDING_ADDED, path, None, now, f"{name} is bound now")
     for name in before:
         if name in after:
             yield from _binding(name, before[name], after[name])
@@ -197,14 +241,14 @@ def _binding(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Ch
             continue
         path_alone = field == "url" and contacts({name: old}).keys() == contacts({name: new}).keys()
         rule = Rule.BINDING_PATH if path_alone else Rule.BINDING_CHANGED
-        message = f"{name}: {field} {_changed(before, after)}"
+        message = f"{name}: {field} {show_change(before, after)}"
         yield _differs(rule, ("tool_bindings", name, field), before, after, message)
 
 
 def _memory_scope(old: Manifest, new: Manifest) -> Iterator[Change]:
     before, after = old.memory_scope, new.memory_scope
     if before != after:
-        message = f"the memory scope {_changed(before, after)}"
+        message = f"the memory scope {show_change(before, after)}"
         path = ("metadata", "memory_scope")
         yield _differs(Rule.MEMORY_SCOPE, path, before, after, message)
 
@@ -215,7 +259,7 @@ def _requirements(old: Manifest, new: Manifest) -> Iterator[Change]:
         was, now = before.get(field), after.get(field)
         if not same(was, now):
             rule = Rule.REQUIREMENT_RAISED if _raised(field, was, now) else Rule.REQUIREMENT_LOWERED
-            message = f"{field} {_changed(was, now)}"
+            message = f"{field} {show_change(was, now)}"
             path = ("metadata", "llm_requirements", field)
             yield _differs(rule, path, was, now, message)
 
@@ -238,18 +282,18 @@ def _raised(field: str, was: Any, now: Any) -> bool:
 
 def _prompt(old: Manifest, new: Manifest) -> Iterator[Change]:
     if old.prompt != new.prompt:
-        message = f"the prompt {_changed(old.prompt, new.prompt)}"
+        message = f"the prompt {show_change(old.prompt, new.prompt)}"
         yield _differs(Rule.PROMPT, ("prompt",), old.prompt, new.prompt, message)
 
 
 def _triggers(old: Manifest, new: Manifest) -> Iterator[Change]:
-    path = "metadata.triggers"
+    path = ("metadata", "triggers")
     for trigger in _only(old.triggers, new.triggers):
         message = f"the {trigger.type} trigger {show(trigger.value)} is gone"
-        yield Change(Rule.TRIGGERS, path, ChangeKind.REMOVED, message, show(trigger.value))
+        yield _differs(Rule.TRIGGERS, path, trigger.value, None, message)
     for trigger in _only(new.triggers, old.triggers):
         message = f"the {trigger.type} trigger {show(trigger.value)} is new"
-        yield Change(Rule.TRIGGERS, path, ChangeKind.ADDED, message, None, show(trigger.value))
+        yield _differs(Rule.TRIGGERS, path, None, trigger.value, message)
 
 
 _ELSEWHERE: Final = (
@@ -274,32 +318,14 @@ def _fields(
     for field in dict.fromkeys([*old, *new]):
         before, after = old.get(field), new.get(field)
         if field not in left_out and not same(before, after):
-            message = f"{show_path((field,))} {_changed(before, after)}"
+            message = f"{show_path((field,))} {show_change(before, after)}"
             yield _differs(Rule.METADATA, (*path, field), before, after, message)
 
 
 def _differs(rule: Rule, path: tuple[str, ...], old: Any, new: Any, message: str) -> Change:
-    kind = (
-        ChangeKind.ADDED
-        if old is None
-        else ChangeKind.REMOVED
-        if new is None
-        else ChangeKind.CHANGED
-    )
+    gone = ChangeKind.REMOVED if new is None else ChangeKind.CHANGED
+    kind = ChangeKind.ADDED if old is None else gone
     return Change(rule, show_path(path), kind, message, _short(old), _short(new))
-
-
-def _changed(old: Any, new: Any) -> str:
-    """`was a, is b` for short values; long texts are shown by the text of the diff."""
-    if old is None:
-        return "is new" if _long(new) else f"is new: {show(new)}"
-    if new is None:
-        return "is gone"
-    return "changed" if _long(old) or _long(new) else f"was {show(old)}, is {show(new)}"
-
-
-def _long(value: Any) -> bool:
-    return isinstance(value, dict) or show(value).endswith("…")
 
 
 def _short(value: Any) -> str | None:
@@ -310,7 +336,3 @@ def _only(these: Iterable[Any], those: Iterable[Any]) -> list[Any]:
     """Return the items of `these` that are not in `those`, once each, in order."""
     known = set(those)
     return [x for x in dict.fromkeys(these) if x not in known]
-
-
-def _path(*steps: str) -> str:
-    return show_path(steps)

@@ -1,263 +1,330 @@
 """Structural compatibility of two JSON Schemas (P2, P8), compared keyword by keyword.
 
-| answer | when |
-| --- | --- |
-| compatible | every keyword of the new schema follows from the same keyword of the old one |
-| incompatible | an example is valid for the old schema and not for the new one; or a property |
-| | is named no longer or merged otherwise, which P2 calls incompatible |
-| cannot tell | neither: another `pattern`, other branches of `oneOf`, too many steps |
-
-Each place where the new schema does not follow is a `SchemaGap`; none: it is compatible. Where the
-old schema names properties and does not mention others, others count as never written, so that an
-optional property may be added.
+Each place where the new schema accepts less, or may do so, is a `SchemaGap`; without one the new
+schema is compatible. Types, enums, bounds, properties and items are compared; every other keyword
+(`allOf`, `anyOf`, `not`, `if`, `pattern` …) only follows from an equal one. The new schema is
+incompatible for certain if an example is valid for the old one alone, or by a rule of P2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
-from capdex.diff.schema_facts import (
-    Names,
-    Nodes,
-    alike,
-    examples,
-    follows,
-    listed,
-    of_item,
-    of_property,
-    parts,
-    possible_kinds,
-    required,
-    said,
-    type_names,
+from capdex.diagnostics import show, show_change, show_path
+from capdex.json_schema.keywords import (
+    ANNOTATIONS,
+    KEYWORD_KINDS,
+    KEYWORDS,
+    KINDS,
+    MARKS,
+    Shape,
+    frozen,
+    kinds,
+    same,
 )
-from capdex.diff.schema_gap import UNDECIDED, SchemaGap, SchemaPath
-from capdex.json_schema.evaluate import ANNOTATIONS, KEYWORD_KINDS, Effort, Node, accepts
-from capdex.json_schema.keywords import KEYWORDS
-from capdex.json_schema.merge_annotations import MARKS
-from capdex.json_schema.values import KINDS, same
+from capdex.json_schema.subschema import BOUNDS, READ_BY, Effort, Schema, accepts
 
-MAX_STEPS: Final = 10_000  # for two packages in both directions: a few seconds at worst
-MAX_LEVELS: Final = 60  # of recursion, well within Python's limit
+MAX_STEPS: Final = 10_000  # for two packages in both directions: a second at worst
+MAX_EXAMPLE_STEPS: Final = 20_000  # to look for examples, in one comparison
+MAX_CANDIDATES: Final = 200  # for an example of one place
+MAX_LEVELS: Final = 60  # of values inside a value, well within Python's recursion limit
 MAX_GAPS: Final = 100  # of one comparison; more are of no use to a reader
-MAX_EXAMPLE_STEPS: Final = 20_000  # of one search for an example
+MAX_PATH_CHARS: Final = 120  # of a path inside a message; its end is kept
+MAX_SIZE: Final = 300  # characters or items of an example
+UNDECIDED: Final = "undecided"  # instead of a keyword: the comparison ran out of steps
 
-# Keywords whose meaning depends on others beside them.
-_TOGETHER: Final = {
-    "if": ("if", "then", "else"),
-    "contains": ("contains", "minContains", "maxContains"),
+# Keywords that apply schemas to the same value, which may name properties, too.
+_IN_PLACE: Final = frozenset(
+    (
+        *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"),
+        *("dependentSchemas", "dependencies"),
+    )
+)
+# Keywords that say something of properties that are not named beside them.
+_OF_OTHERS: Final = _IN_PLACE | frozenset(
+    ("additionalProperties", "patternProperties", "unevaluatedProperties", "enum", "const")
+)
+_PHRASES: Final = {  # where the newer schema takes less, and where it takes more
+    "dropped": ("{it} is gone", "{it} is new"),
+    "required": ("{it} is required now", "{it} is optional now"),
+    "missing": ("{it} takes {values} no longer", "{it} takes {values} too"),
+    "enum": ("{it} takes only {values} now", "{it} takes more than {values} now"),
+    "false": ("{it} is not allowed any more", "{it} is allowed now"),
+    UNDECIDED: (
+        "{it} cannot be compared within the steps allowed",
+        "{it} may take more; that is not known within the steps allowed",
+    ),
 }
-_READ_WITH_OTHERS: Final = ("then", "else", "minContains", "maxContains")
-_WHOLE: Final = ("unevaluatedItems", "unevaluatedProperties")
+
+_ANYTHING: Final[dict[str, Any]] = {}  # what the schema True says, as keywords
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaGap:
+    """A place where a schema (`target`) may not accept all that another one (`source`) does.
+
+    `path` leads to the value: `preferred.length`, `tags[]`, `labels.*` for any other property.
+    `by_rule`: P2 calls it incompatible without an example.
+    """
+
+    path: str
+    keyword: str
+    source: Any = None
+    target: Any = None
+    by_rule: bool = False
+
+    @property
+    def topic(self) -> str:
+        """The keyword under which a place is reported once: a dropped property is not optional."""
+        return "required" if self.keyword == "dropped" else self.keyword
+
+    def words(self, it: str, *, widened: bool) -> str:
+        """Return a sentence about `it`; `widened`: the newer schema accepts more."""
+        if phrases := _PHRASES.get(self.keyword):
+            listed = self.source or self.target
+            values = ", ".join(map(show, listed)) if isinstance(listed, list) else ""
+            return phrases[widened].format(it=it, values=values)
+        return f"{self.keyword} of {it} {show_change(*self.values(widened=widened))}"
+
+    def values(self, *, widened: bool) -> tuple[Any, Any]:
+        """Return the older and the newer value."""
+        return (self.target, self.source) if widened else (self.source, self.target)
 
 
 class SchemaComparison(NamedTuple):
     """Places where the new schema accepts less than the old one, and where it accepts more.
 
-    `decided`: the narrowed ones make it incompatible for certain, by an example or by P2.
+    `examples`: a value that the old schema accepts and the new one refuses, if one is found.
     """
 
-    narrowed: tuple[SchemaGap, ...] = ()
-    widened: tuple[SchemaGap, ...] = ()
-    decided: bool = False
+    narrowed: tuple[SchemaGap, ...]
+    widened: tuple[SchemaGap, ...]
+    examples: list[Any]
+
+    @property
+    def decided(self) -> bool:
+        """True if the new schema is incompatible for certain, by an example or by P2."""
+        return bool(self.examples) or any(gap.by_rule for gap in self.narrowed)
 
 
-def compare_schemas(old: Node, new: Node, effort: Effort, *, state: bool) -> SchemaComparison:
+def compare_schemas(old: Schema, new: Schema, effort: Effort, *, state: bool) -> SchemaComparison:
     """Compare two schemas in both directions; each difference is reported once.
 
     `state` compares merge annotations, too. Comparisons that share `effort` are bounded together.
     """
-    narrowed = gaps(old, new, effort, state=state)
-    reported = {(gap.path, gap.topic) for gap in narrowed}
-    widened = [x for x in gaps(new, old, effort, state=state) if (x.path, x.topic) not in reported]
-    decided = any(x.by_rule for x in narrowed) or (bool(narrowed) and any(refused(old, new)))
-    return SchemaComparison(narrowed, tuple(widened), decided)
-
-
-def refused(old: Node, new: Node) -> Iterator[tuple[Any]]:
-    """Iterate over values, each in a tuple, that `old` accepts and `new` refuses."""
-    effort = Effort(MAX_EXAMPLE_STEPS)
-    for value in examples((old,), (new,), effort):
-        if accepts(new, value, effort) is False and accepts(old, value, effort):
-            yield (value,)
-
-
-def gaps(old: Node, new: Node, effort: Effort, *, state: bool = False) -> tuple[SchemaGap, ...]:
-    """Return the places where `new` does not follow; none: it accepts all that `old` accepts."""
-    once: dict[tuple[str, str], SchemaGap] = {}
-    for gap in _Comparison(effort, state).compare((old,), new, SchemaPath()):
-        once.setdefault((gap.path, gap.keyword), gap)
-    return tuple(once.values())[:MAX_GAPS]
+    narrowed, widened = _Comparison(effort, state), _Comparison(effort, state)
+    examples = narrowed.compare(old, new, "")
+    widened.compare(new, old, "")
+    reported = {(gap.path, gap.topic) for gap in narrowed.gaps.values()}
+    others = [x for x in widened.gaps.values() if (x.path, x.topic) not in reported]
+    return SchemaComparison(tuple(narrowed.gaps.values()), tuple(others), examples)
 
 
 class _Comparison:
-    """Compares schemas that hold together (`old`) with another one (`new`), place by place."""
+    """Compares two schemas place by place, and collects the places where `new` accepts less."""
 
     def __init__(self, effort: Effort, state: bool) -> None:
+        self.gaps: dict[tuple[str, str], SchemaGap] = {}
         self._effort = effort
-        self._state = state
-        self._open: dict[tuple[frozenset[int], int], int] = {}  # pairs in progress: their depth
-        self._chosen: set[int] = set()  # lists of alternatives of which one is in `old`
+        self._examples = iter(range(MAX_EXAMPLE_STEPS))
+        self._marks = MARKS if state else ()
+        self._open: set[tuple[int, int]] = set()  # pairs in progress
 
-    def compare(self, old: Nodes, new: Node, at: SchemaPath) -> list[SchemaGap]:
-        """Return the gaps at one value and inside it."""
-        if new.schema is True:
+    def compare(self, old: Schema, new: Schema, at: str) -> list[Any]:
+        """Add the gaps at one value and inside it; return an example that only `old` accepts."""
+        (old, was), (new, now) = old.resolved(), new.resolved()
+        for mark in self._marks:
+            if not same(was.get(mark), now.get(mark)):
+                self._add(at, mark, was.get(mark), now.get(mark), _complete(old) and _complete(new))
+        for word in sorted({*old.assertions()} - {*new.assertions()}) if self._marks else ():
+            inside = repr(self._plain(old.sub({word: old.value[word]})))
+            if any(repr(mark) in inside for mark in MARKS):
+                self._add(at, word, old.value[word])
+        old = old.sub(_ANYTHING) if old.value is True else old
+        pair = id(old.value), id(new.value)
+        if new.value is True or old.value is False or pair in self._open:
+            return []  # a pair in progress holds for the value around, and values are finite
+        if next(self._effort, None) is None or len(self._open) >= MAX_LEVELS:
+            self._add(at, UNDECIDED)
             return []
-        found = list(self._names_and_marks(parts(old), new, at))
-        return found + self._same_value(old, new, at)
+        self._open.add(pair)
+        known, effort = len(self.gaps), self._examples
+        candidates: Iterable[Any] = [*self._value(old, new, at)]
+        if len(self.gaps) > known:
+            candidates = chain(candidates, _samples(old, new, effort))
+        self._open.remove(pair)
+        candidates = islice(candidates, MAX_CANDIDATES)
+        refused = (x for x in candidates if accepts(new, x, effort) is False)
+        return [*islice((x for x in refused if accepts(old, x, effort)), 1)]
 
-    def _same_value(self, old: Nodes, new: Node, at: SchemaPath) -> list[SchemaGap]:
-        """Compare as `compare` does, for a value whose names are compared already."""
-        old = parts(old)
-        if new.schema is True or any(node.schema is False for node in old):
-            return []
-        pair = frozenset(id(node.schema) for node in old), id(new.schema)
-        if self._open.get(pair, at.depth) < at.depth:
-            return []  # compared for the value around: values are finite, so it holds here, too
-        if pair in self._open or len(self._open) >= MAX_LEVELS or not self._effort.spend():
-            return [SchemaGap(at.text, UNDECIDED)]
-        self._open[pair] = at.depth
-        found = self._values(old, new, at)
-        if found is None:
-            found = [gap for word in _words(new) for gap in self._keyword(old, new, word, at)]
-            if found and self._by_alternatives(old, new, at):
-                found = []
-        del self._open[pair]
-        return found
+    def _add(self, *fields: Any) -> None:
+        gap = SchemaGap(*fields)
+        if len(self.gaps) < MAX_GAPS:
+            self.gaps.setdefault((gap.path, gap.keyword), gap)
 
-    def _values(self, old: Nodes, new: Node, at: SchemaPath) -> list[SchemaGap] | None:
-        """Compare by evaluation if the old values are listed; None if that does not decide."""
-        if new.schema is False:
-            return [SchemaGap(at.text, "false")]
-        values, effort = listed(old), Effort(MAX_EXAMPLE_STEPS)
-        if values is None:
-            return None
-        values = [x for x in values if all(accepts(y, x, effort) is not False for y in old)]
-        answers = [accepts(new, value, effort) for value in values]
-        missing = [x for x, answer in zip(values, answers, strict=True) if answer is False]
-        if missing:
-            return [SchemaGap(at.text, "missing", missing)]
-        return [] if all(answers) else None
-
-    def _by_alternatives(self, old: Nodes, new: Node, at: SchemaPath) -> bool:
-        """True if `new` follows from each branch of one anyOf or oneOf in `old`."""
-        for node, branches in [(x, x.get(word)) for x in old for word in ("anyOf", "oneOf")]:
-            if branches is None or id(branches) in self._chosen:
-                continue
-            self._chosen.add(id(branches))
-            follows = not any(self._same_value((*old, node.sub(x)), new, at) for x in branches)
-            self._chosen.remove(id(branches))
-            return follows
-        return False
-
-    def _names_and_marks(self, old: Nodes, new: Node, at: SchemaPath) -> Iterator[SchemaGap]:
-        before, after = Names(old), Names((new,))
-        if "object" in possible_kinds(old) and (after.given or not at.text):
-            for name in before.names:
-                if name not in after.names and not after.patterns and not (after.open and at.text):
-                    yield SchemaGap(at.property(name).text, "dropped", name, by_rule=True)
-        for mark in MARKS if self._state else ():
-            was, now = before.marks.get(mark), after.marks.get(mark)
-            if not same(was, now):
-                yield SchemaGap(at.text, mark, was, now, by_rule=True)
-
-    def _keyword(self, old: Nodes, new: Node, word: str, at: SchemaPath) -> Iterable[SchemaGap]:
-        value = new.schema[word]
-        if not possible_kinds(old) & KEYWORD_KINDS.get(word, KINDS):
+    def _value(self, old: Schema, new: Schema, at: str) -> Iterator[Any]:
+        """Compare one value and those inside it; iterate over values that may be examples."""
+        if new.value is False:
+            self._add(at, "false")
             return
-        if word in _INNER:
-            yield from _INNER[word](self, old, new, value, at)
-        elif word == "required":
-            for name in value:
-                if name not in required(old):
-                    yield SchemaGap(at.property(name).text, word)
-        elif not follows(old, word, value) and not self._equal(old, new, word):
-            known = said(old, word) if word not in ("enum", "const") else []
-            keyword = "enum" if word == "const" else word
-            before = type_names(possible_kinds(old)) if word == "type" else next(iter(known), None)
-            yield SchemaGap(at.text, keyword, before, [value] if word == "const" else value)
+        types, listed = old.types(), old.listed()
+        if "object" in types:
+            self._names(old, new, at)
+        for word in new.assertions():
+            value = new.value[word]
+            if not types & KEYWORD_KINDS.get(word, KINDS):
+                continue
+            if word in ("properties", "additionalProperties", "items", "prefixItems"):
+                for step, before, after, path in self._inside(old, new, word, at):
+                    for example in self.compare(before, after, path):
+                        yield _around(old, step, example, self._examples)
+            elif word == "required":
+                for name in value:
+                    if name not in old.get(word, ()):
+                        self._add(_below(at, name), word)
+            elif word in ("enum", "const"):
+                values = value if word == "enum" else [value]
+                known = {*map(frozen, values)}
+                missing = [x for x in listed or () if frozen(x) not in known]
+                yield from missing
+                if missing:
+                    self._add(at, "missing", missing)
+                elif listed is None:
+                    self._add(at, "enum", None, values)
+            elif not self._follows(old, new, word):
+                self._add(at, word, old.get(word), value)
 
-    def _equal(self, old: Nodes, new: Node, word: str) -> bool:
-        """True if a schema in `old` has the same keyword and what it depends on."""
-        return any(
-            alike(_only(node, word), _only(new, word)) for node in old if node.get(word) is not None
-        )
+    def _names(self, old: Schema, new: Schema, at: str) -> None:
+        """Add the properties that are named no longer."""
+        others = [new.get(x, False) for x in ("additionalProperties", "unevaluatedProperties")]
+        anything = others != [False, False] or "properties" not in new.value
+        if new.get("patternProperties") or (at and anything):
+            return
+        for name in old.get("properties", {}):
+            if name not in new.get("properties", {}):
+                self._add(_below(at, name), "dropped", name, None, _complete(new))
 
-    # keywords that hold schemas -----------------------------------------------------------------
+    def _inside(
+        self, old: Schema, new: Schema, word: str, at: str
+    ) -> Iterator[tuple[str | int, Schema, Schema, str]]:
+        """Iterate over the values inside one: name or index, both schemas, and path.
 
-    def _reference(self, old: Nodes, new: Node, value: Any, at: SchemaPath) -> list[SchemaGap]:
-        target = new.resolve()
-        if target is not None:
-            return self._same_value(old, target, at)
-        return [] if self._equal(old, new, "$ref") else [SchemaGap(at.text, "$ref", None, value)]
+        Where `old` names properties and says nothing of others, others count as never written.
+        """
+        ours, theirs = old.get("properties", {}), new.get("properties", {})
+        if word == "properties":
+            silent = "properties" in old.value and not _OF_OTHERS & old.value.keys()
+            for name in theirs:
+                if name in ours or not silent or name in old.get("required", ()):
+                    yield name, old.property(name), new.property(name), _below(at, name)
+        elif word == "additionalProperties":
+            value = new.sub(new.value[word])
+            for name in ours:
+                if name not in theirs:
+                    yield name, old.property(name), value, _below(at, name)
+            other = max(["", *ours, *theirs], key=len) + "_"  # a name that is not named
+            before = old.property(other)
+            if self._equal(old, new, "patternProperties"):
+                before = old.sub(old.get(word, True))
+            yield other, before, value, f"{at}.*" if at else "*"
+        else:
+            first, last = 0, len(new.get("prefixItems", ()))
+            if word == "items":
+                first, last = last, max(last, len(old.get("prefixItems", ()))) + 1
+            for index in range(first, last):
+                yield index, old.item(index), new.item(index), f"{at}[]"
 
-    def _all_of(self, old: Nodes, new: Node, value: Any, at: SchemaPath) -> list[SchemaGap]:
-        return [gap for item in value for gap in self._same_value(old, new.sub(item), at)]
+    def _follows(self, old: Schema, new: Schema, word: str) -> bool:
+        """True if a keyword of `new` follows from the same keyword of `old`."""
+        known, value = old.get(word), new.value[word]
+        if word == "type":
+            return old.types() <= kinds(value)
+        if word in BOUNDS and known != value:
+            end = word.removeprefix("exclusive").lower()
+            bounds = [old.get(x) for x in (word, end, f"exclusive{end.capitalize()}")]
+            bounds += [0] if word in ("minLength", "minItems", "minProperties") else []
+            return any(BOUNDS[word](x, value) for x in bounds if x is not None)
+        if word == "uniqueItems" and value is False:
+            return True
+        if word == "multipleOf" and isinstance(known, int) and isinstance(value, int):
+            return known % value == 0
+        return self._equal(old, new, word)
 
-    def _any_of(self, old: Nodes, new: Node, value: Any, at: SchemaPath) -> list[SchemaGap]:
-        if any(not self._same_value(old, new.sub(item), at) for item in value):
-            return []
-        return [SchemaGap(at.text, "anyOf")]
+    def _equal(self, old: Schema, new: Schema, word: str) -> bool:
+        """True if a keyword, and all that it depends on, is the same but for annotations."""
+        if not word.startswith("unevaluated"):
+            words = (word, *(x for x, reader in READ_BY.items() if reader == word))
+            old, new = (x.sub({y: x.value[y] for y in words if y in x.value}) for x in (old, new))
+        return same(self._plain(old), self._plain(new))
 
-    def _properties(self, old: Nodes, new: Node, value: Any, at: SchemaPath) -> list[SchemaGap]:
-        names, found = Names(old), list[SchemaGap]()
-        never_written = names.given and not (names.open or names.patterns or listed(old))
-        for name, schema in value.items():
-            if not never_written or name in names.names or name in required(old):
-                found += self.compare(of_property(old, name), new.sub(schema), at.property(name))
-        return found
-
-    def _additional(self, old: Nodes, new: Node, value: Any, at: SchemaPath) -> list[SchemaGap]:
-        node, named, found = new.sub(value), new.get("properties", {}), list[SchemaGap]()
-        for name in Names(old).names:
-            if name not in named:
-                found += self.compare(of_property(old, name), node, at.property(name))
-        closed = any(
-            x.get("additionalProperties") is False and not x.get("patternProperties") for x in old
-        )
-        other = max(["", *named], key=len) + "_"  # a name that is not named
-        if not closed and self.compare(of_property(old, other), node, at.property(other)):
-            found.append(SchemaGap(at.text, "unnamed"))
-        return found
-
-    def _items(self, old: Nodes, new: Node, value: Any, at: SchemaPath) -> list[SchemaGap]:
-        first = len(new.get("prefixItems", ()))
-        last = max([first, *(len(x) for x in said(old, "prefixItems"))])
-        return [
-            gap
-            for index in range(first, last + 1)
-            for gap in self.compare(of_item(old, index), new.sub(value), at.item())
-        ]
-
-    def _prefix(self, old: Nodes, new: Node, value: Any, at: SchemaPath) -> list[SchemaGap]:
-        return [
-            gap
-            for index, schema in enumerate(value)
-            for gap in self.compare(of_item(old, index), new.sub(schema), at.item())
-        ]
-
-
-_Rule = Callable[[_Comparison, Nodes, Node, Any, SchemaPath], list[SchemaGap]]
-_INNER: Final[dict[str, _Rule]] = {
-    "$ref": _Comparison._reference,
-    "allOf": _Comparison._all_of,
-    "anyOf": _Comparison._any_of,
-    "properties": _Comparison._properties,
-    "additionalProperties": _Comparison._additional,
-    "items": _Comparison._items,
-    "prefixItems": _Comparison._prefix,
-}
+    def _plain(self, schema: Schema, around: tuple[int, ...] = ()) -> Any:
+        """Return a schema without annotations, and with the targets of its references."""
+        here = id(schema.value)
+        if not isinstance(schema.value, dict):
+            return schema.value
+        if here in around:
+            return ["recursion", around[::-1].index(here)]
+        if next(self._effort, None) is None or len(around) >= MAX_LEVELS:
+            return object()  # equal to nothing
+        plain: dict[str, Any] = {}
+        for word, value in schema.value.items():
+            shape, items = KEYWORDS.get(word), value
+            if word == "$ref" and (target := schema.target()) is not None:
+                items = self._plain(target, (*around, here))
+            elif shape is Shape.REFERENCE:
+                items = [value, schema.root, schema.package]
+            elif shape is Shape.SCHEMA:
+                items = self._plain(schema.sub(value), (*around, here))
+            elif shape is Shape.SCHEMAS:
+                items = [self._plain(schema.sub(x), (*around, here)) for x in value]
+            elif shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES):
+                items = {x: self._plain(schema.sub(y), (*around, here)) for x, y in value.items()}
+            if word not in ANNOTATIONS and (shape or word in ("const", *MARKS)):
+                plain[word] = items
+        return plain
 
 
-def _words(node: Node) -> list[str]:
-    """Return the keywords of a schema that accept or refuse values."""
-    words = [x for x in node.schema if x in KEYWORDS or x == "const"]
-    words = [x for x in words if x not in ANNOTATIONS and x not in _READ_WITH_OTHERS]
-    return sorted(words, key=_INNER.__contains__)  # the value itself first
+def _complete(schema: Schema) -> bool:
+    """True if all properties are named here, and none by a schema for the same value."""
+    return not _IN_PLACE.intersection(schema.assertions())
 
 
-def _only(node: Node, word: str) -> Node:
-    """Return the schema of one keyword with those that it depends on."""
-    words = node.schema if word in _WHOLE else _TOGETHER.get(word, (word,))
-    return node.sub({x: node.schema[x] for x in words if x in node.schema})
+def _samples(old: Schema, new: Schema, effort: Effort, level: int = 0) -> Iterator[Any]:
+    """Iterate over values near the limits of two schemas."""
+    if level > MAX_LEVELS or next(effort, None) is None:
+        return
+    both = [x.value for x in (old, new) if isinstance(x.value, dict)]
+    limits = {x for value in both for x in value.values() if type(x) in (int, float)}
+    numbers = sorted({0, 1, 2, 0.5, *(x + step for x in limits for step in (-1, -0.5, 0, 0.5, 1))})
+    sizes = [int(x) for x in numbers if 0 <= x <= MAX_SIZE and x == int(x)]
+    yield from old.listed() or ()
+    yield from (None, False, True, *numbers, *("a" * size for size in sizes))
+    yield {x: _sample(old.property(x), effort, level) for x in old.get("required", ())}
+    item = _sample(old.item(0), effort, level)
+    yield from ([item] * size for size in sizes)
+
+
+def _sample(schema: Schema, effort: Effort, level: int = 0) -> Any:
+    """Return a value that a schema accepts; None if none is found."""
+    schema = schema.resolved()[0]
+    values = islice(_samples(schema, schema, effort, level + 1), MAX_CANDIDATES)
+    return next((x for x in values if accepts(schema, x, effort)), None)
+
+
+def _around(schema: Schema, step: str | int, value: Any, effort: Effort) -> Any:
+    """Return a value that holds another one under a name, or at an index."""
+    if isinstance(step, int):
+        return [value] * max(step + 1, int(schema.get("minItems", 0)))
+    return {x: _sample(schema.property(x), effort) for x in schema.get("required", ())} | {
+        step: value
+    }
+
+
+def _below(at: str, name: str) -> str:
+    """Return the path of a property; a long one keeps its end."""
+    step = show_path((name,))
+    text = f"{at}{'.' if at and not step.startswith('[') else ''}{step}"
+    return text if len(text) <= MAX_PATH_CHARS else f"…{text[1 - MAX_PATH_CHARS :]}"

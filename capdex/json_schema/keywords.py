@@ -1,9 +1,10 @@
-"""The keywords of JSON Schema 2020-12 and the shape of each value (its meta-schema, as a table)."""
+"""JSON Schema 2020-12 as tables: its keywords, the shape of each value, and the kinds of values."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -121,3 +122,60 @@ _RULES: Final[dict[Shape, tuple[str, Callable[[Any], bool]]]] = {
 # By keyword: its shape, what its value must be, and whether a value is; what is inside subschemas
 # is judged on its own.
 RULES: Final = {keyword: (shape, *_RULES[shape]) for keyword, shape in KEYWORDS.items()}
+
+# Keywords that accept or refuse no value by themselves.
+ANNOTATIONS: Final = frozenset(
+    (
+        *("$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema"),
+        *("$vocabulary", "default", "definitions", "deprecated", "description", "examples"),
+        *("readOnly", "title", "writeOnly"),
+    )
+)
+MARKS: Final = ("x-crdt", "x-asm")  # merge annotations: how replicas of state merge (NIP-7)
+# `number` is two kinds here, so that types are sets.
+KINDS: Final = frozenset(["array", "boolean", "null", "object", "string", "integer", "fraction"])
+KEYWORD_KINDS: Final = {  # of the values that a keyword is about; it accepts all others
+    word: about
+    for about, words in {
+        frozenset(["integer", "fraction"]): "minimum maximum exclusiveMinimum exclusiveMaximum "
+        "multipleOf",
+        frozenset(["string"]): "minLength maxLength pattern format contentEncoding "
+        "contentMediaType contentSchema",
+        frozenset(["array"]): "minItems maxItems uniqueItems items prefixItems contains "
+        "minContains maxContains unevaluatedItems",
+        frozenset(["object"]): "minProperties maxProperties required properties propertyNames "
+        "patternProperties additionalProperties dependentRequired dependentSchemas "
+        "dependencies unevaluatedProperties",
+    }.items()
+    for word in words.split()
+}
+
+
+def frozen(value: Any) -> Any:
+    """Return a JSON value as something hashable, so that 1 equals 1.0 and not true."""
+    if isinstance(value, dict):
+        return dict, frozenset((key, frozen(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return list, tuple(map(frozen, value))
+    return isinstance(value, bool), value
+
+
+def same(a: Any, b: Any) -> bool:
+    """True if two JSON values are equal."""
+    return bool(frozen(a) == frozen(b))
+
+
+def kind(value: Any) -> str:
+    """Return the kind of a JSON value; 1.0 is an integer."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "integer" if value == math.floor(value) else "fraction"
+    return {dict: "object", list: "array", str: "string", type(None): "null"}[type(value)]
+
+
+def kinds(type_: str | Sequence[str]) -> frozenset[str]:
+    """Return the kinds that a `type` keyword accepts."""
+    names = [type_] if isinstance(type_, str) else type_
+    split = {"number": ("integer", "fraction")}
+    return frozenset(x for name in names for x in split.get(name, (name,)))

@@ -15,8 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from capdex.diagnostics import Findings, Path, show, type_name
-from capdex.json_schema.keywords import RULES, TYPES, Shape
-from capdex.json_schema.merge_annotations import MARKS, check_mark
+from capdex.json_schema.keywords import MARKS, RULES, TYPES, Shape
 from capdex.limits import MAX_DEPTH
 from capdex.problems import Reason
 from capdex.yaml.characters import describe, forbidden
@@ -36,6 +35,14 @@ _INNER: Final = (
     *(Shape.REFERENCE, Shape.ANCHOR, Shape.ID),
 )
 _LEAVES: Final = frozenset(x for x in RULES if RULES[x][0] not in _INNER) - {"$schema"}
+# `x-crdt` and `x-asm` say how replicas of state merge (NIP-7, state.update).
+STRATEGIES: Final = (
+    *("lww_register", "mv_register", "rga_text", "grow_only_set", "or_map"),
+    *("counter", "flag", "log_rga"),
+)
+CONTAINERS: Final = ("object", "map", "list", "log")
+_MERGE_WORDS: Final = {"container": CONTAINERS, "": (*STRATEGIES, *CONTAINERS)}
+
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 # A string or a bracket. A string's end is optional and its inside possessive: an open quote would
 # cost quadratic time otherwise.
@@ -173,7 +180,7 @@ class _Check:
             rule = RULES.get(keyword)
             if rule is None:
                 if keyword in MARKS:
-                    check_mark(value, (*path, keyword), self._findings)
+                    self._merge_annotation(value, (*path, keyword))
                 continue
             shape, expected, holds = rule
             if not holds(value):
@@ -183,6 +190,25 @@ class _Check:
                 self._findings.error(Reason.BAD_SCHEMA, (*path, keyword), message, hint=hint)
             elif keyword not in _LEAVES:
                 self._keyword(shape, keyword, value, (*path, keyword))
+
+    def _merge_annotation(self, value: Any, path: Path) -> None:
+        """Flag words that no runtime knows; they never refuse a package.
+
+        The value is a word, or a mapping whose `container` is a container and whose `type`, `crdt`
+        or `strategy` a strategy.
+        """
+        words = {"": value}
+        if isinstance(value, dict):
+            keys = ("container", "type", "crdt", "strategy")
+            words = {key: value[key] for key in keys if key in value}
+        for key, word in words.items():
+            known = _MERGE_WORDS.get(key, _MERGE_WORDS[""])
+            if word not in known:
+                there = f"there are {', '.join(known)}"
+                hint = self._findings.suggest(word, known) if isinstance(word, str) else ""
+                at = (*path, key) if key else path
+                message = f"{show(word)} is no way to merge; {there}"
+                self._findings.warn(Reason.BAD_SCHEMA, at, message, hint=hint or there)
 
     def _keyword(self, shape: Shape, keyword: str, value: Any, at: Path) -> None:
         if shape is Shape.SCHEMA:
@@ -215,14 +241,12 @@ class _Check:
                 hint="copy it under $defs and refer to #/$defs/…",
             )
             return
-        fragment = unquote(reference[1:])
-        if fragment and not fragment.startswith("/"):
-            if fragment not in self._anchors:
-                self._findings.error(
-                    Reason.BAD_SCHEMA, path, f"no $anchor is named {show(fragment)}"
-                )
+        steps = pointer_steps(reference)
+        if steps is None:
+            anchor = unquote(reference[1:])
+            if anchor not in self._anchors:
+                self._findings.error(Reason.BAD_SCHEMA, path, f"no $anchor is named {show(anchor)}")
             return
-        steps = [x.replace("~1", "/").replace("~0", "~") for x in fragment.split("/")[1:]]
         in_package = self._package_schema is not None and steps[:1] == ["schema"]
         document = self._package_schema if in_package else self._root
         found, target = at_pointer(document, steps[1:] if in_package else steps)
@@ -231,6 +255,14 @@ class _Check:
             self._findings.error(Reason.BAD_SCHEMA, path, message)
         elif not in_package:  # the package's schema is checked by itself
             self._ahead.append((target, (*top, *steps)))
+
+
+def pointer_steps(reference: str) -> list[str] | None:
+    """Return the steps of a local reference that is a JSON pointer; None for an anchor."""
+    fragment = unquote(reference[1:])
+    if fragment and not fragment.startswith("/"):
+        return None
+    return [x.replace("~1", "/").replace("~0", "~") for x in fragment.split("/")[1:]]
 
 
 def at_pointer(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:

@@ -217,7 +217,7 @@ CASES: list[tuple[Rule, Edit, str]] = [
     (
         Rule.PARAMETER_WIDENED,
         parameter("days", {"type": "integer", "minimum": 1}),
-        "maximum of forecast(days) was 7 and is gone",
+        "maximum of forecast(days) is gone",
     ),
     (Rule.PARAMETER_WIDENED, parameters(required=[]), "forecast(city) is optional now"),
     (

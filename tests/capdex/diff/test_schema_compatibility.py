@@ -13,13 +13,13 @@ from jsonschema import Draft202012Validator
 from capdex.diff.schema_compatibility import (
     MAX_GAPS,
     MAX_STEPS,
+    UNDECIDED,
+    SchemaComparison,
+    SchemaGap,
     compare_schemas,
-    refused,
 )
-from capdex.diff.schema_compatibility import gaps as compare
-from capdex.diff.schema_gap import UNDECIDED, SchemaGap
-from capdex.json_schema.evaluate import Document, Effort, Node, accepts
-from capdex.json_schema.values import same
+from capdex.json_schema.keywords import same
+from capdex.json_schema.subschema import Schema, accepts
 
 META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 RECURSIVE = {
@@ -32,12 +32,16 @@ def takes(schema: Any, value: Any) -> bool:
     return bool(Draft202012Validator(schema).is_valid(value))
 
 
-def node(schema: Any, package: Any = None) -> Node:
-    return Node(schema, Document(schema, package))
+def comparison(
+    a: Any, b: Any, *packages: Any, state: bool = False, steps: int = MAX_STEPS
+) -> SchemaComparison:
+    one, other = packages or (None, None)
+    effort = iter(range(steps))
+    return compare_schemas(Schema(a, a, one), Schema(b, b, other), effort, state=state)
 
 
-def gaps(a: Any, b: Any, *, state: bool = False) -> tuple[SchemaGap, ...]:
-    return compare(node(a), node(b), Effort(MAX_STEPS), state=state)
+def gaps(a: Any, b: Any, *packages: Any, state: bool = False) -> tuple[SchemaGap, ...]:
+    return comparison(a, b, *packages, state=state).narrowed
 
 
 def fits(a: Any, b: Any) -> bool:
@@ -168,12 +172,11 @@ def test_what_is_called_compatible_takes_every_value(
 @SLOW
 def test_what_is_called_incompatible_has_an_example(pair: tuple[Any, Any]) -> None:
     for a, b in (pair, pair[::-1]):
-        comparison = compare_schemas(node(a), node(b), Effort(MAX_STEPS), state=False)
-        if not any(gap.by_rule for gap in comparison.narrowed):
-            example = next(refused(node(a), node(b)), None)
-            assert (example is not None) == comparison.decided or not comparison.narrowed
-            assert example is None or (takes(a, example[0]) and not takes(b, example[0]))
-            assert example is None or comparison.narrowed
+        compared = comparison(a, b)
+        for example in compared.examples:
+            assert takes(a, example)
+            assert not takes(b, example)
+        assert compared.narrowed or not compared.examples
 
 
 @given(schemas(), st.lists(VALUES, min_size=5, max_size=5))
@@ -183,7 +186,7 @@ def test_evaluating_agrees_with_an_independent_validator(
 ) -> None:
     schema |= {"$defs": {"d": {"type": "string"}}}
     for value in values:
-        answer = accepts(node(schema), value, Effort(MAX_STEPS))
+        answer = accepts(Schema(schema, schema), value, iter(range(MAX_STEPS)))
         assert answer is None or answer == takes(schema, value)
 
 
@@ -207,17 +210,12 @@ WIDER = [
     ({"enum": ["a"]}, {"enum": ["b", "a"]}),
     ({"const": "a"}, {"enum": ["b", "a"]}),
     ({"enum": ["a", "b"]}, TEXT),
-    ({"enum": [1, 2.0]}, INTEGER | {"minimum": 1}),
-    ({"type": "boolean"}, {"enum": [True, False, None]}),
     (TEXT | {"minLength": 2}, TEXT | {"minLength": 1}),
     (NUMBER | {"minimum": 1}, NUMBER | {"exclusiveMinimum": 0}),
     ({"multipleOf": 6}, {"multipleOf": 3}),
     ({"required": ["a", "b"]}, {"required": ["a"]}),
-    ({"required": ["a", "b"]}, {"minProperties": 2}),
     (OPEN | {"additionalProperties": False}, OPEN),
     ({"items": INTEGER, "maxItems": 2}, {"items": NUMBER, "maxItems": 3}),
-    ({"const": {"a": "x"}}, OPEN | {"required": ["a"], "additionalProperties": False}),
-    ({"anyOf": [TEXT, INTEGER]}, {"anyOf": [{"type": "null"}, NUMBER, TEXT]}),
     ({"$ref": "#/$defs/a", "$defs": {"a": INTEGER}}, NUMBER),
     (INTEGER, {"$ref": "#/$defs/b", "$defs": {"b": NUMBER}}),
     (RECURSIVE, RECURSIVE | {"required": []}),
@@ -228,6 +226,15 @@ WIDER = [
 ]
 # Wider in fact, and not told by a comparison keyword by keyword.
 CANNOT_TELL = [
+    ({"enum": [1, 2.0]}, INTEGER | {"minimum": 1}),
+    ({"type": "boolean"}, {"enum": [True, False, None]}),
+    ({"required": ["a", "b"]}, {"minProperties": 2}),
+    ({"const": {"a": "x"}}, OPEN | {"required": ["a"], "additionalProperties": False}),
+    ({"anyOf": [TEXT, INTEGER]}, {"anyOf": [{"type": "null"}, NUMBER, TEXT]}),
+    ({"type": "boolean"}, {"enum": [True, False]}),
+    (INTEGER | {"exclusiveMinimum": 0}, INTEGER | {"minimum": 1}),
+    ({"allOf": [TEXT, {"minLength": 1}]}, TEXT | {"minLength": 1}),
+    (TEXT, {"allOf": [TEXT, {}]}),
     ({"enum": ["ab", "b"]}, {"pattern": "b$"}),
     ({"const": [1, "a"]}, {"prefixItems": [INTEGER], "contains": TEXT}),
     ({"oneOf": [TEXT, INTEGER]}, {"oneOf": [TEXT, INTEGER, {"type": "null"}]}),
@@ -263,19 +270,18 @@ def test_a_wider_schema_takes_all_and_a_narrower_one_does_not(narrow: Any, wide:
 
 @pytest.mark.parametrize(("narrow", "wide"), CANNOT_TELL)
 def test_what_cannot_be_told_is_neither_compatible_nor_incompatible(narrow: Any, wide: Any) -> None:
-    comparison = compare_schemas(node(narrow), node(wide), Effort(MAX_STEPS), state=False)
-    assert comparison.narrowed
-    assert not comparison.decided
+    compared = comparison(narrow, wide)
+    assert compared.narrowed
+    assert not compared.decided
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ({"type": "boolean"}, {"enum": [True, False]}),
-        (INTEGER | {"exclusiveMinimum": 0}, INTEGER | {"minimum": 1}),
-        ({"allOf": [TEXT, {"minLength": 1}]}, TEXT | {"minLength": 1}),
-        (TEXT, {"allOf": [TEXT, {}]}),
         ({"items": TEXT}, {"items": {"$ref": "#/$defs/t"}, "$defs": {"t": TEXT}}),
+        ({"anyOf": [TEXT, INTEGER]}, {"anyOf": [TEXT | {"title": "text"}, INTEGER]}),
+        ({"const": 1}, {"enum": [1.0]}),
+        ({"minLength": 0}, {}),
     ],
 )
 def test_the_same_said_otherwise_fits_both_ways(one: Any, other: Any) -> None:
@@ -299,7 +305,7 @@ def test_the_same_said_otherwise_fits_both_ways(one: Any, other: Any) -> None:
         (NUMBER | {"minimum": 0}, NUMBER | {"exclusiveMinimum": 0}, ("", "exclusiveMinimum")),
         ({"multipleOf": 0.3}, {"multipleOf": 0.1}, ("", "multipleOf")),  # readers differ
         (OPEN, OPEN | {"required": ["a"]}, ("a", "required")),
-        (OPEN, OPEN | {"additionalProperties": False}, ("", "unnamed")),
+        (OPEN, OPEN | {"additionalProperties": False}, ("*", "false")),
         (OPEN, {"properties": {"a": INTEGER}}, ("a", "type")),
         ({"items": TEXT}, {"items": INTEGER}, ("[]", "type")),
         ({"properties": {"a": {"items": OPEN}}}, {"properties": {"a": {"items": {}}}}, None),
@@ -311,7 +317,7 @@ def test_the_same_said_otherwise_fits_both_ways(one: Any, other: Any) -> None:
         ({}, {"if": TEXT, "then": False}, ("", "if")),
         ({}, {"unevaluatedProperties": False}, ("", "unevaluatedProperties")),
         ({}, {"$ref": "#here", "$defs": {"x": {"$anchor": "here"}}}, ("", "$ref")),
-        (TEXT, {"$ref": "#"}, ("", UNDECIDED)),
+        (TEXT, {"$ref": "#"}, ("", "$ref")),
         ({"contains": NUMBER}, {"contains": INTEGER}, ("", "contains")),
         (RECURSIVE, RECURSIVE | {"required": ["value", "next"]}, ("next", "required")),
         ({}, {"uniqueItems": True}, ("", "uniqueItems")),
@@ -339,16 +345,29 @@ def test_an_optional_property_may_be_added_where_others_are_named() -> None:
         assert found(OPEN | {"additionalProperties": spoken}, two) == [("b", "type")]
     assert found({"type": "object"}, two) == [("a", "type"), ("b", "type")]
     assert found(OPEN | {"required": ["b"]}, two) == [("b", "type")]
-    assert found(OPEN | {"enum": [{"b": "text"}]}, two) == [("", "missing")]
+    assert found(OPEN | {"enum": [{"b": "text"}]}, two) == [("b", "type")]
 
 
 def test_a_property_that_is_named_no_longer_is_a_gap() -> None:
     two = {"properties": {"a": TEXT, "b": INTEGER}}
     assert found(two, OPEN) == [("b", "dropped")]
-    assert found(two, {"allOf": [OPEN, {"properties": {"b": INTEGER}}]}) == []
+    moved = comparison(two, {"allOf": [OPEN, {"properties": {"b": INTEGER}}]})
+    assert ("", "allOf") in [(gap.path, gap.keyword) for gap in moved.narrowed]
+    assert not moved.decided
     patterned = found(two, OPEN | {"patternProperties": {"^b": INTEGER}})
     assert ("b", "dropped") not in patterned
     assert found({"properties": {"x": two}}, {"properties": {"x": {}}}) == []
+
+
+def test_equal_branches_follow_when_the_document_around_them_changes() -> None:
+    """A reference inside `anyOf` means its target, here the recursive definition of a tree."""
+    tree = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/t"}, NUMBER]}}}
+    old = {"properties": {"tree": {"$ref": "#/$defs/t"}}, "$defs": {"t": tree}}
+    new = copy.deepcopy(old)
+    new["properties"]["other"] = TEXT
+    assert found(old, new) == []
+    new["$defs"]["t"]["required"] = ["next"]
+    assert found(old, new) == [("tree.next", "anyOf"), ("tree.next", "required")]
 
 
 def test_how_replicas_merge_counts_in_state_alone() -> None:
@@ -357,16 +376,21 @@ def test_how_replicas_merge_counts_in_state_alone() -> None:
     assert found(old, new) == []
     assert found(old, new, state=True) == [("a", "x-crdt")]
     assert found(old, OPEN, state=True) == [("a", "x-crdt")]
+    for keyword in ("items", "additionalProperties", "not"):
+        assert found({keyword: old}, {}, state=True) == [("", keyword)]
+    moved = comparison(old, {"properties": {"a": {"allOf": [old["properties"]["a"]]}}}, state=True)
+    assert moved.narrowed
+    assert not moved.decided
 
 
 def test_a_tools_parameters_reach_into_the_package_schema() -> None:
     tool = {"properties": {"object": {"$ref": "#/schema"}, "title": {"$ref": "#/schema/$defs/t"}}}
     old = {"properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": TEXT}}
     new = {"properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": {"const": "x"}}}
-    same_text = compare(node(tool, old), node(tool, old), Effort(MAX_STEPS))
-    changed = compare(node(tool, old), node(tool, new), Effort(MAX_STEPS))
-    assert same_text == ()
-    assert [gap.path for gap in changed] == ["object.a", "title"]
+    assert gaps(tool, tool, old, old) == ()
+    changed = comparison(tool, tool, old, new)
+    assert [gap.path for gap in changed.narrowed] == ["object.a", "title"]
+    assert changed.decided
 
 
 def test_a_schema_that_is_copied_fits_itself_with_all_its_references() -> None:
@@ -390,7 +414,7 @@ def test_anchors_fit_where_the_whole_document_is_the_same(keyword: str) -> None:
 def test_both_directions_are_told_and_each_thing_once() -> None:
     old = {"properties": {"gone": TEXT, "a": TEXT, "e": {"enum": [1, 2]}}, "required": ["gone"]}
     new = {"properties": {"new": TEXT, "a": {}, "e": {"enum": [2, 3]}}, "required": ["new"]}
-    compared = compare_schemas(node(old), node(new), Effort(MAX_STEPS), state=False)
+    compared = comparison(old, new)
     assert {(x.path, x.keyword) for x in compared.narrowed} == {
         ("gone", "dropped"),
         ("new", "required"),
@@ -429,10 +453,8 @@ def test_comparing_ends_and_says_so_when_it_was_not_done() -> None:
         inner = {"anyOf": [{"properties": {"a": inner}}, {"properties": {"a": {"allOf": [inner]}}}]}
     other = copy.deepcopy(inner)
     _objects(other)[-1]["type"] = "integer"
-    effort = Effort(MAX_STEPS)
-    assert compare(node(inner), node(other), effort)
-    assert effort.left < MAX_STEPS
-    assert [x.keyword for x in compare(node({}), node(TEXT), Effort(0))] == [UNDECIDED]
+    assert gaps(inner, other)
+    assert [x.keyword for x in comparison({}, TEXT, steps=0).narrowed] == [UNDECIDED]
 
 
 def test_no_more_gaps_are_told_than_anybody_mends() -> None:

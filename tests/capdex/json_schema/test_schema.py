@@ -14,13 +14,15 @@ from jsonschema import Draft202012Validator
 from capdex.diagnostics import Findings
 from capdex.json_schema.keywords import KEYWORDS
 from capdex.json_schema.schema import (
+    CONTAINERS,
+    STRATEGIES,
     BadJson,
     check_package_schema,
     check_schema,
     is_schema_uri,
     parse_json,
 )
-from capdex.problems import Problem, Reason
+from capdex.problems import Problem, Reason, Severity
 
 META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 
@@ -207,3 +209,39 @@ def test_strict_json_reads() -> None:
 def test_any_text_is_json_or_bad(text: str) -> None:
     with suppress(BadJson):
         assert parse_json(text) == json.loads(text)
+
+
+# how state merges -------------------------------------------------------------------------------
+
+
+def flagged(mark: str, value: Any) -> list[tuple[Reason, str, Severity]]:
+    findings = Findings({})
+    check_schema({"properties": {"a": {"type": "string", mark: value}}}, (), findings)
+    return [(x.code, x.path, x.severity) for x in findings.problems()]
+
+
+@pytest.mark.parametrize("word", [*STRATEGIES, *CONTAINERS])
+def test_known_ways_to_merge_are_taken(word: str) -> None:
+    assert flagged("x-crdt", word) == []
+    assert flagged("x-asm", {"container": "map", "type": word, "note": 1}) == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "value", "path"),
+    [
+        ("x-crdt", "lww-register", "properties.a.x-crdt"),
+        ("x-crdt", 7, "properties.a.x-crdt"),
+        ("x-crdt", None, "properties.a.x-crdt"),
+        ("x-asm", {"container": "counter"}, "properties.a.x-asm.container"),
+        ("x-asm", {"crdt": ["flag"]}, "properties.a.x-asm.crdt"),
+        ("x-asm", {"strategy": "last"}, "properties.a.x-asm.strategy"),
+    ],
+)
+def test_unknown_ways_to_merge_are_flagged(mark: str, value: Any, path: str) -> None:
+    assert flagged(mark, value) == [(Reason.BAD_SCHEMA, path, Severity.WARNING)]
+
+
+def test_a_slip_of_the_finger_is_told() -> None:
+    findings = Findings({})
+    check_schema({"x-crdt": "lww_registr"}, (), findings)
+    assert findings.problems()[0].hint == "did you mean lww_register?"

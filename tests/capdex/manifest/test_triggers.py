@@ -129,3 +129,24 @@ def test_unrelated_messages_are_counted_as_if_each_were_searched(pattern: str) -
     compiled = compile_pattern(pattern)
     each = sum(compiled.search(text) is not None for text in UNRELATED)
     assert _matched(compiled, pattern) == each
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flags"),
+    [
+        ("weather", 0),
+        (r"(?i)\b(in|my|the)\b", 1),
+        ("[aeiou]", 1),
+        (".{3,}", 1),
+        (".*", 1),
+        ("[a-z]{30}", 0),
+    ],
+)
+def test_patterns_that_match_unrelated_messages_are_flagged(pattern: str, flags: int) -> None:
+    (trigger,), problems = read({"type": "regex", "value": pattern})
+    assert trigger.value == pattern
+    assert [x.severity for x in problems] == [Severity.WARNING] * flags
+
+
+def test_the_unrelated_messages_differ() -> None:
+    assert len(set(UNRELATED)) == 12
