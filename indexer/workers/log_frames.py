@@ -1,31 +1,49 @@
-"""Frames that have a worker read an `eth_getLogs` reply: the reply in, columns of drafts out.
+"""Frames that have a worker read an `eth_getLogs` reply: the reply in, columns of rows out.
 
-An answer is the length of a JSON header (4 bytes, big-endian), the header, and all byte columns
-joined: block hashes, transaction hashes, entries (32 bytes each), topics, data, and digests of
-packages. Numbers, lengths and texts are in the header, by column.
+An answer is MessagePack of `_Columns`, whose types and sizes msgspec checks while it decodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, pairwise
-from operator import lt
-from struct import Struct
-from typing import Any, Final
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Annotated, Any, Final
 
-import orjson
+import msgspec
+from msgspec import Meta
 
 from capdex.net.rpc.replies import Answer, read_one
 from capdex.registry.logs import LogColumns
 from indexer.projection.block_range import LogReader, LogRows
-from indexer.projection.event_rows import MAX_TEXT_CHARS, Announced
+from indexer.projection.event_rows import MAX_TEXT_CHARS
 from indexer.workers.frames import Frame, Work, make_request
 
 MAX_REPLY_BYTES: Final = 8 * 1024 * 1024  # larger replies are read in a thread of the node
-_LENGTH: Final = Struct(">I")
-# Types of the texts and flags of a release (`Announced`), without its digest.
-_RELEASE: Final = (str, str, str, bool, str, str, str)
-_DIGEST: Final = 6  # its place in `Announced`
+
+_Number = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_Index = Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
+_Hash = Annotated[bytes, Meta(min_length=32, max_length=32)]
+_Topics = Annotated[bytes, Meta(max_length=4 * 32)]
+_Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
+_Announced = tuple[_Text, _Text, _Text, bool, _Text, _Text, _Hash, _Text]
+
+
+class _Columns(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The columns of `LogRows` without the address, and the times of blocks by number."""
+
+    block_numbers: list[_Number]
+    block_hashes: list[_Hash]
+    tx_hashes: list[_Hash]
+    log_indexes: list[_Index]
+    topics: list[_Topics]
+    data: list[bytes]
+    entries: list[_Hash]
+    releases: list[_Announced | None]
+    times: dict[_Number, _Number]
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(_Columns).decode
 
 
 def read_request(label: str, answer: Answer, id_: int, reader: LogReader) -> Frame:
@@ -39,24 +57,10 @@ def read_logs(header: list[Any], data: bytes) -> bytes:
     """Read the reply of a request; raise RpcError as `read_one` does. The worker's side."""
     label, status, retry_after_s, id_, address, first, last = header
     reader = LogReader(bytes.fromhex(address), first, last)
-    drafts, times = read_one(label, Answer(status, retry_after_s, data), id_, reader)
-    logs = drafts.logs
-    announced = [(at, one) for at, one in enumerate(drafts.releases) if one is not None]
-    texts = [(*one[:_DIGEST], *one[_DIGEST + 1 :]) for _, one in announced]
-    fields = {
-        "numbers": logs.block_numbers,
-        "indexes": logs.log_indexes,
-        "topics": [*map(len, logs.topics)],
-        "data": [*map(len, logs.data)],
-        "announced": [at for at, _ in announced],
-        "releases": list(zip(*texts, strict=True)),
-        "times": [list(times), list(times.values())],
-    }
-    text = orjson.dumps(fields)
-    digests = [one[_DIGEST] for _, one in announced]
-    hashes = (logs.block_hashes, logs.tx_hashes, drafts.entries)
-    columns = [b"".join(column) for column in (*hashes, logs.topics, logs.data, digests)]
-    return b"".join([_LENGTH.pack(len(text)), text, *columns])
+    rows, times = read_one(label, Answer(status, retry_after_s, data), id_, reader)
+    logs = rows.logs
+    where = (logs.block_numbers, logs.block_hashes, logs.tx_hashes, logs.log_indexes)
+    return _encode(_Columns(*where, logs.topics, logs.data, rows.entries, rows.releases, times))
 
 
 def read_columns(answer: bytes, reader: LogReader) -> tuple[LogRows, dict[int, int]]:
@@ -65,67 +69,22 @@ def read_columns(answer: bytes, reader: LogReader) -> tuple[LogRows, dict[int, i
     Raises ValueError unless each column has its type and length, and the logs are in canonical
     order and in the blocks of the request.
     """
-    size = int.from_bytes(answer[: _LENGTH.size], "big")
-    fields = orjson.loads(answer[_LENGTH.size : _LENGTH.size + size])
-    numbers, indexes = _ints(fields["numbers"]), _ints(fields["indexes"], below=1 << 32)
-    topics, data = _ints(fields["topics"], below=129), _ints(fields["data"])
-    announced, (blocks, times) = _ints(fields["announced"]), map(_ints, fields["times"])
-    count, releases = len(numbers), fields["releases"]
-    places = list(zip(numbers, indexes, strict=True))
+    try:
+        found = _decode(answer)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
+    *columns, entries, releases, times = msgspec.structs.astuple(found)
+    count, numbers = len(found.data), found.block_numbers
+    if any(len(column) != count for column in (*columns, entries, releases)):
+        raise ValueError("the columns differ in length")
     if count and not reader.first <= numbers[0] <= numbers[-1] <= reader.last:
         raise ValueError("a log is of a block that was not asked for")
-    if not _ascends(places) or not _ascends(announced) or any(size % 32 for size in topics):
-        raise ValueError("the logs are out of order, or a topic is cut")
-    if announced and announced[-1] >= count:
-        raise ValueError("a release is of no log")
-    sizes = ([32] * count, [32] * count, [32] * count, topics, data, [32] * len(announced))
-    if len(answer) != _LENGTH.size + size + sum(map(sum, sizes)):
-        raise ValueError("the columns have another length than their header says")
-    byte_columns = _cut(answer, _LENGTH.size + size, sizes)
-    block_hashes, tx_hashes, entries, topic_column, data_column, digests = byte_columns
-    if len(topics) != count or len(data) != count:
-        raise ValueError("the columns differ in length")
-    logs = LogColumns(
-        [reader.address] * count,
-        numbers,
-        block_hashes,
-        tx_hashes,
-        indexes,
-        topic_column,
-        data_column,
-    )
-    found: list[Announced | None] = [None] * count
-    for at, release in zip(announced, _releases(releases, digests), strict=True):
-        found[at] = release
-    return LogRows(logs, entries, found), dict(zip(blocks, times, strict=True))
+    if not _ascends(zip(numbers, found.log_indexes, strict=True)):
+        raise ValueError("the logs are out of order")
+    if any(len(topics) % 32 for topics in found.topics):
+        raise ValueError("a topic is cut")
+    return LogRows(LogColumns([reader.address] * count, *columns), entries, releases), times
 
 
-def _releases(columns: list[list[Any]], digests: list[bytes]) -> Iterator[Announced]:
-    if not digests:
-        return iter(())
-    for kind, column in zip(_RELEASE, columns, strict=True):
-        if {*map(type, column)} != {kind}:
-            raise ValueError("a column of releases has another type")
-        if kind is str and max(map(len, column)) > MAX_TEXT_CHARS:
-            raise ValueError("a text of a release is too long")
-    return zip(*columns[:_DIGEST], digests, *columns[_DIGEST:], strict=True)
-
-
-def _ints(column: Any, below: int = 1 << 63) -> list[int]:
-    if type(column) is not list or {*map(type, column)} - {int}:
-        raise ValueError("a column is not one of whole numbers")
-    if column and not 0 <= min(column) <= max(column) < below:
-        raise ValueError("a number is out of its range")
-    return column
-
-
-def _ascends(values: Sequence[Any]) -> bool:
-    return all(map(lt, values, islice(values, 1, None)))
-
-
-def _cut(joined: bytes, at: int, columns: Sequence[list[int]]) -> Iterator[list[bytes]]:
-    """Yield the byte columns that begin at `at`, by the sizes of their values."""
-    for sizes in columns:
-        ends = [*accumulate(sizes, initial=at)]
-        yield [joined[start:end] for start, end in pairwise(ends)]
-        at = ends[-1]
+def _ascends(values: Iterable[Any]) -> bool:
+    return all(a < b for a, b in pairwise(values))
