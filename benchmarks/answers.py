@@ -41,7 +41,7 @@ from capdex.encoding.abi import checksum_address
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import judge
 from capdex.problems import Verdict
-from capdex.registry.events import LogHead
+from capdex.registry.logs import LogHead
 from capdex.uri import CapabilityURI
 from cli.node.serve import build_app, listen
 from indexer.http.status import Surface

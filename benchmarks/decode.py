@@ -23,7 +23,8 @@ from eth_abi import encode
 from capdex.encoding.keccak import keccak
 from capdex.ipld.cid import Cid
 from capdex.net.rpc.types import read_logs
-from capdex.registry.events import PUBLISHED, LogHead
+from capdex.registry.events import PUBLISHED
+from capdex.registry.logs import LogHead
 from capdex.uri import name_id
 from indexer.projection.block_range import LogRows
 

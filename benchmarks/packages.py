@@ -46,7 +46,8 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.package import verify
 from capdex.registry.block import BlockRef
-from capdex.registry.events import PUBLISHED, Announcement, LogHead, LogPosition, RawLog
+from capdex.registry.events import PUBLISHED, Announcement
+from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
 from cli.terminal.signals import tune_interpreter

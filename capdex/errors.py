@@ -70,120 +70,76 @@ class ErrorKind(NamedTuple):
     cap: str
     http: int
     exit: int
-    retryable: bool
     when: str
+
+    @property
+    def retryable(self) -> bool:
+        """True if the same call may succeed later without a change."""
+        return self.exit == 3
 
 
 # exit codes: 1 the answer is no, 2 could not start, 3 unavailable, 4 refused, 70 our fault
-_ROWS: dict[Code, tuple[str, int, int, bool, str]] = {
-    Code.NOT_FOUND: ("NOT_FOUND", 404, 1, False, "no such name or version"),
-    Code.YANKED: ("NOT_FOUND", 404, 1, False, "only yanked versions match"),
-    Code.INVALID_INPUT: (
-        "INVALID_INPUT",
-        400,
-        1,
-        False,
-        "a bad URI, range, filter, cursor, schema or package",
-    ),
-    Code.UNVERIFIED: (
-        "EXECUTION_FAILED",
-        422,
-        1,
-        False,
-        "the package exists and was rejected; see its reason",
-    ),
-    Code.PENDING: ("EXECUTION_FAILED", 503, 3, True, "announced on chain, its bytes not had yet"),
-    Code.UNAUTHENTICATED: ("PERMISSION_DENIED", 401, 4, False, "credentials are missing"),
-    Code.PERMISSION_DENIED: ("PERMISSION_DENIED", 403, 4, False, "credentials do not suffice"),
-    Code.TOO_LARGE: ("INVALID_INPUT", 413, 1, False, "the input is over a stated limit"),
-    Code.RATE_LIMITED: ("EXECUTION_FAILED", 429, 3, True, "too many requests for now"),
-    Code.STALLED: (
-        "EXECUTION_FAILED",
-        503,
-        3,
-        True,
-        "the node waits for an operator or an RPC endpoint",
-    ),
-    Code.TIMEOUT: ("TIMEOUT", 504, 3, True, "no answer within the time allowed"),
-    Code.USAGE: ("INVALID_INPUT", 400, 2, False, "the call makes no sense as written"),
-    Code.UNREADABLE: ("INVALID_INPUT", 400, 2, False, "a file cannot be read or written"),
-    Code.CONFIG: ("INVALID_INPUT", 400, 2, False, "a setting is missing or wrong"),
-    Code.VERSION_EXISTS: (
-        "INVALID_INPUT",
-        409,
-        1,
-        False,
-        "this version is published with other bytes",
-    ),
-    Code.ALREADY_DONE: ("INVALID_INPUT", 409, 0, False, "nothing was left to do"),
-    Code.NAME_TAKEN: ("PERMISSION_DENIED", 403, 4, False, "another account owns the name"),
-    Code.NOT_OWNER: ("PERMISSION_DENIED", 403, 4, False, "the account does not own the name"),
-    Code.NO_CONSENT: ("PERMISSION_DENIED", 403, 4, False, "nobody was there to say yes"),
-    Code.WRONG_PASSPHRASE: ("PERMISSION_DENIED", 403, 4, False, "the key file did not open"),
-    Code.KEY_EXPOSED: (
-        "PERMISSION_DENIED",
-        403,
-        4,
-        False,
-        "a key is public or its file readable by others",
-    ),
-    Code.EMPTY_ACCOUNT: ("PERMISSION_DENIED", 403, 4, False, "the account cannot pay the fee"),
-    Code.WRONG_CHAIN: ("PERMISSION_DENIED", 403, 4, False, "the endpoint speaks for another chain"),
-    Code.NO_CONTRACT: ("INVALID_INPUT", 400, 2, False, "no registry stands at the address"),
-    Code.REVERTED: ("EXECUTION_FAILED", 409, 1, False, "the contract refused the transaction"),
-    Code.NAME_RESERVED: (
-        "PERMISSION_DENIED",
-        403,
-        4,
-        False,
-        "the name, or one that looks like it, is reserved",
-    ),
-    Code.STEP_TOO_SMALL: (
-        "INVALID_INPUT",
-        409,
-        1,
-        False,
-        "the change owes a larger step of the version",
-    ),
-    Code.SCHEMA_CHANGED: (
-        "INVALID_INPUT",
-        409,
-        1,
-        False,
-        "the schema changed incompatibly under an unchanged $id",
-    ),
-    Code.FEE_OVER_CAP: ("PERMISSION_DENIED", 403, 4, False, "the fee is over the cap"),
-    Code.SIGNER_REFUSED: ("PERMISSION_DENIED", 403, 4, False, "the external signer said no"),
-    Code.SIGNER_UNAVAILABLE: (
-        "EXECUTION_FAILED",
-        503,
-        3,
-        True,
-        "the external signer does not answer",
-    ),
-    Code.BAD_PROOF: (
-        "EXECUTION_FAILED",
-        422,
-        1,
-        False,
-        "a storage proof does not prove what was answered",
-    ),
-    Code.RPC_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the chain endpoint is down"),
-    Code.IPFS_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the IPFS endpoint is down"),
-    Code.NODE_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the capdex node is down"),
-    Code.DATABASE_LOCKED: ("EXECUTION_FAILED", 503, 3, True, "another writer holds the database"),
-    Code.DATABASE_UNAVAILABLE: ("EXECUTION_FAILED", 503, 3, True, "the database is down"),
-    Code.FOREIGN_DATABASE: (
-        "INVALID_INPUT",
-        400,
-        2,
-        False,
-        "the database belongs to another chain or registry",
-    ),
-    Code.INTERNAL: ("EXECUTION_FAILED", 500, 70, False, "a fault of ours; please report it"),
+_WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
+    ("NOT_FOUND", 404, 1): {
+        Code.NOT_FOUND: "no such name or version",
+        Code.YANKED: "only yanked versions match",
+    },
+    ("INVALID_INPUT", 400, 1): {
+        Code.INVALID_INPUT: "a bad URI, range, filter, cursor, schema or package"
+    },
+    ("EXECUTION_FAILED", 422, 1): {
+        Code.UNVERIFIED: "the package exists and was rejected; see its reason",
+        Code.BAD_PROOF: "a storage proof does not prove what was answered",
+    },
+    ("EXECUTION_FAILED", 503, 3): {
+        Code.PENDING: "announced on chain, its bytes not had yet",
+        Code.STALLED: "the node waits for an operator or an RPC endpoint",
+        Code.SIGNER_UNAVAILABLE: "the external signer does not answer",
+        Code.RPC_UNAVAILABLE: "the chain endpoint is down",
+        Code.IPFS_UNAVAILABLE: "the IPFS endpoint is down",
+        Code.NODE_UNAVAILABLE: "the capdex node is down",
+        Code.DATABASE_LOCKED: "another writer holds the database",
+        Code.DATABASE_UNAVAILABLE: "the database is down",
+    },
+    ("PERMISSION_DENIED", 401, 4): {Code.UNAUTHENTICATED: "credentials are missing"},
+    ("PERMISSION_DENIED", 403, 4): {
+        Code.PERMISSION_DENIED: "credentials do not suffice",
+        Code.NAME_TAKEN: "another account owns the name",
+        Code.NOT_OWNER: "the account does not own the name",
+        Code.NO_CONSENT: "nobody was there to say yes",
+        Code.WRONG_PASSPHRASE: "the key file did not open",
+        Code.KEY_EXPOSED: "a key is public or its file readable by others",
+        Code.EMPTY_ACCOUNT: "the account cannot pay the fee",
+        Code.WRONG_CHAIN: "the endpoint speaks for another chain",
+        Code.NAME_RESERVED: "the name, or one that looks like it, is reserved",
+        Code.FEE_OVER_CAP: "the fee is over the cap",
+        Code.SIGNER_REFUSED: "the external signer said no",
+    },
+    ("INVALID_INPUT", 413, 1): {Code.TOO_LARGE: "the input is over a stated limit"},
+    ("EXECUTION_FAILED", 429, 3): {Code.RATE_LIMITED: "too many requests for now"},
+    ("TIMEOUT", 504, 3): {Code.TIMEOUT: "no answer within the time allowed"},
+    ("INVALID_INPUT", 400, 2): {
+        Code.USAGE: "the call makes no sense as written",
+        Code.UNREADABLE: "a file cannot be read or written",
+        Code.CONFIG: "a setting is missing or wrong",
+        Code.NO_CONTRACT: "no registry stands at the address",
+        Code.FOREIGN_DATABASE: "the database belongs to another chain or registry",
+    },
+    ("INVALID_INPUT", 409, 1): {
+        Code.VERSION_EXISTS: "this version is published with other bytes",
+        Code.STEP_TOO_SMALL: "the change owes a larger step of the version",
+        Code.SCHEMA_CHANGED: "the schema changed incompatibly under an unchanged $id",
+    },
+    ("INVALID_INPUT", 409, 0): {Code.ALREADY_DONE: "nothing was left to do"},
+    ("EXECUTION_FAILED", 409, 1): {Code.REVERTED: "the contract refused the transaction"},
+    ("EXECUTION_FAILED", 500, 70): {Code.INTERNAL: "a fault of ours; please report it"},
 }
-
-KINDS = {code: ErrorKind(*row) for code, row in _ROWS.items()}
+KINDS = {
+    code: ErrorKind(*numbers, codes[code])
+    for code in Code
+    for numbers, codes in _WHEN.items()
+    if code in codes
+}
 
 
 @dataclass(eq=False)
@@ -213,11 +169,6 @@ class CapdexError(Exception):
         """The row of the table for this error's code."""
         return KINDS[self.code]
 
-    @property
-    def retryable(self) -> bool:
-        """True if the same call may succeed later without a change."""
-        return self.kind.retryable
-
     def to_json(self) -> dict[str, Any]:
         """`{code, message, retryable, details}`, the shape of P16."""
         details = dict(self.details or {})
@@ -228,7 +179,7 @@ class CapdexError(Exception):
         return {
             "code": str(self.code),
             "message": self.message,
-            "retryable": self.retryable,
+            "retryable": self.kind.retryable,
             "details": details,
         }
 

@@ -24,7 +24,8 @@ from capdex.manifest import bindings, manifest, metadata, tools, triggers, urls
 from capdex.package import VerifiedPackage, judge
 from capdex.problems import REASONS, Availability, Reason, Verdict
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
-from capdex.registry.events import PUBLISHED, TOPICS, Announcement, LogHead, LogPosition, RawLog
+from capdex.registry.events import PUBLISHED, TOPICS, Announcement
+from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml import composer
 from cli.commands.run.node import node_command

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from capdex.encoding.abi import (
-    MAX_STRING_BYTES,
     account,
     address,
     publication,
@@ -23,34 +22,7 @@ from capdex.encoding.abi import (
 )
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
-from capdex.registry.logs import LogHead, LogPosition, RawLog
-
-__all__ = [
-    "MAX_STRING_BYTES",
-    "PUBLISHED",
-    "TOPICS",
-    "UNYANKED",
-    "YANKED",
-    "Announcement",
-    "Claimed",
-    "Committed",
-    "DeprecationChanged",
-    "Event",
-    "LogHead",
-    "LogPosition",
-    "MaintainerChanged",
-    "NameDeprecationChanged",
-    "Published",
-    "RawLog",
-    "Renounced",
-    "Sponsored",
-    "TransferCancelled",
-    "TransferOffered",
-    "Transferred",
-    "Voted",
-    "YankChanged",
-    "decode",
-]
+from capdex.registry.logs import LogPosition, RawLog
 
 
 class Announcement(NamedTuple):
@@ -78,128 +50,86 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class YankChanged:
-    """A release was yanked (with a reason) or un-yanked."""
+class NameEvent:
+    """An event about one name, whose text is in the event."""
 
     sequence: int
     name_id: bytes
     by: str
     name: str
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class YankChanged(NameEvent):
+    """A release was yanked (with a reason) or un-yanked."""
+
     semver: str
     yanked: bool
     reason: str
-    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
-class DeprecationChanged:
+class DeprecationChanged(NameEvent):
     """A release was deprecated (with a message) or un-deprecated."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
     semver: str
     deprecated: bool
     message: str
-    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
-class NameDeprecationChanged:
+class NameDeprecationChanged(NameEvent):
     """A name was deprecated as a whole or un-deprecated; `replaced_by` may be empty."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
     deprecated: bool
     message: str
     replaced_by: str
-    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NameEvent):
     """A name was claimed without a release: the account `by` owns it now."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
-    position: LogPosition
-
 
 @dataclass(frozen=True, slots=True)
-class MaintainerChanged:
+class MaintainerChanged(NameEvent):
     """An account was added to or removed from the maintainers of a name."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
     account: str
     maintains: bool
-    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
-class TransferOffered:
+class TransferOffered(NameEvent):
     """The owner offered the name to `recipient`; an earlier offer is void."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
     recipient: str
-    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
-class TransferCancelled:
+class TransferCancelled(NameEvent):
     """The owner took the offer back."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
-    position: LogPosition
-
 
 @dataclass(frozen=True, slots=True)
-class Transferred:
+class Transferred(NameEvent):
     """The recipient accepted the offer: the account `by` owns the name now."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
     former_owner: str
-    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
-class Renounced:
+class Renounced(NameEvent):
     """The owner gave the name up permanently."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
-    position: LogPosition
-
 
 @dataclass(frozen=True, slots=True)
-class Sponsored:
+class Sponsored(NameEvent):
     """The next event publishes what `by` signed with `nonce`; `sender` paid for the transaction."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
     sender: str
     nonce: int
-    position: LogPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,90 +144,63 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
-class Voted:
+class Voted(NameEvent):
     """A vote, from the votes contract: 1, -1, or 0 for a withdrawn one, with its weight."""
 
-    sequence: int
-    name_id: bytes
-    by: str
-    name: str
     vote: int
     weight: int
-    position: LogPosition
 
 
-Event = (
-    Published
-    | YankChanged
-    | DeprecationChanged
-    | NameDeprecationChanged
-    | Claimed
-    | MaintainerChanged
-    | TransferOffered
-    | TransferCancelled
-    | Transferred
-    | Renounced
-    | Sponsored
-    | Committed
-    | Voted
-)
+Event = Published | Committed | NameEvent
 
-# The start of every event: sequence, second topic, account.
-_Head = tuple[int, bytes, str]
-_Reader = Callable[[_Head, bytes, LogPosition], Event]
+# The fields of NameEvent.
+_Head = tuple[int, bytes, str, str, LogPosition]
+_Reader = Callable[[_Head, bytes], NameEvent]
 
 _HEAD = "(bytes32,address,uint64"  # common to every signature; `bytes32` and `address` are topics
-PUBLISHED: Final = keccak(f"Published{_HEAD},string,string,string,bytes32)".encode())
+_NAMED = f"{_HEAD},string"  # common to the events of a name; word 0 of the data is the sequence
+PUBLISHED: Final = keccak(f"Published{_NAMED},string,string,bytes32)".encode())
+COMMITTED: Final = keccak(f"Committed{_HEAD},uint64)".encode())
 
-# Keyed by the whole signature; word 0 of the data is the sequence.
 _READERS: Final[dict[str, _Reader]] = {
-    f"Yanked{_HEAD},string,string,string)": lambda head, data, at: YankChanged(
-        *head, string(data, 1), string(data, 2), True, words(data, 3), at
+    f"Yanked{_NAMED},string,string)": lambda head, data: YankChanged(
+        *head, string(data, 2), True, words(data, 3)
     ),
-    f"Unyanked{_HEAD},string,string)": lambda head, data, at: YankChanged(
-        *head, string(data, 1), string(data, 2), False, "", at
+    f"Unyanked{_NAMED},string)": lambda head, data: YankChanged(*head, string(data, 2), False, ""),
+    f"Deprecated{_NAMED},string,string)": lambda head, data: DeprecationChanged(
+        *head, string(data, 2), True, words(data, 3)
     ),
-    f"Deprecated{_HEAD},string,string,string)": lambda head, data, at: DeprecationChanged(
-        *head, string(data, 1), string(data, 2), True, words(data, 3), at
+    f"Undeprecated{_NAMED},string)": lambda head, data: DeprecationChanged(
+        *head, string(data, 2), False, ""
     ),
-    f"Undeprecated{_HEAD},string,string)": lambda head, data, at: DeprecationChanged(
-        *head, string(data, 1), string(data, 2), False, "", at
+    f"NameDeprecated{_NAMED},string,string)": lambda head, data: NameDeprecationChanged(
+        *head, True, words(data, 2), string(data, 3)
     ),
-    f"NameDeprecated{_HEAD},string,string,string)": lambda head, data, at: NameDeprecationChanged(
-        *head, string(data, 1), True, words(data, 2), string(data, 3), at
+    f"NameUndeprecated{_NAMED})": lambda head, _: NameDeprecationChanged(*head, False, "", ""),
+    f"Claimed{_NAMED})": lambda head, _: Claimed(*head),
+    f"MaintainerAdded{_NAMED},address)": lambda head, data: MaintainerChanged(
+        *head, address(data, 2), True
     ),
-    f"NameUndeprecated{_HEAD},string)": lambda head, data, at: NameDeprecationChanged(
-        *head, string(data, 1), False, "", "", at
+    f"MaintainerRemoved{_NAMED},address)": lambda head, data: MaintainerChanged(
+        *head, address(data, 2), False
     ),
-    f"Claimed{_HEAD},string)": lambda head, data, at: Claimed(*head, string(data, 1), at),
-    f"MaintainerAdded{_HEAD},string,address)": lambda head, data, at: MaintainerChanged(
-        *head, string(data, 1), address(data, 2), True, at
+    f"TransferOffered{_NAMED},address)": lambda head, data: TransferOffered(
+        *head, address(data, 2)
     ),
-    f"MaintainerRemoved{_HEAD},string,address)": lambda head, data, at: MaintainerChanged(
-        *head, string(data, 1), address(data, 2), False, at
+    f"TransferCancelled{_NAMED})": lambda head, _: TransferCancelled(*head),
+    f"Transferred{_NAMED},address)": lambda head, data: Transferred(*head, address(data, 2)),
+    f"Renounced{_NAMED})": lambda head, _: Renounced(*head),
+    f"Sponsored{_NAMED},address,uint256)": lambda head, data: Sponsored(
+        *head, address(data, 2), unsigned(data, 3, 256)
     ),
-    f"TransferOffered{_HEAD},string,address)": lambda head, data, at: TransferOffered(
-        *head, string(data, 1), address(data, 2), at
-    ),
-    f"TransferCancelled{_HEAD},string)": lambda head, data, at: TransferCancelled(
-        *head, string(data, 1), at
-    ),
-    f"Transferred{_HEAD},string,address)": lambda head, data, at: Transferred(
-        *head, string(data, 1), address(data, 2), at
-    ),
-    f"Renounced{_HEAD},string)": lambda head, data, at: Renounced(*head, string(data, 1), at),
-    f"Sponsored{_HEAD},string,address,uint256)": lambda head, data, at: Sponsored(
-        *head, string(data, 1), address(data, 2), unsigned(data, 3, 256), at
-    ),
-    f"Committed{_HEAD},uint64)": lambda head, data, at: Committed(*head, unsigned(data, 1, 64), at),
-    f"Voted{_HEAD},string,int8,uint256)": lambda head, data, at: Voted(
-        *head, string(data, 1), signed(data, 2, 8), unsigned(data, 3, 256), at
+    f"Voted{_NAMED},int8,uint256)": lambda head, data: Voted(
+        *head, signed(data, 2, 8), unsigned(data, 3, 256)
     ),
 }
 _BY_TOPIC: Final = {keccak(signature.encode()): read for signature, read in _READERS.items()}
 
 # Topic 0 by the name of the event.
-TOPICS: Final = {"Published": PUBLISHED} | {
+TOPICS: Final = {"Published": PUBLISHED, "Committed": COMMITTED} | {
     x.partition("(")[0]: keccak(x.encode()) for x in _READERS
 }
 YANKED: Final = TOPICS["Yanked"]
@@ -316,7 +219,8 @@ def decode(log: RawLog, chain_id: int) -> Event:
         announcement = Announcement(chain_id, by, cap_uri, semver, cid, sha256)
         return Published(sequence, subject, announcement, position)
     sequence = unsigned(data, 0, 64)
-    read = _BY_TOPIC.get(kind)
-    if read is None:
+    if kind == COMMITTED:
+        return Committed(sequence, subject, by, unsigned(data, 1, 64), position)
+    if (read := _BY_TOPIC.get(kind)) is None:
         raise InvalidInput(f"0x{kind.hex()} is not a topic of the registry")
-    return read((sequence, subject, by), data, position)
+    return read((sequence, subject, by, string(data, 1), position), data)

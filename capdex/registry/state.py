@@ -18,13 +18,13 @@ from capdex.registry.events import (
     Event,
     MaintainerChanged,
     NameDeprecationChanged,
+    NameEvent,
     Published,
     Renounced,
     Sponsored,
     TransferCancelled,
     TransferOffered,
     Transferred,
-    Voted,
     YankChanged,
 )
 from capdex.uri import CapabilityURI, check_name, is_reserved, name_id, skeleton
@@ -122,8 +122,6 @@ class Ledger:
                 self._yank(event)
             case DeprecationChanged():
                 self._deprecate(event)
-            case Voted():
-                raise InvalidInput("votes belong to another contract")
             case _:
                 self._change_name(event, self._name(event.name))
 
@@ -186,16 +184,7 @@ class Ledger:
         _require(taken_by == name, f"{name} looks like {taken_by}")
         self.names[name] = NameState(owner)
 
-    def _change_name(
-        self,
-        event: NameDeprecationChanged
-        | MaintainerChanged
-        | TransferOffered
-        | TransferCancelled
-        | Transferred
-        | Renounced,
-        name: NameState,
-    ) -> None:
+    def _change_name(self, event: NameEvent, name: NameState) -> None:
         if isinstance(event, Transferred):
             _require(name.pending_owner == event.by, "the name was not offered to that account")
             _require(name.owner == event.former_owner, "its former owner was another")
@@ -224,8 +213,10 @@ class Ledger:
             case TransferCancelled():
                 _require(name.pending_owner is not None, "there is no offer")
                 name.pending_owner = None
-            case _:  # Renounced, the only remaining type
+            case Renounced():
                 name.hand_over(None)
+            case _:
+                raise InvalidInput("votes belong to another contract")
 
     def _name(self, name: str) -> NameState:
         try:

@@ -12,7 +12,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header
 from capdex.net.tasks import both, end
-from capdex.registry.events import LogHead
+from capdex.registry.logs import LogHead
 from indexer.chain.log_head import RECENT, LogHeadReader
 from indexer.projection.block_range import BlockRange, ChainChanged, LogReader, LogRows
 

@@ -10,7 +10,7 @@ from capdex.encoding.keccak import keccak
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header
-from capdex.registry.events import LogHead
+from capdex.registry.logs import LogHead
 from indexer.projection.block_range import ChainChanged
 
 RECENT = 100  # blocks: nodes that keep little state keep that of 128

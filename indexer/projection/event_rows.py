@@ -15,15 +15,13 @@ from capdex.package import RejectedPackage, claimed
 from capdex.problems import Availability, Reason, Verdict
 from capdex.registry.events import (
     Announcement,
-    Claimed,
     Committed,
     DeprecationChanged,
     Event,
     MaintainerChanged,
     NameDeprecationChanged,
+    NameEvent,
     Published,
-    RawLog,
-    Renounced,
     Sponsored,
     TransferCancelled,
     TransferOffered,
@@ -32,6 +30,7 @@ from capdex.registry.events import (
     YankChanged,
     decode,
 )
+from capdex.registry.logs import RawLog
 from capdex.uri import PREFIX, CapabilityURI, check_name, name_id
 from capdex.version import Version
 
@@ -47,17 +46,6 @@ ANNOUNCED: Final = (
     "publisher",
 )
 Announced = tuple[str, str, str, bool, str, str, bytes, str]  # all of them but the sequence
-
-Owning = (
-    Claimed
-    | MaintainerChanged
-    | TransferOffered
-    | TransferCancelled
-    | Transferred
-    | Renounced
-    | Sponsored
-    | Committed
-)
 
 
 class Claim(NamedTuple):
@@ -187,7 +175,7 @@ def deprecation_row(
     return sequence, str(uri), event.deprecated, message, instead
 
 
-def ownership_row(event: Owning, sequence: int) -> Row | None:
+def ownership_row(event: Committed | NameEvent, sequence: int) -> Row | None:
     """Return the row of a change of a name; None if the name is not the one hashed."""
     kind, account = _owning(event)
     if isinstance(event, Committed):
@@ -202,7 +190,7 @@ def vote_row(event: Voted, sequence: int) -> Row | None:
     return sequence, event.name, event.by, event.vote, str(event.weight)
 
 
-def _owning(event: Owning) -> tuple[str, str | None]:
+def _owning(event: Committed | NameEvent) -> tuple[str, str | None]:
     """Return the kind of change, and the account it names besides the one that made it."""
     match event:
         case MaintainerChanged():

@@ -20,7 +20,8 @@ from capdex.net.rpc.proofs import prove_log
 from capdex.net.trusted_block import trusted_block
 from capdex.proof.log_head import verify_log
 from capdex.proof.verify import Anchor
-from capdex.registry.events import Published, RawLog
+from capdex.registry.events import Published
+from capdex.registry.logs import RawLog
 from indexer.chain.start_block import locate_registry
 from indexer.db.models import DECODER_VERSION, REGISTRY
 from indexer.projection import event_rows as rows

@@ -17,12 +17,12 @@ from capdex.errors import InvalidInput
 from capdex.registry.events import (
     DeprecationChanged,
     Event,
-    LogHead,
     NameDeprecationChanged,
     Published,
     Voted,
     YankChanged,
 )
+from capdex.registry.logs import LogHead
 from indexer.db.bulk_insert import chunks, insert_columns, insert_rows
 from indexer.db.columns import STANDS
 from indexer.db.models import (

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from capdex.net.tasks import end, run_to_completion
-from capdex.registry.events import LogHead
+from capdex.registry.logs import LogHead
 from indexer.chain.reader import ChainReader
 from indexer.projection.block_range import BlockRange, Reorg
 from indexer.sync.log_completeness import check_logs

@@ -15,7 +15,8 @@ from capdex.encoding.contract_abi import functions
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import read_logs
-from capdex.registry.events import Event, RawLog, decode
+from capdex.registry.events import Event, decode
+from capdex.registry.logs import RawLog
 from publisher.errors import NO_ADDRESS
 from publisher.ethereum.client import Block, Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Transaction

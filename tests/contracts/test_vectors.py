@@ -12,15 +12,8 @@ from eth_account import Account
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
-from capdex.registry.events import (
-    TOPICS,
-    Committed,
-    LogHead,
-    LogPosition,
-    Published,
-    RawLog,
-    decode,
-)
+from capdex.registry.events import TOPICS, Committed, Published, decode
+from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import RESERVED, check_name, is_reserved, name_id, skeleton
 from capdex.version import Version
 

@@ -15,7 +15,8 @@ from target import VECTORS, Target
 from capdex.errors import InvalidInput, VerificationFailure
 from capdex.proof.document import Proof
 from capdex.proof.verify import Anchor, verify
-from capdex.registry.events import LogHead, LogPosition, RawLog, decode
+from capdex.registry.events import decode
+from capdex.registry.logs import LogHead, LogPosition, RawLog
 
 POSITION = LogPosition(1, bytes(32), bytes(32), 0)
 

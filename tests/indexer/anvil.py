@@ -12,7 +12,7 @@ from eth_hash.auto import keccak
 
 from capdex.ipld.cid import Cid
 from capdex.net.rpc.client import Rpc
-from capdex.registry.events import RawLog
+from capdex.registry.logs import RawLog
 
 ABI = Path(__file__).resolve().parents[2] / "capdex" / "abi"
 PUBLISH = keccak(b"publish(string,string,string,bytes32)")[:4]

@@ -13,7 +13,7 @@ from capdex.encoding.abi import checksum_address
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.transport import ReadReply, read_in_thread
-from capdex.registry.events import LogPosition, RawLog
+from capdex.registry.logs import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress, follow_chain

@@ -18,7 +18,8 @@ from eth_abi import encode
 from eth_hash.auto import keccak
 
 from capdex.ipld.cid import Cid
-from capdex.registry.events import PUBLISHED, LogHead, LogPosition, RawLog
+from capdex.registry.events import PUBLISHED
+from capdex.registry.logs import LogHead, LogPosition, RawLog
 
 REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
 PUBLISHER = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")

@@ -44,7 +44,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.rpc.client import Rpc
-from capdex.registry.events import LogPosition, RawLog
+from capdex.registry.logs import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.fetch.fetcher import Fetcher
 from indexer.projection.block_range import BlockRange

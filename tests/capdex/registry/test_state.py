@@ -24,7 +24,6 @@ from capdex.registry.events import (
     Committed,
     DeprecationChanged,
     Event,
-    LogPosition,
     MaintainerChanged,
     NameDeprecationChanged,
     Published,
@@ -36,6 +35,7 @@ from capdex.registry.events import (
     Voted,
     YankChanged,
 )
+from capdex.registry.logs import LogPosition
 from capdex.registry.state import MAX_REASON_BYTES, ZERO_ADDRESS, Ledger, NameState
 from capdex.uri import PREFIX, name_id
 
@@ -47,7 +47,7 @@ Act = Callable[[int], Event]
 
 
 def act(kind: Any, name: str, by: str, *fields: Any) -> Act:
-    return lambda sequence: kind(sequence, name_id(name), by, name, *fields, POSITION)
+    return lambda sequence: kind(sequence, name_id(name), by, name, POSITION, *fields)
 
 
 def misnamed(one: Act) -> Act:

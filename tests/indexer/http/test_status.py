@@ -17,7 +17,7 @@ from capdex.errors import Code, Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason, Verdict
-from capdex.registry.events import LogHead
+from capdex.registry.logs import LogHead
 from indexer.db.models import DECODER_VERSION
 from indexer.http.status import Surface
 from indexer.monitoring.health import DEPTHS, Health

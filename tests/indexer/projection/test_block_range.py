@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from capdex.encoding.keccak import keccak
 from capdex.ipld.cid import Cid
-from capdex.registry.events import PUBLISHED, LogHead, LogPosition, Published, RawLog, decode
-from capdex.registry.logs import LogColumns
+from capdex.registry.events import PUBLISHED, Published, decode
+from capdex.registry.logs import LogColumns, LogHead, LogPosition, RawLog
 from indexer.projection import event_rows as rows
 from indexer.projection.block_range import LogRows
 

@@ -15,7 +15,7 @@ from capdex.errors import InvalidInput, Unavailable
 from capdex.package import RULES_VERSION
 from capdex.problems import Reason
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
-from capdex.registry.events import LogHead
+from capdex.registry.logs import LogHead
 from indexer.db.models import DECODER_VERSION
 from indexer.projection import event_rows as rows
 from indexer.projection.package_rows import Judgement

@@ -13,7 +13,8 @@ from eth_account import Account
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.registry.events import PUBLISHED, LogHead
+from capdex.registry.events import PUBLISHED
+from capdex.registry.logs import LogHead
 from capdex.yaml.reader import read_yaml
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign

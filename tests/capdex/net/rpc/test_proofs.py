@@ -202,7 +202,7 @@ async def test_a_block_that_is_not_there_is_the_callers_mistake(
 ) -> None:
     _, _, prover = await serve(world)
     error = await refused(prover, block=block)
-    assert (error.code, error.retryable) == (Code.INVALID_INPUT, False)
+    assert (error.code, error.kind.retryable) == (Code.INVALID_INPUT, False)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ async def test_a_block_that_never_comes_is_waited_for_in_vain(
     _, opened, _ = await serve(world)
     with pytest.raises(Unavailable) as caught:
         await trusted_block(opened, chain_id=31337, number=99)
-    assert (caught.value.code, caught.value.retryable) == (Code.RPC_UNAVAILABLE, True)
+    assert (caught.value.code, caught.value.kind.retryable) == (Code.RPC_UNAVAILABLE, True)
 
 
 async def test_an_endpoint_of_another_chain_is_not_trusted(serve: Any, world: Any) -> None:
