@@ -239,7 +239,7 @@ def _from_environment(app: App) -> LocalSigner:
 
 
 async def _external(app: App) -> ExternalSigner:
-    from publisher.keys.signer_transport import open_external
+    from publisher.keys.external_signer import open_external
 
     settings = app.settings
     return await open_external(

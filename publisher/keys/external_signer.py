@@ -1,50 +1,67 @@
-"""Protocol of signers outside this process: requests, and the check of every reply.
+"""Signers outside this process: JSON-RPC over HTTP (Clef, web3signer, a node), or a command.
 
-The methods are those of Ethereum's JSON-RPC API, and Clef's names for them.
-`publisher.keys.signer_transport` reaches a signer by HTTP or runs it as a command. A signer is
-another program and may be wrong, old or hostile: a transaction is sent only if it is the requested
-one, field by field, and is signed by the requested account.
+A command is given one JSON line on stdin, `{"method": "eth_signTransaction", "params": [{…}]}`, and
+answers on stdout with `{"result": …}` or `{"error": {"message": …}}`; its stderr is shown. No shell
+reads the command line. The methods are those of Ethereum's JSON-RPC API, and Clef's names for them.
+
+A signer may be wrong, old or hostile: a transaction is sent only if it is the requested one, field
+by field, and is signed by the requested account.
 """
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+import os
+import shlex
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
+import aiohttp
 import orjson
 
 from capdex import did, signing
 from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
+from capdex.net.rpc.client import redact
 from publisher.keys.signer import Signed
 
 ANSWER_WAIT_S: Final = 120.0  # a person may have to press a button
+CONNECT_S: Final = 5.0
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # a full block's transaction in hex, twice over
 MAX_WORDS: Final = 300
 METHOD_NOT_FOUND: Final = -32601  # JSON-RPC 2.0, section 5.1
 DYNAMIC_FEE: Final = b"\x02"  # the transaction type of EIP-1559
 HALF_ORDER: Final = signing.ORDERS[did.Algorithm.SECP256K1] // 2  # a higher s is invalid on chain
 
-Show = Callable[[str], None]
-
 
 class _NoSuchMethod(Exception):
     """The signer does not support this method; never leaves this module."""
 
 
-class ExternalSigner(ABC):
-    """An account whose key is elsewhere."""
+class ExternalSigner:
+    """An account whose key is behind an http(s) URL, or held by the program of a command line.
+
+    `shown` is the signer as it may be shown: the URL without user, path and query, or the program
+    without its arguments, which may name keys. Raises UsageError for another `spec`.
+    """
 
     def __init__(
-        self, address: str, *, show: Show | None = None, wait_s: float = ANSWER_WAIT_S
+        self,
+        spec: str,
+        address: str = "",
+        *,
+        show: Callable[[str], None] = lambda words: None,
+        wait_s: float = ANSWER_WAIT_S,
     ) -> None:
         self.address = address
-        self.wait_s = wait_s
-        self._show = show or (lambda words: None)
+        self._spec = spec
+        self._command = [] if spec.startswith(("http://", "https://")) else _split(spec)
+        self.shown = self._command[0] if self._command else redact(spec)
+        self._show = show
+        self._wait_s = wait_s
 
     async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
         """Request a signature and check the reply."""
@@ -72,20 +89,11 @@ class ExternalSigner(ABC):
         """Return the addresses that the signer offers (EIP-55)."""
         found = await self._ask_first(("eth_accounts", []), ("account_list", []))
         if not isinstance(found, list):
-            raise refused("its list of accounts is none")
+            raise _refused("its list of accounts is none")
         try:
             return [parse_address(str(one)) for one in found]
         except UsageError as error:
-            raise refused(f"its list of accounts holds no address: {error.message}") from None
-
-    @abstractmethod
-    async def _answer(self, request: dict[str, Any]) -> bytes:
-        """Return the raw reply to one request; raises Unavailable SIGNER_UNAVAILABLE."""
-
-    @property
-    @abstractmethod
-    def shown(self) -> str:
-        """The signer as it may be shown."""
+            raise _refused(f"its list of accounts holds no address: {error.message}") from None
 
     async def _ask_first(self, *calls: tuple[str, list[Any]]) -> object:
         """Return the result of the first method that the signer supports."""
@@ -105,16 +113,17 @@ class ExternalSigner(ABC):
     async def _ask(self, method: str, params: list[Any]) -> object:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         try:
-            async with asyncio.timeout(self.wait_s):
-                raw = await self._answer(request)
+            async with asyncio.timeout(self._wait_s):
+                body = orjson.dumps(request)
+                raw = await (self._run(body) if self._command else self._post(body))
         except TimeoutError:
-            raise self.unavailable(f"no answer within {self.wait_s:.0f} s") from None
+            raise self._unavailable(f"no answer within {self._wait_s:.0f} s") from None
         try:
             reply = orjson.loads(raw)
         except orjson.JSONDecodeError:
-            raise refused("its answer is not JSON") from None
+            raise _refused("its answer is not JSON") from None
         if not isinstance(reply, dict) or not ({"result", "error"} & reply.keys()):
-            raise refused("its answer has neither a result nor an error")
+            raise _refused("its answer has neither a result nor an error")
         error = reply.get("error")
         if error is None:
             return reply.get("result")
@@ -125,18 +134,108 @@ class ExternalSigner(ABC):
         raise Refused(
             "the external signer said no",
             Code.SIGNER_REFUSED,
-            why=printable(words) or f"{self.shown} gave no reason",
+            why=_printable(words) or f"{self.shown} gave no reason",
             fix="agree there, then run the same command again",
         )
 
-    def unavailable(self, why: str) -> Unavailable:
-        """Return the error for a signer that cannot be reached."""
+    async def _post(self, body: bytes) -> bytes:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
+        headers = {"Content-Type": "application/json"}
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+                session.post(self._spec, data=body, allow_redirects=False) as response,
+            ):
+                raw = await _read_bounded(response.content)
+                if response.status >= 300 and not raw.lstrip().startswith(b"{"):
+                    raise self._unavailable(f"HTTP {response.status}")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            # Never str() of the whole error: some contain the URL, which may hold credentials.
+            words = getattr(getattr(error, "os_error", None), "strerror", None)
+            raise self._unavailable(words or type(error).__name__) from None
+        return raw
+
+    async def _run(self, body: bytes) -> bytes:
+        pipe = asyncio.subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            )
+        except OSError as error:
+            raise UsageError(
+                f"the signer {self.shown} cannot be started",
+                Code.CONFIG,
+                why=error.strerror or "",
+                fix="correct the command (--signer, or signer in your config.toml)",
+            ) from None
+        try:
+            return await self._talk(process, body + b"\n")
+        finally:
+            # Its children too: they hold its pipes, and nothing of it may outlive the answer.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    async def _talk(self, process: asyncio.subprocess.Process, line: bytes) -> bytes:
+        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+        if stdin is None or stdout is None or stderr is None:
+            raise AssertionError("all three are pipes")
+        words = asyncio.create_task(self._show_lines(stderr))
+        try:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                stdin.write(line)
+                await stdin.drain()
+                stdin.close()
+            answer = await _read_bounded(stdout)
+            code = await process.wait()
+            await words
+        finally:
+            words.cancel()
+        if code != 0 and not answer.strip():
+            raise _refused(f"{self.shown} ended with code {code} and no answer")
+        return answer
+
+    async def _show_lines(self, stream: asyncio.StreamReader) -> None:
+        """Show the program's stderr; overlong lines are dropped."""
+        left = MAX_ANSWER_BYTES
+        while left > 0:
+            try:
+                line = await stream.readline()
+            except ValueError:
+                continue
+            if not line:
+                return
+            left -= len(line)
+            self._show(_printable(line.decode("utf-8", "replace").rstrip()))
+
+    def _unavailable(self, why: str) -> Unavailable:
         return Unavailable(
             f"the external signer {self.shown} does not answer",
             Code.SIGNER_UNAVAILABLE,
             why=why,
             fix="start it, agree there when it asks, and run the same command again",
         )
+
+
+async def open_external(
+    spec: str, address: str = "", *, show: Callable[[str], None] = lambda words: None
+) -> ExternalSigner:
+    """Open the signer at an http(s) URL, or the one that a command line starts.
+
+    Without an address, the signer has to offer exactly one account. Raises UsageError.
+    """
+    signer = ExternalSigner(spec, parse_address(address) if address else "", show=show)
+    if not signer.address:
+        accounts = await signer.accounts()
+        if len(accounts) != 1:
+            raise UsageError(
+                f"{signer.shown} holds {len(accounts)} accounts",
+                Code.CONFIG,
+                why=", ".join(accounts[:5]),
+                fix="say which: --signer-address 0x…, or signer-address in your config.toml",
+            )
+        signer.address = accounts[0]
+    return signer
 
 
 def check_transaction(answer: object, fields: dict[str, Any], address: str) -> Signed:
@@ -188,7 +287,7 @@ def check_message(answer: object, message: bytes, address: str) -> bytes:
     return signature
 
 
-def refused(why: str) -> Refused:
+def _refused(why: str) -> Refused:
     """Return the error for a reply that must not be used."""
     return Refused(
         "the external signer did not sign what it was asked to",
@@ -199,7 +298,7 @@ def refused(why: str) -> Refused:
 
 
 def _refuse(why: str) -> NoReturn:
-    raise refused(why) from None
+    raise _refused(why) from None
 
 
 def _bytes(text: object, what: str) -> bytes:
@@ -216,16 +315,32 @@ def _shown(item: object) -> str:
     return text if len(text) <= 66 else text[:66] + "…"
 
 
-async def read_bounded(stream: Any) -> bytes:
+async def _read_bounded(stream: Any) -> bytes:
     """Read a stream to its end, up to the limit."""
     raw = b""
     while chunk := await stream.read(65_536):
         raw += chunk
         if len(raw) > MAX_ANSWER_BYTES:
-            raise refused(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
+            raise _refused(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
     return raw
 
 
-def printable(words: object) -> str:
+def _printable(words: object) -> str:
     """Return untrusted text, shortened and without control characters."""
     return "".join(c if c.isprintable() else " " for c in str(words or "")[:MAX_WORDS])
+
+
+def _split(spec: str) -> list[str]:
+    """Return the words of a command line; raises UsageError."""
+    try:
+        command, why = shlex.split(spec), "it is empty"
+    except ValueError as error:
+        command, why = [], str(error)
+    if not command:
+        raise UsageError(
+            "the signer is neither a URL nor a command line",
+            Code.CONFIG,
+            why=why,
+            fix="write it like http://127.0.0.1:8550, or like the command that you would type",
+        )
+    return command

@@ -19,7 +19,7 @@ COMMANDS = {
     "transfer": ("publisher.registry.change", "publisher.registry.ownership"),
     "list": ("publisher.registry.name_history",),
     "account": ("publisher.keys.keystore",),
-    "signer": ("publisher.keys.signer_transport",),
+    "signer": ("publisher.keys.external_signer",),
     "deploy": ("publisher.deploy.deploy",),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import asynccontextmanager
 
@@ -15,9 +16,14 @@ from hypothesis import strategies as st
 
 from capdex import signing
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
-from publisher.keys.external_signer import MAX_ANSWER_BYTES, check_message, check_transaction
+from publisher.keys.external_signer import (
+    MAX_ANSWER_BYTES,
+    ExternalSigner,
+    check_message,
+    check_transaction,
+    open_external,
+)
 from publisher.keys.signer import LocalSigner
-from publisher.keys.signer_transport import CommandSigner, HttpSigner, open_external
 from publisher.tx.submit import submit
 
 ACCOUNT = Account.from_key(b"\x07" * 32)
@@ -92,7 +98,7 @@ def script(tmp_path, body):
         "say = lambda **x: print(json.dumps(x))\n" + body,
         "utf-8",
     )
-    return [sys.executable, str(path)]
+    return shlex.join([sys.executable, str(path)])
 
 
 # what an honest signer does ---------------------------------------------------------------------
@@ -106,7 +112,7 @@ async def test_an_http_signer_signs_what_it_is_asked_to():
         return signature(message=bytes.fromhex(params[0][2:]))
 
     async with signer_at(answer) as url:
-        signer = HttpSigner(url, ACCOUNT.address)
+        signer = ExternalSigner(url, ACCOUNT.address)
         here = LocalSigner(ACCOUNT.key)
         assert await signer.sign_transaction(FIELDS) == await here.sign_transaction(FIELDS)
         assert await signer.sign_message(MESSAGE) == await here.sign_message(MESSAGE)
@@ -156,7 +162,7 @@ async def test_clefs_own_method_names_are_tried_too():
 async def test_a_signer_that_cannot_sign_messages_says_so():
     async with signer_at(lambda *_: error(-32601)) as url:
         with pytest.raises(Refused, match="external signer") as refusal:
-            await HttpSigner(url, ACCOUNT.address).sign_message(MESSAGE)
+            await ExternalSigner(url, ACCOUNT.address).sign_message(MESSAGE)
     assert refusal.value.code is Code.SIGNER_REFUSED
     assert "personal_sign" in refusal.value.why
 
@@ -164,7 +170,7 @@ async def test_a_signer_that_cannot_sign_messages_says_so():
 async def test_a_person_who_says_no_is_heard():
     async with signer_at(lambda *_: error(-32000, "request denied \x1b[31m")) as url:
         with pytest.raises(Refused) as refusal:
-            await HttpSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
+            await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
     assert refusal.value.code is Code.SIGNER_REFUSED
     assert refusal.value.why == "request denied  [31m"
 
@@ -190,7 +196,7 @@ async def test_a_command_is_asked_by_one_line_and_its_words_are_shown(tmp_path):
         f"say(result={signed()!r})\n",
     )
     shown = []
-    signer = CommandSigner(command, ACCOUNT.address, show=shown.append)
+    signer = ExternalSigner(command, ACCOUNT.address, show=shown.append)
     assert (await signer.sign_transaction(FIELDS)).raw == bytes.fromhex(signed()[2:])
     assert shown[1:] == ["press the button"]
     assert "asked to sign" in shown[0]
@@ -198,7 +204,7 @@ async def test_a_command_is_asked_by_one_line_and_its_words_are_shown(tmp_path):
 
 async def test_no_shell_reads_a_command_line(tmp_path):
     command = script(tmp_path, "say(result=[sys.argv[1]])")
-    spec = " ".join([*command, f"'{ACCOUNT.address}'"])
+    spec = f"{command} '{ACCOUNT.address}'"
     assert (await open_external(spec)).address == ACCOUNT.address
     with pytest.raises(CapdexError):
         await open_external(f"{spec}; touch {tmp_path / 'made'}", "")
@@ -237,7 +243,7 @@ async def test_what_is_no_signer_is_a_usage_error(spec):
 async def test_a_changed_field_is_refused_by_its_name(changes, named):
     async with signer_at(lambda *_: signed(**changes)) as url:
         with pytest.raises(Refused) as refusal:
-            await HttpSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
+            await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
     assert refusal.value.code is Code.SIGNER_REFUSED
     assert f"its {named} is" in refusal.value.why
 
@@ -321,7 +327,7 @@ def test_no_byte_of_a_transaction_may_differ(place, bits):
 async def test_an_http_signer_that_talks_nonsense_is_refused(response):
     async with signer_at(lambda *_: web.Response(**response)) as url:
         with pytest.raises(Refused) as refusal:
-            await HttpSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
+            await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
     assert refusal.value.code is Code.SIGNER_REFUSED
 
 
@@ -330,10 +336,10 @@ async def test_an_http_signer_that_is_down_can_be_tried_again(status):
     headers = {"Location": "http://127.0.0.1:1/"}
     async with signer_at(lambda *_: web.Response(status=status, headers=headers)) as url:
         with pytest.raises(Unavailable) as late:
-            await HttpSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
+            await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
     assert late.value.code is Code.SIGNER_UNAVAILABLE
     with pytest.raises(Unavailable) as gone:
-        await HttpSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
+        await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
     assert gone.value.code is Code.SIGNER_UNAVAILABLE
 
 
@@ -345,13 +351,13 @@ async def test_a_signer_that_hangs_is_left(tmp_path):
 
     async with signer_at(lambda *_: never()) as url:
         with pytest.raises(Unavailable) as late:
-            await HttpSigner(url, ACCOUNT.address, wait_s=0.1).sign_transaction(FIELDS)
+            await ExternalSigner(url, ACCOUNT.address, wait_s=0.1).sign_transaction(FIELDS)
     assert late.value.code is Code.SIGNER_UNAVAILABLE
     # It starts a child that holds its pipes: both are gone when the answer is.
     body = "import subprocess, time\nsubprocess.Popen(['sleep', '1000'])\ntime.sleep(1000)"
     command = script(tmp_path, body)
     with pytest.raises(Unavailable) as hung:
-        await CommandSigner(command, ACCOUNT.address, wait_s=1.0).sign_transaction(FIELDS)
+        await ExternalSigner(command, ACCOUNT.address, wait_s=1.0).sign_transaction(FIELDS)
     assert hung.value.code is Code.SIGNER_UNAVAILABLE
 
 
@@ -370,13 +376,13 @@ async def test_a_signer_that_hangs_is_left(tmp_path):
 )
 async def test_a_command_that_talks_nonsense_is_refused(tmp_path, body):
     with pytest.raises(Refused) as refusal:
-        await CommandSigner(script(tmp_path, body), ACCOUNT.address).sign_transaction(FIELDS)
+        await ExternalSigner(script(tmp_path, body), ACCOUNT.address).sign_transaction(FIELDS)
     assert refusal.value.code is Code.SIGNER_REFUSED
     assert refusal.value.why
 
 
 async def test_a_signers_address_shows_no_credentials():
-    signer = HttpSigner("http://user:hunter2@127.0.0.1:1/hunter2?key=hunter2", ACCOUNT.address)
+    signer = ExternalSigner("http://user:hunter2@127.0.0.1:1/hunter2?key=hunter2", ACCOUNT.address)
     with pytest.raises(Unavailable) as gone:
         await signer.sign_transaction(FIELDS)
     assert "hunter2" not in json.dumps(gone.value.to_json())
