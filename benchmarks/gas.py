@@ -19,7 +19,7 @@ from typing import Any
 from web3 import AsyncHTTPProvider, AsyncWeb3
 
 from capdex.ipld.cid import Cid
-from cli.devnet.anvil import pick_port, run_anvil
+from publisher.ethereum.anvil import pick_port, run_anvil
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOLC = REPOSITORY / "contracts" / "solc-wrap"

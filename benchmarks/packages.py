@@ -50,8 +50,8 @@ from capdex.registry.events import PUBLISHED, Announcement
 from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
-from cli.terminal.signals import tune_interpreter
 from indexer.fetch.fetcher import Fetcher
+from indexer.node.signals import tune_interpreter
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import check_logs

@@ -19,8 +19,8 @@ import uvloop
 from capdex.encoding.abi import checksum_address
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
-from cli.terminal.signals import tune_interpreter
 from indexer.chain.reader import ChainReader
+from indexer.node.signals import tune_interpreter
 from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress, follow_chain
 from indexer.workers.pool import Verifier

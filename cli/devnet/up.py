@@ -17,21 +17,22 @@ from typing import Any, Final
 
 from capdex.errors import Code, UsageError
 from capdex.net.ipfs.open import open_storage
-from cli.devnet.anvil import DEV_CHAIN_ID, pick_port, run_anvil
 from cli.devnet.directory import NetworkDirectory
 from cli.devnet.examples import Local, publish_examples
 from cli.node.options import served_verdicts
 from cli.node.serve import listen, open_prover, serve, url_of
 from cli.terminal import logs
 from cli.terminal.output import Output
-from cli.terminal.signals import run_until_stopped
 from indexer.node.node import Node
+from indexer.node.signals import run_until_stopped
 from indexer.options import NodeOptions
 from mcp_service.hosts import known_hosts
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
+from publisher.ethereum.anvil import pick_port, run_anvil
 from publisher.ethereum.client import Chain
 from publisher.files import write_atomically
+from publisher.keys.public_accounts import DEV_CHAIN_ID
 from publisher.registry.registry import Registry
 
 HOST: Final = "127.0.0.1"

@@ -40,7 +40,7 @@ def node_js(_: Subject) -> Check:
 
 def anvil(_: Subject) -> Check:
     """Look for Anvil, the chain of `capdex up`."""
-    from cli.devnet.anvil import find_anvil
+    from publisher.ethereum.anvil import find_anvil
 
     try:
         found = find_anvil()

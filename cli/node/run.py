@@ -17,10 +17,10 @@ from cli.node.options import create_directories
 from cli.node.serve import listen, open_prover, serve, url_of
 from cli.terminal import logs
 from cli.terminal.output import Output
-from cli.terminal.signals import run_until_stopped
 from cli.terminal.status_line import StatusLine
 from cli.views.backfill_progress import show_backfill
 from indexer.node.node import Node
+from indexer.node.signals import run_until_stopped
 from indexer.options import NodeOptions
 from mcp_service.hosts import known_hosts
 

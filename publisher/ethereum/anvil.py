@@ -20,9 +20,10 @@ import orjson
 
 from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.errors import RpcError
 from publisher.files import write_atomically
+from publisher.keys.public_accounts import DEV_CHAIN_ID
 
-DEV_CHAIN_ID: Final = 31337
 START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
 STOP_S: Final = 5.0
 KEEP_S: Final = 0.25  # Anvil writes a draft every second
@@ -128,10 +129,6 @@ async def stop(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _load(state: Path) -> list[str]:
-    return ["--load-state", str(state)] if state.exists() else []
-
-
 async def _keep_on(draft: Path, state: Path) -> None:
     """Keep each new draft until cancelled."""
     kept = 0.0
@@ -154,23 +151,8 @@ def _keep(draft: Path, state: Path, kept: float = 0.0) -> float:
     return written
 
 
-async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Path) -> None:
-    async with Rpc([url]) as rpc:
-        for _ in range(int(START_S / 0.05)):
-            if process.returncode is not None:
-                last_line = _last_line(log)
-                raise Unavailable(
-                    f"Anvil ended at once with code {process.returncode}",
-                    Code.RPC_UNAVAILABLE,
-                    why=last_line,
-                    fix=f"see {log}; `capdex up --fresh` starts anew",
-                )
-            if await _answers(url):
-                if await rpc.chain_id() == DEV_CHAIN_ID:
-                    return
-                break
-            await asyncio.sleep(0.05)
-    raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
+def _load(state: Path) -> list[str]:
+    return ["--load-state", str(state)] if state.exists() else []
 
 
 def _last_line(log: Path) -> str:
@@ -178,16 +160,22 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else ""
 
 
-async def _answers(url: str) -> bool:
-    host, port = url.removeprefix("http://").split(":")
-    try:
-        _, writer = await asyncio.open_connection(host, int(port))
-    except OSError:
-        return False
-    writer.close()
-    with suppress(OSError):
-        await writer.wait_closed()
-    return True
+async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Path) -> None:
+    async with Rpc([url], max_attempts=1) as rpc:
+        for _ in range(int(START_S / 0.05)):
+            if process.returncode is not None:
+                raise Unavailable(
+                    f"Anvil ended at once with code {process.returncode}",
+                    Code.RPC_UNAVAILABLE,
+                    why=_last_line(log),
+                    fix=f"see {log}; `capdex up --fresh` starts anew",
+                )
+            with suppress(RpcError):
+                if await rpc.chain_id() == DEV_CHAIN_ID:
+                    return
+                break
+            await asyncio.sleep(0.05)
+    raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
 
 
 def _die_with_parent() -> None:

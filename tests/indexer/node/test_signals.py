@@ -12,14 +12,14 @@ from textwrap import dedent
 
 import pytest
 
-from cli.terminal.signals import run_until_stopped
+from indexer.node.signals import run_until_stopped
 
 ROOT = Path(__file__).parents[3]
 FAIL_AFTER_S = 60
 
 PRELUDE = """
 import asyncio, sys
-from cli.terminal.signals import run_until_stopped
+from indexer.node.signals import run_until_stopped
 def say(word): print(word, flush=True)
 """
 WAITING = """
