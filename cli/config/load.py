@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from capdex.errors import Code, UsageError
 from cli.config.directories import user_directories
-from cli.config.local_network import find_local_network
 from cli.config.networks import TEMPLATES
 from cli.config.settings import DEFAULT_FEE_CAP_WEI, Network, Settings
 from cli.config.sources import (
@@ -24,6 +23,7 @@ from cli.config.sources import (
     ENVIRONMENT,
     NETWORK_KEYS,
     Layer,
+    find_local_network,
     find_project,
     read_environment,
     read_file,

@@ -1,4 +1,4 @@
-"""The sources of settings, each read as one layer: options, environment, files.
+"""The sources of settings, each read as one layer: options, environment, files, `capdex up`.
 
 A project's capdex.toml may not set `NOT_FROM_A_PROJECT`: a cloned repository must not choose keys,
 spend money, or choose a trusted endpoint. Unknown keys are errors with a suggestion.
@@ -6,10 +6,14 @@ spend money, or choose a trusted endpoint. Unknown keys are errors with a sugges
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from capdex.errors import Code, UsageError
 from cli.config.directories import user_directories
@@ -94,6 +98,51 @@ def find_project(cwd: Path) -> Path | None:
         if (folder / ".git").exists():
             return None
     return None
+
+
+def find_local_network(cwd: Path) -> Layer | None:
+    """Return the layer of the nearest `.capdex/up.json` upward whose process runs.
+
+    Used only if this user owns the file and every address in it is of this machine: a cloned
+    repository may contain such a file, too.
+    """
+    for folder in (cwd, *cwd.parents):
+        path = folder / ".capdex" / "up.json"
+        try:
+            owner = path.stat().st_uid
+            stack = json.loads(path.read_text(encoding="utf-8"))
+            pid = int(stack["pid"])
+            os.kill(pid, 0)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            return None
+        ours = owner == os.geteuid() and pid > 0
+        return _layer(path, stack) if ours and _is_local(stack) else None
+    return None
+
+
+def _is_local(stack: Mapping[str, Any]) -> bool:
+    urls = [str(value) for key, value in stack.items() if key.endswith("_url") and key != "db_url"]
+    return all(_is_loopback(urlsplit(url).hostname or "") for url in urls)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _layer(path: Path, stack: Mapping[str, Any]) -> Layer:
+    """Return the settings of the network, and of the keys that `capdex up` made for it."""
+    names = {**{key: key.replace("-", "_") for key in NETWORK_KEYS}, "node-url": "http_url"}
+    values = {key: str(stack[name]) for key, name in names.items() if stack.get(name)}
+    folder = path.absolute().parent
+    values["keystore"] = str(folder / "keys" / "account.json")
+    values["author-key"] = str(folder / "keys" / "author.json")
+    values["passphrase-file"] = str(folder / "keys" / "passphrase")
+    return Layer(str(path), values, folder=folder)
 
 
 def unknown(word: str, known: Collection[str], message: str, origin: str) -> UsageError:

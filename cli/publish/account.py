@@ -25,7 +25,7 @@ from cli.terminal.text import safe
 if TYPE_CHECKING:
     from publisher.authoring.sign import Author
     from publisher.keys.external_signer import ExternalSigner
-    from publisher.keys.signer import LocalSigner, Signed, Signer
+    from publisher.keys.signer import LocalSigner, Signer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -151,35 +151,6 @@ def author_path(app: App) -> Path:
     return app.settings.author_key or user_directories().keys / "author.json"
 
 
-class KeystoreSigner:
-    """The account of a key file; its passphrase is read when it first signs."""
-
-    def __init__(self, app: App, path: Path) -> None:
-        from publisher.keys.keystore import read_address
-
-        self.address = read_address(path)
-        self._app = app
-        self._path = path
-        self._signer: LocalSigner | None = None
-
-    def unlock(self) -> LocalSigner:
-        """Open the key file, once; raise Refused WRONG_PASSPHRASE."""
-        from publisher.keys.keystore import load_account
-
-        if self._signer is None:
-            secret = passphrase(self._app, self._path)
-            self._signer = load_account(self._path, secret)
-        return self._signer
-
-    async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
-        """Sign a transaction; see `Signer`."""
-        return await self.unlock().sign_transaction(fields)
-
-    async def sign_message(self, message: bytes) -> bytes:
-        """Sign a message; see `Signer`."""
-        return await self.unlock().sign_message(message)
-
-
 async def account_address(app: App) -> str:
     """Return the publishing account's address; ask for no passphrase."""
     return (await open_signer(app)).address
@@ -187,6 +158,8 @@ async def account_address(app: App) -> str:
 
 async def open_signer(app: App) -> Signer:
     """Return the publishing account; a passphrase is asked for when it first signs."""
+    from publisher.keys.keystore import KeystoreSigner
+
     if app.signer is None:
         match key_source(app):
             case KeySource.ENVIRONMENT:
@@ -194,12 +167,15 @@ async def open_signer(app: App) -> Signer:
             case KeySource.SIGNER:
                 app.signer = await _external(app)
             case KeySource.KEYSTORE:
-                app.signer = KeystoreSigner(app, _existing_keystore(app))
+                path = _existing_keystore(app)
+                app.signer = KeystoreSigner(path, lambda: passphrase(app, path))
     return app.signer
 
 
 def unlock(app: App) -> None:
     """Ask for the passphrase of the publishing account now, if it has one."""
+    from publisher.keys.keystore import KeystoreSigner
+
     if isinstance(app.signer, KeystoreSigner):
         app.signer.unlock()
 

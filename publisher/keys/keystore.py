@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,7 @@ from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 from publisher.files import read_private_file, taken, write_private_file
 from publisher.keys.secret import Secret
-from publisher.keys.signer import LocalSigner
+from publisher.keys.signer import LocalSigner, Signed
 
 DID_KEY_KIND: Final = "capdex-did-key/1"
 
@@ -39,6 +40,29 @@ class DidKey:
 
     did: str
     private: Ed25519PrivateKey = field(repr=False)
+
+
+class KeystoreSigner:
+    """The account of a key file; `passphrase` is called when it first signs."""
+
+    def __init__(self, path: Path, passphrase: Callable[[], Secret]) -> None:
+        self.address = read_address(path)
+        self._path, self._passphrase = path, passphrase
+        self._signer: LocalSigner | None = None
+
+    def unlock(self) -> LocalSigner:
+        """Open the key file, once; raise Refused WRONG_PASSPHRASE."""
+        if self._signer is None:
+            self._signer = load_account(self._path, self._passphrase())
+        return self._signer
+
+    async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
+        """Sign a transaction; see `Signer`."""
+        return await self.unlock().sign_transaction(fields)
+
+    async def sign_message(self, message: bytes) -> bytes:
+        """Sign a message; see `Signer`."""
+        return await self.unlock().sign_message(message)
 
 
 def check_free(path: Path) -> None:
