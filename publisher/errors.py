@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from capdex.errors import Code, InvalidInput, Refused
-
-NO_ADDRESS: Final = "0x" + "00" * 20
 
 
 def name_taken(name: str, taken_by: str, owner: str = "") -> Refused:
@@ -86,10 +82,9 @@ def no_offer(name: str, caller: str, pending: str = "") -> Refused:
 
 
 def invalid_recipient(name: str, recipient: str) -> InvalidInput:
-    """Return the error for a recipient that is the zero address or the owner."""
-    who = "the zero address" if recipient == NO_ADDRESS else f"{recipient}, who owns it"
+    """Return the error for a recipient that is the owner."""
     return InvalidInput(
-        f'"{name}" cannot be given to {who}',
+        f'"{name}" cannot be given to {recipient}, who owns it',
         why="an offer goes to another account, and an owner needs not be a maintainer",
         fix="name another account",
     )
@@ -118,14 +113,4 @@ def version_exists(name: str, semver: str, sha256: str = "") -> InvalidInput:
         Code.VERSION_EXISTS,
         why=f"the registry holds sha256 {sha256}" if sha256 else "a version is never used twice",
         fix="raise the version in metadata.id, sign again and publish that",
-    )
-
-
-def reason_too_long(length: int) -> InvalidInput:
-    """Return the error for a reason or message that is over the contract's limit."""
-    return InvalidInput(
-        "the reason or message is too long",
-        Code.TOO_LARGE,
-        why=f"it has {length} bytes, and at most 500 are allowed",
-        fix="say it in a sentence, and the rest on your homepage",
     )

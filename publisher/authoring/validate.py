@@ -13,7 +13,7 @@ from capdex.manifest.manifest import Manifest, ManifestReading, read
 from capdex.package import RejectedPackage, judge
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
-from publisher.errors import NO_ADDRESS
+from capdex.registry.state import ZERO_ADDRESS
 from publisher.files import unreadable
 
 
@@ -79,7 +79,7 @@ def self_announcement(reading: ManifestReading) -> Announcement:
     """Return what the chain would say if the account that the file names had published it."""
     manifest = reading.require()
     account = account_of(manifest.publisher or manifest.author or "")
-    chain_id, address = (account.chain_id, account.address) if account else (0, NO_ADDRESS)
+    chain_id, address = (account.chain_id, account.address) if account else (0, ZERO_ADDRESS)
     return announcement_of(reading, chain_id=chain_id, publisher=address)
 
 

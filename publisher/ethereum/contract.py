@@ -17,7 +17,7 @@ from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import read_logs
 from capdex.registry.events import Event, decode
 from capdex.registry.logs import RawLog
-from publisher.errors import NO_ADDRESS
+from capdex.registry.state import ZERO_ADDRESS
 from publisher.ethereum.client import Block, Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Mined, Transaction
 
@@ -125,7 +125,7 @@ class Contract:
 
 def account_or_none(address: str) -> str | None:
     """Return the address that a view gave; None for the zero address, which means no account."""
-    return None if address == NO_ADDRESS else address
+    return None if address == ZERO_ADDRESS else address
 
 
 async def scan(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from capdex.encoding.abi import parse_address
-from capdex.errors import InvalidInput, UsageError
-from capdex.registry.state import MAX_REASON_BYTES, NameState, ReleaseState
+from capdex.errors import Code, InvalidInput, UsageError
+from capdex.registry.state import MAX_REASON_BYTES, ZERO_ADDRESS, NameState, ReleaseState
 from publisher import errors as refusals
-from publisher.errors import NO_ADDRESS
 from publisher.registry.registry import Registry
 
 
@@ -52,13 +51,18 @@ def check_text(text: str) -> str:
             fix="type it again, in UTF-8",
         ) from None
     if length > MAX_REASON_BYTES:
-        raise refusals.reason_too_long(length)
+        raise InvalidInput(
+            "the reason or message is too long",
+            Code.TOO_LARGE,
+            why=f"it has {length} bytes, and at most {MAX_REASON_BYTES} are allowed",
+            fix="say it in a sentence, and the rest on your homepage",
+        )
     return text
 
 
 def parse_account(address: str) -> str:
     """Return the checksummed address of an account; raises UsageError for the zero address, too."""
     checked = parse_address(address)
-    if checked == NO_ADDRESS:
+    if checked == ZERO_ADDRESS:
         raise UsageError("the zero address is nobody's", fix="name the account of a person")
     return checked

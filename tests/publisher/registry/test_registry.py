@@ -85,10 +85,10 @@ async def test_another_accounts_name_is_refused(registry, signer, local_chain):
     assert '"note"' in looks_alike.value.message
 
 
-async def test_what_the_contract_refuses_is_said_in_our_words(registry, signer):
+async def test_what_the_contract_refuses_is_said_with_its_values(registry, signer):
     with pytest.raises(InvalidInput) as refusal:
         await registry.price(signer.address, "publish", "note", "1.0.0", "bafkno", b"\1" * 32)
-    assert refusal.value.code is Code.INVALID_INPUT
+    assert refusal.value.code is Code.REVERTED
     assert refusal.value.details["error"] == "CidMismatch"
     assert "bafkno" in refusal.value.why
 
