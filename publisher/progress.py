@@ -10,7 +10,7 @@ from typing import Final
 
 from capdex.errors import Unavailable
 from publisher.ethereum.contract import Receipt
-from publisher.ethereum.transaction import Mined, Sent
+from publisher.ethereum.transaction import Sent
 
 SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder
 MAX_SERVED_POLL_S: Final = 1.0
@@ -30,7 +30,7 @@ class Reserved:
     """The commitment for a new name is in a block."""
 
     name: str
-    mined: Mined
+    receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from publisher.keys.signer import Signer
 from publisher.publish.publish import publish
 from publisher.publish.upload import Uploader
 from publisher.registry.change import make_change
-from publisher.registry.lifecycle import yank
+from publisher.registry.lifecycle import change_release
 from publisher.registry.registry import Registry
 
 PLAY_WEI = 10**18  # worthless: money of the local chain
@@ -68,7 +68,7 @@ async def publish_examples(local: Local, folder: Path, output: Output) -> None:
 async def _yank(local: Local, key: str, reason: str) -> bool:
     """Yank one release; return False if it was yanked before."""
     uri = CapabilityURI.exact(PREFIX + key)
-    wanted = yank(local.registry, uri.name, str(uri.version), reason)
+    wanted = change_release(local.registry, "yank", uri.name, str(uri.version), reason)
     return not (await make_change(wanted, signer=local.signer)).already
 
 

@@ -102,9 +102,9 @@ class Progress:
     def _say_reserved(self, step: Reserved) -> None:
         from publisher.ethereum.transaction import ether
 
-        mined = step.mined
-        place = f"block {mined.block_number}, tx {short(mined.tx_hash)}"
-        cost = ether(mined.fee_wei)
+        receipt = step.receipt
+        place = f"block {receipt.block_number}, tx {short(receipt.tx_hash)}"
+        cost = ether(receipt.fee_wei)
         self._step("ok", "reserved", f"{safe(step.name)} (1 of 2)   {place}, cost {cost}")
 
     def _say_sent(self, step: Sent) -> None:

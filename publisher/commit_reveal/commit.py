@@ -13,16 +13,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from capdex.errors import Code, InvalidInput
 from publisher.commit_reveal.commitment import SecretFile, commitment_of
 from publisher.commit_reveal.maturity import block_time, wait_until_mature
 from publisher.ethereum.transaction import Sent, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep, Reserved
+from publisher.registry.change import Change, ChangePlan, await_change, send_change
 from publisher.registry.registry import Registry
-from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
-from publisher.tx.pending import PendingTransaction
-from publisher.tx.submit import submit
+from publisher.tx.confirm import RECEIPT_WAIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +87,23 @@ async def commit(
     waiting = []
     for one in commitments:  # in turn: each gets the next nonce
         if not one.counts:
-            sent = await _send(one, commits.get(one.name), registry, signer)
+            change = _change(registry, one)
+            plan = ChangePlan(
+                change,
+                signer.address,
+                resumes=await change.pending(signer.address).load(),
+                transaction=commits[one.name],
+            )
+            sent = await send_change(plan, signer, on_step)
             if sent is not None:
-                on_step(sent)
-                waiting.append((one, sent))
-    ends = await asyncio.gather(
-        *(_await_block(*each, registry, signer, on_step, receipt_timeout_s) for each in waiting),
-        return_exceptions=True,
-    )
+                waiting.append((change, sent))
+
+    async def reserve(change: Change, sent: Sent) -> None:
+        receipt = await await_change(change, sent, signer, on_step, receipt_timeout_s)
+        if receipt is not None:
+            on_step(Reserved(change.subject, receipt))
+
+    ends = await asyncio.gather(*(reserve(*each) for each in waiting), return_exceptions=True)
     for end in ends:
         if end is not None:
             raise end
@@ -114,58 +121,12 @@ def forget_secrets(names: Sequence[str], *, registry: Registry, claimer: str) ->
         SecretFile(registry, claimer, name).forget()
 
 
-async def _send(
-    one: NameCommitment, priced: Transaction | None, registry: Registry, signer: Signer
-) -> Sent | None:
-    """Return the transaction of a commitment: that of an earlier run, or a new one.
-
-    None if the commitment was made since the plan: a person may have thought for an hour.
-    """
-    if await registry.committed_at(one.commitment) != one.made_at:
-        return None
-    pending, fingerprint = _pending(registry, one.name), one.commitment.hex()
-    sent = await pending.load(fingerprint)
-    if sent is not None:
-        return sent
-    if priced is None:
-        priced = await registry.price(signer.address, "commit", one.commitment)
-    return await submit(
-        registry.chain,
-        signer,
-        priced,
-        on_signed=lambda signed: pending.save(signed, fingerprint),
-    )
-
-
-async def _await_block(
-    one: NameCommitment,
-    sent: Sent,
-    registry: Registry,
-    signer: Signer,
-    on_step: OnStep,
-    timeout_s: float,
-) -> None:
-    async def made() -> bool:
+def _change(registry: Registry, one: NameCommitment) -> Change:
+    async def stands(_sender: str) -> bool:  # anybody may send a commitment; it stays ours
         return await registry.committed_at(one.commitment) != one.made_at
 
-    pending = _pending(registry, one.name)
-    try:
-        mined = await confirm(
-            registry.chain,
-            sent,
-            timeout_s=timeout_s,
-            signer=signer,
-            on_signed=lambda signed: pending.save(signed, one.commitment.hex()),
-            is_done=made,
-        )
-    except InvalidInput as error:
-        pending.remove()
-        if error.code is not Code.ALREADY_DONE:  # anybody may send a commitment; it stays ours
-            raise
-        return
-    pending.remove()
-    on_step(Reserved(one.name, mined))
+    async def arguments() -> tuple[bytes]:
+        return (one.commitment,)
 
-
-def _pending(registry: Registry, name: str) -> PendingTransaction:
-    return PendingTransaction(registry, "commit", name, "new")
+    target = one.commitment.hex()
+    return Change("commit", one.name, registry, "commit", stands, arguments, target=target)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.errors import Code, Unavailable
 from publisher.ethereum.client import Chain
-from publisher.ethereum.transaction import Transaction
 from publisher.keys.public_accounts import DEV_CHAIN_ID
 from publisher.progress import OnStep, Reserving
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S
 
 POLL_S: Final = 1.0  # no chain that asks for commitments makes blocks faster
-# The contract's errors for a claim without a commitment of the right age.
-IMMATURE_ERRORS: Final = frozenset({"CommitmentMissing", "CommitmentTooYoung", "CommitmentExpired"})
 
 T = TypeVar("T")
 
@@ -78,26 +75,6 @@ def makes_blocks_on_demand(chain: Chain) -> bool:
     it has come would be a mistake, since a block in the making can bear an earlier time.
     """
     return chain.chain_id == DEV_CHAIN_ID
-
-
-async def price_claim(
-    registry: Registry,
-    sender: str,
-    function: str,
-    *arguments: Any,
-    bound: int | None,
-    fee_cap_wei: int,
-) -> Transaction:
-    """Price a claim like `registry.price`, by `bound` of gas if its commitment is too young.
-
-    The contract refuses such a claim, so that no endpoint can estimate it.
-    """
-    try:
-        return await registry.price(sender, function, *arguments, fee_cap_wei=fee_cap_wei)
-    except (InvalidInput, Unavailable) as error:
-        if bound is None or (error.details or {}).get("error") not in IMMATURE_ERRORS:
-            raise
-    return await registry.price(sender, function, *arguments, gas=bound, fee_cap_wei=fee_cap_wei)
 
 
 async def retry_until_mature(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from capdex.errors import CapdexError, Code, Refused, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import hex_, quantity, read_columns, unhex
@@ -195,22 +195,27 @@ class Chain:
     async def price(
         self,
         sender: str,
-        to: str | None,
+        to: str,
         data: str,
         *,
-        gas: int | None = None,
+        immature_gas: int | None = None,
         fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
     ) -> Transaction:
         """Estimate and price a transaction that `sender` can pay within the cap.
 
-        `gas` is used where no estimate can be made. Raises Refused EMPTY_ACCOUNT, FEE_OVER_CAP
+        The contract refuses a claim whose commitment is not old enough, so that no endpoint can
+        estimate it: it is priced by `immature_gas`. Raises Refused EMPTY_ACCOUNT, FEE_OVER_CAP
         when even the current fee is over the cap, and why the contract refuses.
         """
         check_account(sender, self.chain_id)
-        if gas is None:
-            call = {"from": sender, "data": data, "value": "0x0"} | ({"to": to} if to else {})
+        call = {"from": sender, "to": to, "data": data, "value": "0x0"}
+        try:
             estimate = await self._simulate("eth_estimateGas", [call, "latest"], quantity)
             gas = -(-max(1, estimate) * GAS_MARGIN_PERCENT // 100)
+        except (InvalidInput, Unavailable) as error:
+            if immature_gas is None or not revert_reasons.is_immature(error):
+                raise
+            gas = immature_gas
         fees = await self.fees()
         unpriced = Transaction(
             chain_id=self.chain_id,

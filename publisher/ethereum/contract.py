@@ -74,12 +74,14 @@ class Contract:
         sender: str,
         function: str,
         *arguments: Any,
-        gas: int | None = None,
+        immature_gas: int | None = None,
         fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
     ) -> Transaction:
         """Return the priced, unsigned transaction that calls a function; see `Chain.price`."""
         data = self._functions[function].encode(arguments)
-        return await self.chain.price(sender, self.address, data, gas=gas, fee_cap_wei=fee_cap_wei)
+        return await self.chain.price(
+            sender, self.address, data, immature_gas=immature_gas, fee_cap_wei=fee_cap_wei
+        )
 
     def receipt(self, mined: Mined) -> Receipt:
         """Return a mined transaction with its events; raises Unavailable if it left none here."""

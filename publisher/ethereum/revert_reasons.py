@@ -13,6 +13,8 @@ from capdex.registry.state import ZERO_ADDRESS
 from publisher import errors
 
 UNKNOWN: Final = "unknown error"
+_IMMATURE: Final = {"CommitmentMissing", "CommitmentTooYoung", "CommitmentExpired"}
+
 Values = Mapping[str, Any]
 
 
@@ -34,6 +36,11 @@ def explain(data: object, words: str = "") -> CapdexError:
         error = InvalidInput("the contract refused the transaction", Code.REVERTED, why=why)
     error.details = (error.details or {}) | {"error": name, "values": shown}
     return error
+
+
+def is_immature(error: CapdexError) -> bool:
+    """Return True if a claim was refused because it has no commitment of the right age."""
+    return (error.details or {}).get("error") in _IMMATURE
 
 
 def decode(data: object) -> tuple[str, dict[str, Any]]:

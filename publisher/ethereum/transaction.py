@@ -25,13 +25,13 @@ class Fees(NamedTuple):
 class Transaction:
     """An unsigned EIP-1559 transaction, priced; another signer could send it as it stands.
 
-    Fees are in wei per gas; `to` None creates a contract; `data` is 0x hex. `fee_cap_wei` is the
-    most that the user agreed to, for this transaction and its replacements.
+    Fees are in wei per gas; `data` is 0x hex. `fee_cap_wei` is the most that the user agreed to,
+    for this transaction and its replacements.
     """
 
     chain_id: int
     sender: str
-    to: str | None
+    to: str
     data: str
     gas: int
     max_fee_per_gas: int
@@ -78,17 +78,17 @@ class Transaction:
 
     def fields(self, nonce: int) -> dict[str, Any]:
         """Return the fields to sign, named as in `eth_signTransaction`; numbers are integers."""
-        fields: dict[str, Any] = {
+        return {
             "type": 2,
             "chainId": self.chain_id,
             "nonce": nonce,
             "gas": self.gas,
             "maxFeePerGas": self.max_fee_per_gas,
             "maxPriorityFeePerGas": self.max_priority_fee_per_gas,
+            "to": self.to,
             "value": self.value,
             "data": self.data,
         }
-        return fields if self.to is None else fields | {"to": self.to}
 
     def to_json(self) -> dict[str, Any]:
         """Return the transaction as a dry run prints it."""

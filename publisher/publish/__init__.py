@@ -4,9 +4,9 @@
 modules are these steps.
 """
 
-from publisher.publish.claim import ClaimPlan, claim
+from publisher.publish.claim import claim
 from publisher.publish.plan import Plan
 from publisher.publish.publish import Publication, PublishStep, publish
 from publisher.publish.upload import Uploader
 
-__all__ = ["ClaimPlan", "Plan", "Publication", "PublishStep", "Uploader", "claim", "publish"]
+__all__ = ["Plan", "Publication", "PublishStep", "Uploader", "claim", "publish"]

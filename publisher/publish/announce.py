@@ -136,8 +136,7 @@ class Announcer:
 
         def remember(signed: Sent) -> None:
             for one in candidates:
-                entry = pending(self._registry, one.package)
-                entry.save(signed, one.announcement.sha256.hex())
+                pending(self._registry, one.package).save(signed)
             if signed.earlier:  # it is sent again while it is waited for
                 self._on_step(signed)
 

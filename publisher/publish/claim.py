@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 
-from capdex.errors import InvalidInput, Unavailable
 from publisher.commit_reveal.commit import (
     NameCommitment,
     commit,
@@ -14,11 +13,7 @@ from publisher.commit_reveal.commit import (
     price_commits,
 )
 from publisher.commit_reveal.commitment import NO_SECRET
-from publisher.commit_reveal.maturity import (
-    IMMATURE_ERRORS,
-    makes_blocks_on_demand,
-    retry_until_mature,
-)
+from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from publisher.errors import renounced
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
@@ -28,7 +23,6 @@ from publisher.publish.preflight import check_free, taken
 from publisher.registry.change import (
     Change,
     Changed,
-    ChangePlan,
     Confirm,
     OnChangeStep,
     agree,
@@ -39,19 +33,6 @@ from publisher.registry.change import (
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S
 from publisher.tx.submit import share_cap
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimPlan(ChangePlan):
-    """Plan of a claim: the commitments to send first (by name; one or none), then the claim."""
-
-    commitments: tuple[NameCommitment, ...] = ()
-    commits: Mapping[str, Transaction] = field(default_factory=dict)
-
-    @property
-    def transactions(self) -> tuple[Transaction, ...]:
-        """All transactions that would be sent, in their order."""
-        return (*self.commits.values(), *(() if self.transaction is None else (self.transaction,)))
 
 
 async def claim(
@@ -72,52 +53,49 @@ async def claim(
     the total. Raises Refused (NAME_TAKEN, NAME_RESERVED, EMPTY_ACCOUNT, FEE_OVER_CAP, NO_CONSENT),
     Unavailable.
     """
-    plan = await _plan(name, registry, signer, fee_cap_wei)
+    sender, chain = signer.address, registry.chain
+    commitments: tuple[NameCommitment, ...] = ()
+    change = claim_of(registry, name)
+    if not await change.stands(sender):
+        commitments = await find_commitments([name], registry=registry, signer=signer)
+        change = claim_of(registry, name, commitments)
+    plan = await plan_change(
+        change, sender=sender, fee_cap_wei=fee_cap_wei, immature_gas=claim_gas(name)
+    )
+    commits: dict[str, Transaction] = {}
+    if plan.transaction is not None:
+        commits = await price_commits(
+            commitments, registry=registry, sender=sender, fee_cap_wei=fee_cap_wei
+        )
+        *shared, last = await share_cap(
+            (*commits.values(), plan.transaction), chain=chain, fee_cap_wei=fee_cap_wei
+        )
+        commits = dict(zip(commits, shared, strict=True))
+        plan = replace(plan, commit=commits.get(name), transaction=last)
     on_step(plan)
     if dry_run or plan.already:
         return Changed(plan.already)
     await agree(plan, confirm)
-    planned: ChangePlan = plan
     if plan.transaction is not None:
         await commit(
-            plan.commitments,
-            plan.commits,
+            commitments,
+            commits,
             registry=registry,
             signer=signer,
             on_step=on_step,
             receipt_timeout_s=receipt_timeout_s,
         )
         cap = plan.transaction.fee_cap_wei
-        bounded = makes_blocks_on_demand(registry.chain)
-        planned = await retry_until_mature(
-            lambda: _price(plan.change, signer.address, cap, bounded=bounded),
+        bound = claim_gas(name) if makes_blocks_on_demand(chain) else None
+        plan = await retry_until_mature(
+            lambda: plan_change(change, sender=sender, fee_cap_wei=cap, immature_gas=bound),
             timeout_s=receipt_timeout_s,
         )
     done = await carry_out_change(
-        planned, signer=signer, on_step=on_step, receipt_timeout_s=receipt_timeout_s
+        plan, signer=signer, on_step=on_step, receipt_timeout_s=receipt_timeout_s
     )
-    forget_secrets([name], registry=registry, claimer=signer.address)
+    forget_secrets([name], registry=registry, claimer=sender)
     return done
-
-
-async def _plan(name: str, registry: Registry, signer: Signer, fee_cap_wei: int) -> ClaimPlan:
-    """Check that a name is free and price its claim."""
-    wanted, sender = claim_of(registry, name), signer.address
-    if await wanted.stands(sender):
-        return ClaimPlan(wanted, sender, already=True)
-    commitments = await find_commitments([name], registry=registry, signer=signer)
-    wanted = claim_of(registry, name, commitments)
-    planned = await _price(wanted, sender, fee_cap_wei, bounded=True)
-    if planned.transaction is None:
-        return ClaimPlan(wanted, sender, planned.already, planned.resumes)
-    commits = await price_commits(
-        commitments, registry=registry, sender=sender, fee_cap_wei=fee_cap_wei
-    )
-    *shared, last = await share_cap(
-        (*commits.values(), planned.transaction), chain=registry.chain, fee_cap_wei=fee_cap_wei
-    )
-    commits = dict(zip(commits, shared, strict=True))
-    return ClaimPlan(wanted, sender, transaction=last, commitments=commitments, commits=commits)
 
 
 def claim_of(registry: Registry, name: str, commitments: Sequence[NameCommitment] = ()) -> Change:
@@ -140,17 +118,3 @@ def claim_of(registry: Registry, name: str, commitments: Sequence[NameCommitment
         already="the name is yours already",
         effects=("the name becomes yours, and nobody else's unless you give it away",),
     )  # fmt: skip
-
-
-async def _price(wanted: Change, sender: str, fee_cap_wei: int, *, bounded: bool) -> ChangePlan:
-    """Plan the claim; if `bounded`, price one that is not mature by the gas it takes at most."""
-    try:
-        return await plan_change(wanted, sender=sender, fee_cap_wei=fee_cap_wei)
-    except (InvalidInput, Unavailable) as error:
-        if not bounded or (error.details or {}).get("error") not in IMMATURE_ERRORS:
-            raise
-    gas = claim_gas(wanted.subject)
-    priced = await wanted.contract.price(
-        sender, wanted.function, *await wanted.arguments(), gas=gas, fee_cap_wei=fee_cap_wei
-    )
-    return ChangePlan(wanted, sender, transaction=priced)

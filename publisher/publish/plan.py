@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from capdex.errors import CapdexError, InvalidInput, Refused
 from publisher.commit_reveal.commit import NameCommitment, find_commitments, price_commits
-from publisher.commit_reveal.maturity import price_claim
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
 from publisher.publish.batch import Secrets, call, divide, gas_bound
@@ -118,8 +117,8 @@ async def price_batch(
     async def price(some: Sequence[Candidate]) -> Transaction:
         function, arguments = call(some, secrets)
         bound = gas_bound(some) if bounded else None
-        return await price_claim(
-            registry, sender, function, *arguments, bound=bound, fee_cap_wei=fee_cap_wei
+        return await registry.price(
+            sender, function, *arguments, immature_gas=bound, fee_cap_wei=fee_cap_wei
         )
 
     try:

@@ -69,7 +69,7 @@ async def look_up(
     await _check_may_publish(registry, name, state, announcement.publisher)
     if published is not None:  # last: another version does not help an account without permission
         raise version_exists(name, announcement.semver, published.sha256.hex())
-    sent = await pending(registry, package).load(announcement.sha256.hex(), fee_cap_wei=fee_cap_wei)
+    sent = await pending(registry, package).load(fee_cap_wei=fee_cap_wei)
     return Candidate(package, claims_name=state is None, resumes=sent)
 
 
@@ -113,7 +113,7 @@ def refuse_conflicts(found: Sequence[Candidate | CapdexError]) -> list[Candidate
 
 async def check_free(registry: Registry, name: str, address: str) -> None:
     """Raise Refused (NAME_RESERVED, NAME_TAKEN) unless `address` can claim an unowned name."""
-    if is_reserved(name) or await registry.is_reserved(name):
+    if is_reserved(name):
         raise name_reserved(name)
     taken_by = await registry.name_of_skeleton(name)
     if taken_by is not None:
@@ -131,8 +131,9 @@ def taken(name: str, taken_by: str, owner: str, address: str) -> Refused:
 
 def pending(registry: Registry, package: VerifiedPackage) -> PendingTransaction:
     """Return the file of the pending transaction that publishes a package."""
-    uri = package.manifest.uri
-    return PendingTransaction(registry, "publish", uri.name, str(uri.version))
+    name, announced = package.manifest.uri.name, package.announcement
+    fingerprint = announced.sha256.hex()
+    return PendingTransaction(registry, "publish", name, announced.semver, fingerprint)
 
 
 async def _check_may_publish(

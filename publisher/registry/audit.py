@@ -127,15 +127,10 @@ async def name_on_chain(
             why=f"the registry {registry.address} does not know it, as of block {block}",
             fix="check how it is written, or find it: capdex search",
         )
-    tally = await _tally(registry, votes, name) if votes else None
+    tally = None
+    if votes:
+        tally = await Contract(registry.chain, votes, "CapabilityVotes").read("tally", name)
     return NameOnChain(name, state, tally, block, incomplete)
-
-
-async def _tally(registry: Registry, votes: str, name: str) -> tuple[int, int]:
-    """Return the sums of the votes up and down; `Votes` of this package also sends transactions."""
-    contract = Contract(registry.chain, votes, "CapabilityVotes")
-    upvotes, downvotes = await contract.read("tally", name)
-    return int(upvotes), int(downvotes)
 
 
 def describe(name: str, state: NameState) -> Json:

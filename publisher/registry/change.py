@@ -12,17 +12,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from capdex.encoding.abi import parse_address
-from capdex.errors import CapdexError, InvalidInput, Refused, UsageError
+from capdex.errors import CapdexError, InvalidInput, Refused
 from capdex.uri import check_name
 from publisher.ethereum.contract import Contract, Receipt
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 from publisher.keys.signer import Signer
-from publisher.progress import SERVED_WAIT_S, OnStep, Step, ignore, wait_served
-from publisher.registry.registry import Registry
+from publisher.progress import OnStep, Step, ignore, wait_served
 from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
 from publisher.tx.pending import PendingTransaction
-from publisher.tx.submit import submit
+from publisher.tx.submit import OnSigned, submit
 
 Stands = Callable[[str], Awaitable[bool]]
 Indexed = Callable[[int], Awaitable[bool]]  # True if the node has indexed this block
@@ -43,8 +41,8 @@ class Change:
     function: str
     stands: Stands
     arguments: Callable[[], Awaitable[tuple[Any, ...]]]
-    already: str  # message when nothing has to be changed
-    effects: tuple[str, ...]  # shown before the user agrees
+    already: str = ""  # message when nothing has to be changed
+    effects: tuple[str, ...] = ()  # shown before the user agrees
     target: str = ""
     typed_back: str = ""  # what the user has to type to agree: the name, where much is given away
 
@@ -57,11 +55,12 @@ class Change:
         """Return the file of its pending transaction; each account has its own."""
         action = self.verb.replace(" ", "-")
         subject = self.subject.rpartition(":")[2].replace("@", "-")
-        return PendingTransaction(self.contract, action, subject, sender[2:10].lower())
+        fingerprint = f"{sender} {self.target}"
+        return PendingTransaction(self.contract, action, subject, sender[2:10].lower(), fingerprint)
 
 
 def name_change(
-    registry: Registry, name: str, verb: str, function: str, rest: tuple[Any, ...], stands: Stands,
+    contract: Contract, name: str, verb: str, function: str, rest: tuple[Any, ...], stands: Stands,
     **texts: Any,
 ) -> Change:  # fmt: skip
     """Return a change by `function(name, *rest)`; `texts` are other fields of `Change`."""
@@ -69,23 +68,27 @@ def name_change(
     async def arguments() -> tuple[Any, ...]:
         return name, *rest
 
-    return Change(verb, check_name(name), registry, function, stands, arguments, **texts)
+    return Change(verb, check_name(name), contract, function, stands, arguments, **texts)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """Plan of a change. Exactly one of `already`, `resumes` and `transaction` is set."""
+    """Plan of a change. Exactly one of `already`, `resumes` and `transaction` is set.
+
+    `commit` is sent before a claim, where its name has to be reserved.
+    """
 
     change: Change
     sender: str
     already: bool = False
     resumes: Sent | None = None
     transaction: Transaction | None = None
+    commit: Transaction | None = None
 
     @property
     def transactions(self) -> tuple[Transaction, ...]:
         """All transactions that would be sent, in their order."""
-        return () if self.transaction is None else (self.transaction,)
+        return tuple(one for one in (self.commit, self.transaction) if one is not None)
 
 
 OnChangeStep = Callable[[ChangePlan | Step], None]
@@ -139,28 +142,36 @@ async def agree(plan: ChangePlan, confirm: Confirm | None) -> None:
 
 
 async def plan_change(
-    change: Change, *, sender: str, fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
+    change: Change,
+    *,
+    sender: str,
+    fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
+    immature_gas: int | None = None,
 ) -> ChangePlan:
     """Check everything that could refuse a change, the cheapest first, and price it.
 
-    Raises InvalidInput (NOT_FOUND), Refused (NOT_OWNER, EMPTY_ACCOUNT, FEE_OVER_CAP), Unavailable.
+    `immature_gas` is that of `Chain.price`. Raises InvalidInput (NOT_FOUND), Refused (NOT_OWNER,
+    EMPTY_ACCOUNT, FEE_OVER_CAP), Unavailable.
     """
-    address = parse_address(sender)
-    pending = change.pending(address)
-    if await change.stands(address):
+    pending = change.pending(sender)
+    if await change.stands(sender):
         pending.remove()
-        return ChangePlan(change, address, already=True)
-    sent = await pending.load(_mark(change, address), fee_cap_wei=fee_cap_wei)
+        return ChangePlan(change, sender, already=True)
+    sent = await pending.load(fee_cap_wei=fee_cap_wei)
     if sent is not None:
         if not await _is_mined(change, sent):
-            return ChangePlan(change, address, resumes=sent)
+            return ChangePlan(change, sender, resumes=sent)
         pending.remove()
-        if await change.stands(address):  # mined just now; else it was taken back since
-            return ChangePlan(change, address, already=True)
+        if await change.stands(sender):  # mined just now; else it was taken back since
+            return ChangePlan(change, sender, already=True)
     priced = await change.contract.price(
-        address, change.function, *await change.arguments(), fee_cap_wei=fee_cap_wei
+        sender,
+        change.function,
+        *await change.arguments(),
+        immature_gas=immature_gas,
+        fee_cap_wei=fee_cap_wei,
     )
-    return ChangePlan(change, address, transaction=priced)
+    return ChangePlan(change, sender, transaction=priced)
 
 
 async def carry_out_change(
@@ -170,23 +181,17 @@ async def carry_out_change(
     indexed: Indexed | None = None,
     on_step: OnStep = ignore,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
-    served_timeout_s: float = SERVED_WAIT_S,
 ) -> Changed:
     """Send the change, wait for its block, then until the node has `indexed` that block."""
-    if signer.address != plan.sender:
-        raise UsageError(
-            f"the key is that of {signer.address}",
-            why=f"the plan is for {plan.sender}",
-            fix="plan and sign with one account",
-        )
-    receipt = await _bring_about(plan, signer, on_step, receipt_timeout_s)
+    sent = await send_change(plan, signer, on_step)
+    if sent is None:
+        return Changed(already=True)
+    receipt = await await_change(plan.change, sent, signer, on_step, receipt_timeout_s)
     if receipt is None:
         return Changed(already=True)
-
+    on_step(receipt)
     after_s = await wait_served(
-        None if indexed is None else lambda: indexed(receipt.block_number),
-        on_step,
-        timeout_s=served_timeout_s,
+        None if indexed is None else lambda: indexed(receipt.block_number), on_step
     )
     return Changed(
         already=False,
@@ -198,45 +203,55 @@ async def carry_out_change(
     )
 
 
-async def _bring_about(
-    plan: ChangePlan, signer: Signer, on_step: OnStep, timeout_s: float
-) -> Receipt | None:
-    """The receipt, or None when it was so already."""
-    change, chain, sent = plan.change, plan.change.contract.chain, plan.resumes
-    pending = change.pending(plan.sender)
+async def send_change(plan: ChangePlan, signer: Signer, on_step: OnStep) -> Sent | None:
+    """Return the transaction of a change: that of an earlier run, or a new one.
 
-    def remember(signed: Sent) -> None:
-        pending.save(signed, _mark(change, plan.sender))
-        if signed.earlier:  # it is sent again while it is waited for
-            on_step(signed)
-
-    # A person may have thought for an hour since the plan was made: look once more.
-    if plan.already or (sent is None and await change.stands(plan.sender)):
-        pending.remove()
-        return None
+    None if nothing has to be sent any more: a person may have thought for an hour since the plan.
+    """
+    change, sent = plan.change, plan.resumes
     if sent is None:
-        if plan.transaction is None:
-            raise UsageError("the plan has nothing to send", fix="plan again")
-        sent = await submit(chain, signer, plan.transaction, on_signed=remember)
+        if plan.transaction is None or await change.stands(plan.sender):
+            change.pending(plan.sender).remove()
+            return None
+        remember = _remember(change, plan.sender, on_step)
+        sent = await submit(change.contract.chain, signer, plan.transaction, on_signed=remember)
     on_step(sent)
+    return sent
+
+
+async def await_change(
+    change: Change, sent: Sent, signer: Signer, on_step: OnStep, timeout_s: float
+) -> Receipt | None:
+    """Wait for the block of a change; None if another transaction has made the change."""
+    pending = change.pending(signer.address)
     try:
         mined = await confirm(
-            chain,
+            change.contract.chain,
             sent,
             timeout_s=timeout_s,
             signer=signer,
-            on_signed=remember,
-            is_done=lambda: change.stands(plan.sender),
+            on_signed=_remember(change, signer.address, on_step),
+            is_done=lambda: change.stands(signer.address),
         )
         receipt = change.contract.receipt(mined)
     except (InvalidInput, Refused) as error:  # reverted
         pending.remove()
-        if await _stands_now(change, plan.sender, error):  # another process of ours was first
+        if await _stands_now(change, signer.address, error):  # another process of ours was first
             return None
         raise
     pending.remove()
-    on_step(receipt)
     return receipt
+
+
+def _remember(change: Change, sender: str, on_step: OnStep) -> OnSigned:
+    """Return a callback that stores the transaction of a change before it is sent."""
+
+    def remember(signed: Sent) -> None:
+        change.pending(sender).save(signed)
+        if signed.earlier:  # it is sent again while it is waited for
+            on_step(signed)
+
+    return remember
 
 
 async def _is_mined(change: Change, sent: Sent) -> bool:
@@ -244,11 +259,6 @@ async def _is_mined(change: Change, sent: Sent) -> bool:
         if await change.contract.chain.receipt(tx_hash) is not None:
             return True
     return False
-
-
-def _mark(change: Change, sender: str) -> str:
-    """Return the fingerprint of a pending transaction: its account and its target."""
-    return f"{sender} {change.target}"
 
 
 async def _stands_now(change: Change, sender: str, reverted: CapdexError) -> bool:

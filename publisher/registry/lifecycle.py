@@ -2,68 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from capdex.errors import UsageError
+from capdex.errors import Code, InvalidInput, UsageError
+from capdex.registry.state import MAX_REASON_BYTES
 from capdex.uri import CapabilityURI, check_name
 from capdex.version import Version
-from publisher.registry.change import Change, Stands, name_change
-from publisher.registry.permission import check_text, own_release, owned
+from publisher.registry.change import Change, name_change
 from publisher.registry.registry import Registry
 
-
-def yank(registry: Registry, name: str, semver: str, reason: str = "") -> Change:
-    """Take a release out of search and latest."""
-    text = check_text(reason)
-
-    async def stands(sender: str) -> bool:
-        return (await own_release(registry, name, semver, sender)).yanked
-
-    return _release_change(
-        registry, name, semver, "yank", (text,), stands,
-        already="it is yanked already; to change the reason, unyank it first",
-        effects=("latest, ranges and search pass it over; who asks for it exactly still gets it",),
-    )  # fmt: skip
+NOT_DEPRECATED: Final = "it is not deprecated"
+DEPRECATED_ALREADY: Final = "it is deprecated already; to change the message, undeprecate it first"
 
 
-def unyank(registry: Registry, name: str, semver: str) -> Change:
-    """Put a yanked release back."""
+class _Verb(NamedTuple):
+    """A change of a flag of a release, and the texts for people."""
 
-    async def stands(sender: str) -> bool:
-        return not (await own_release(registry, name, semver, sender)).yanked
-
-    return _release_change(
-        registry, name, semver, "unyank", (), stands,
-        already="it is not yanked",
-        effects=("latest, ranges and search find it again",),
-    )  # fmt: skip
+    flag: str
+    value: bool
+    already: str
+    effect: str
 
 
-def deprecate(registry: Registry, name: str, semver: str, message: str = "") -> Change:
-    """Advise against a release."""
-    text = check_text(message)
+_VERBS: Final = {
+    "yank": _Verb(
+        "yanked",
+        True,
+        "it is yanked already; to change the reason, unyank it first",
+        "latest, ranges and search pass it over; who asks for it exactly still gets it",
+    ),
+    "unyank": _Verb("yanked", False, "it is not yanked", "latest, ranges and search find it again"),
+    "deprecate": _Verb(
+        "deprecated", True, DEPRECATED_ALREADY, "it is found as before, with your message"
+    ),
+    "undeprecate": _Verb(
+        "deprecated", False, NOT_DEPRECATED, "it is found without a warning again"
+    ),
+}
 
-    async def stands(sender: str) -> bool:
-        return (await own_release(registry, name, semver, sender)).deprecated
 
-    return _release_change(
-        registry, name, semver, "deprecate", (text,), stands,
-        already="it is deprecated already; to change the message, undeprecate it first",
-        effects=("it is found as before, with your message",),
-    )  # fmt: skip
+def change_release(registry: Registry, verb: str, name: str, semver: str, text: str = "") -> Change:
+    """Yank, unyank, deprecate or undeprecate (`verb`) a release.
 
-
-def undeprecate(registry: Registry, name: str, semver: str) -> Change:
-    """Take back the advice against a release."""
+    `text` is the reason of a yank, or the message of a deprecation.
+    """
+    flag, value, already, effect = _VERBS[verb]
+    texts = (check_text(text),) if value else ()
+    uri = CapabilityURI(check_name(name), Version.parse(semver))
 
     async def stands(sender: str) -> bool:
-        return not (await own_release(registry, name, semver, sender)).deprecated
+        release = await registry.own_release(name, semver, sender)
+        return bool(getattr(release, flag) is value)
 
-    return _release_change(
-        registry, name, semver, "undeprecate", (), stands,
-        already="it is not deprecated",
-        effects=("it is found without a warning again",),
-    )  # fmt: skip
+    async def arguments() -> tuple[Any, ...]:
+        return name, semver, await registry.index_of(name, semver), *texts
+
+    return Change(verb, str(uri), registry, verb, stands, arguments, already, (effect,))
 
 
 def deprecate_name(
@@ -75,12 +69,12 @@ def deprecate_name(
         raise UsageError(f'"{name}" cannot be replaced by itself', fix="name another capability")
 
     async def stands(sender: str) -> bool:
-        return (await owned(registry, name, sender)).deprecated
+        return (await registry.owned(name, sender)).deprecated
 
     instead = f", and that {replaced_by} takes its place" if replaced_by else ""
     return name_change(
         registry, name, "deprecate", "deprecateName", (text, replaced_by), stands,
-        already="it is deprecated already; to change the message, undeprecate it first",
+        already=DEPRECATED_ALREADY,
         effects=(f"all its releases are found as before, with your message{instead}",),
     )  # fmt: skip
 
@@ -89,22 +83,30 @@ def undeprecate_name(registry: Registry, name: str) -> Change:
     """Take back the advice against a name."""
 
     async def stands(sender: str) -> bool:
-        return not (await owned(registry, name, sender)).deprecated
+        return not (await registry.owned(name, sender)).deprecated
 
     return name_change(
         registry, name, "undeprecate", "undeprecateName", (), stands,
-        already="it is not deprecated",
+        already=NOT_DEPRECATED,
         effects=("its releases are found without a warning again",),
     )  # fmt: skip
 
 
-def _release_change(
-    registry: Registry, name: str, semver: str, verb: str, texts: tuple[str, ...], stands: Stands,
-    **shown: Any,
-) -> Change:  # fmt: skip
-    uri = CapabilityURI(check_name(name), Version.parse(semver))
-
-    async def arguments() -> tuple[Any, ...]:
-        return name, semver, await registry.index_of(name, semver), *texts
-
-    return Change(verb, str(uri), registry, verb, stands, arguments, **shown)
+def check_text(text: str) -> str:
+    """Return a reason or message if it is short UTF-8 text, else raise InvalidInput."""
+    try:
+        length = len(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            "the reason or message is not text",
+            why=f"{text[:80]!r} has bytes that are not UTF-8",
+            fix="type it again, in UTF-8",
+        ) from None
+    if length > MAX_REASON_BYTES:
+        raise InvalidInput(
+            "the reason or message is too long",
+            Code.TOO_LARGE,
+            why=f"it has {length} bytes, and at most {MAX_REASON_BYTES} are allowed",
+            fix="say it in a sentence, and the rest on your homepage",
+        )
+    return text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from publisher import errors as refusals
+from capdex.encoding.abi import parse_address
+from capdex.errors import UsageError
+from capdex.registry.state import ZERO_ADDRESS
+from publisher import errors
 from publisher.registry.change import Change, name_change
-from publisher.registry.permission import claimed, owned, parse_account
 from publisher.registry.registry import Registry
 
 
@@ -13,9 +15,9 @@ def offer_transfer(registry: Registry, name: str, recipient: str) -> Change:
     to = parse_account(recipient)
 
     async def stands(sender: str) -> bool:
-        record = await owned(registry, name, sender)
+        record = await registry.owned(name, sender)
         if to == record.owner:
-            raise refusals.invalid_recipient(name, to)
+            raise errors.invalid_recipient(name, to)
         return record.pending_owner == to
 
     return name_change(
@@ -33,7 +35,7 @@ def cancel_transfer(registry: Registry, name: str) -> Change:
     """Take an offer back."""
 
     async def stands(sender: str) -> bool:
-        return (await owned(registry, name, sender)).pending_owner is None
+        return (await registry.owned(name, sender)).pending_owner is None
 
     return name_change(
         registry, name, "transfer cancel", "cancelTransfer", (), stands,
@@ -46,11 +48,11 @@ def accept_transfer(registry: Registry, name: str) -> Change:
     """Accept a name that is on offer."""
 
     async def stands(sender: str) -> bool:
-        record = await claimed(registry, name)
+        record = await registry.claimed(name)
         if record.owner == sender:
             return True
         if record.pending_owner != sender:
-            raise refusals.no_offer(name, sender, record.pending_owner or "")
+            raise errors.no_offer(name, sender, record.pending_owner or "")
         return False
 
     return name_change(
@@ -67,7 +69,7 @@ def renounce(registry: Registry, name: str) -> Change:
         state = await registry.name_state(name)
         if state is not None and state.renounced:
             return True
-        await owned(registry, name, sender)
+        await registry.owned(name, sender)
         return False
 
     return name_change(
@@ -86,9 +88,9 @@ def add_maintainer(registry: Registry, name: str, account: str) -> Change:
     maintainer = parse_account(account)
 
     async def stands(sender: str) -> bool:
-        record = await owned(registry, name, sender)
+        record = await registry.owned(name, sender)
         if maintainer == record.owner:
-            raise refusals.invalid_recipient(name, maintainer)
+            raise errors.invalid_recipient(name, maintainer)
         return await registry.is_maintainer(name, maintainer)
 
     return name_change(
@@ -105,9 +107,9 @@ def remove_maintainer(registry: Registry, name: str, account: str) -> Change:
 
     async def stands(sender: str) -> bool:
         if sender != maintainer:
-            await owned(registry, name, sender)
+            await registry.owned(name, sender)
         else:
-            await claimed(registry, name)
+            await registry.claimed(name)
         return not await registry.is_maintainer(name, maintainer)
 
     return name_change(
@@ -116,3 +118,11 @@ def remove_maintainer(registry: Registry, name: str, account: str) -> Change:
         effects=(f"{maintainer} may not publish any more; what it published stays",),
         target=maintainer,
     )  # fmt: skip
+
+
+def parse_account(address: str) -> str:
+    """Return the checksummed address of an account; raises UsageError for the zero address, too."""
+    checked = parse_address(address)
+    if checked == ZERO_ADDRESS:
+        raise UsageError("the zero address is nobody's", fix="name the account of a person")
+    return checked

@@ -12,6 +12,7 @@ from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.registry.events import PUBLISHED, Event, Published
 from capdex.registry.state import NameState, ReleaseState
 from capdex.uri import name_id, skeleton
+from publisher import errors
 from publisher.ethereum.client import Block, Chain
 from publisher.ethereum.contract import Contract, account_or_none, all_events, scan
 
@@ -68,6 +69,22 @@ class Registry(Contract):
         state.deprecated = deprecated
         return (state if state.owner or epoch else None), count
 
+    async def claimed(self, name: str) -> NameState:
+        """Return a name that was claimed; raises InvalidInput NOT_FOUND."""
+        state = await self.name_state(name)
+        if state is None:
+            raise errors.no_such_name(name)
+        return state
+
+    async def owned(self, name: str, account: str) -> NameState:
+        """Return a name that an account owns; raises NOT_FOUND and Refused NOT_OWNER."""
+        state = await self.claimed(name)
+        if state.owner is None:
+            raise errors.given_up(name)
+        if state.owner != account:
+            raise errors.not_owner(name, account, state.owner)
+        return state
+
     async def owner_of(self, name: str) -> str | None:
         """Return the account that owns a name, or None."""
         return account_or_none(await self.read("ownerOf", name))
@@ -75,10 +92,6 @@ class Registry(Contract):
     async def is_maintainer(self, name: str, address: str) -> bool:
         """Return True if an account may change releases of a name that it does not own."""
         return bool(await self.read("isMaintainer", name, address))
-
-    async def is_reserved(self, name: str) -> bool:
-        """Return True if a name looks like a reserved word."""
-        return bool(await self.read("isReserved", name))
 
     async def name_of_skeleton(self, name: str) -> str | None:
         """Return the claimed name that looks like `name` (P1), which may be `name` itself."""
@@ -94,6 +107,18 @@ class Registry(Contract):
             if error.code is not Code.NOT_FOUND:
                 raise
             return None
+
+    async def own_release(self, name: str, semver: str, account: str) -> ReleaseState:
+        """Return a release that an account may change; raises NOT_FOUND and Refused NOT_OWNER."""
+        state = await self.claimed(name)
+        release = await self.release(name, semver)
+        if release is None:
+            raise errors.no_such_release(name, semver)
+        if state.owner is None:
+            raise errors.given_up(name)
+        if state.owner != account and not await self.is_maintainer(name, account):
+            raise errors.not_maintainer(name, account, state.owner)
+        return release
 
     async def releases(self, name: str) -> list[ReleaseState]:
         """Return all releases of a name in order of publication."""

@@ -8,40 +8,40 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from publisher.ethereum.contract import Contract
 from publisher.ethereum.transaction import Sent, Transaction
 from publisher.files import write_atomically
 
-_TYPES: Final = {
-    **dict.fromkeys(("chain_id", "nonce", "gas", "value", "expected_fee_wei"), int),
-    **dict.fromkeys(("max_fee_per_gas", "max_priority_fee_per_gas", "fee_cap_wei"), int),
-    **dict.fromkeys(("sender", "to", "data"), str),
-}
-
 
 class PendingTransaction:
-    """The file, in the user's state directory, of one action on one subject of one contract."""
+    """The file, in the user's state directory, of one action on one subject of one contract.
 
-    def __init__(self, contract: Contract, action: str, name: str, semver: str) -> None:
+    `fingerprint` tells transactions of different purposes apart that would have one file.
+    """
+
+    def __init__(
+        self, contract: Contract, action: str, name: str, rest: str, fingerprint: str
+    ) -> None:
         directory: Path = contract.chain.state_dir / "sent"
         where = f"{contract.chain_id}-{contract.address.lower()}"
-        self._path = directory / f"{where}-{action}-{name}-{semver}.json"
+        self._path = directory / f"{where}-{action}-{name}-{rest}.json"
         self._contract = contract
+        self._fingerprint = fingerprint
 
-    def save(self, sent: Sent, fingerprint: str) -> None:
+    def save(self, sent: Sent) -> None:
         """Store a transaction atomically, before it is sent."""
-        entry = asdict(sent) | {"fingerprint": fingerprint}
+        entry = asdict(sent) | {"fingerprint": self._fingerprint}
         write_atomically(self._path, json.dumps(entry).encode("utf-8"))
 
-    async def load(self, fingerprint: str, *, fee_cap_wei: int | None = None) -> Sent | None:
+    async def load(self, *, fee_cap_wei: int | None = None) -> Sent | None:
         """Return the transaction sent for the same purpose, if the chain knows any hash of it.
 
         `fee_cap_wei` is the cap for replacing it from now on. A transaction that the chain no
         longer knows is planned again: its nonce is then the next one.
         """
-        sent = self._read(fingerprint)
+        sent = self._read()
         if sent is None:
             return None
         if sent.transaction is not None and fee_cap_wei is not None:
@@ -55,11 +55,11 @@ class PendingTransaction:
         """Remove the file: the transaction is mined."""
         self._path.unlink(missing_ok=True)
 
-    def _read(self, fingerprint: str) -> Sent | None:
+    def _read(self) -> Sent | None:
         try:
             entry = json.loads(self._path.read_text("utf-8"))
             sent = _sent(entry)
-            same = entry["fingerprint"] == fingerprint
+            same = entry["fingerprint"] == self._fingerprint
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         # A replacement is signed without asking again: it must be a call of this contract.
@@ -83,13 +83,12 @@ def _sent(entry: dict[str, Any]) -> Sent:
 
 
 def _transaction(values: dict[str, Any]) -> Transaction:
-    known = {field.name: values[field.name] for field in fields(Transaction)}
-    for key, value in known.items():
-        if type(value) is not _TYPES[key]:
-            raise TypeError(key)
-    if known["gas"] < 1:
+    for field in fields(Transaction):
+        if type(values[field.name]).__name__ != field.type:
+            raise TypeError(field.name)
+    if values["gas"] < 1:
         raise ValueError("gas")
-    return Transaction(**known)
+    return Transaction(**{field.name: values[field.name] for field in fields(Transaction)})
 
 
 def _hash(text: str) -> str:

@@ -29,7 +29,7 @@ def claim_command(app: App, name: str, dry_run: bool) -> None:
 
 
 async def _claim(app: App, name: str, *, dry_run: bool) -> None:
-    from publisher.publish.claim import ClaimPlan, claim
+    from publisher.publish.claim import claim
 
     progress = ChangeProgress(app, "claimed", dry_run=dry_run)
     async with open_registry(app) as registry, progress.interruptible():
@@ -42,8 +42,7 @@ async def _claim(app: App, name: str, *, dry_run: bool) -> None:
             confirm=progress.confirm,
             on_step=progress,
         )
-    plan, commit = progress.plan, None
-    if dry_run and isinstance(plan, ClaimPlan):
-        commit = next((one.to_json() for one in plan.commits.values()), None)
+    plan = progress.plan
+    commit = plan.commit.to_json() if dry_run and plan.commit is not None else None
     value = {"name": name, "account": plan.sender, "commitment": commit, **progress.value(done)}
     app.output.result("claim", value, human=lambda: [name], plain=[name])

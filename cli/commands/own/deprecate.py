@@ -30,7 +30,7 @@ def deprecate_command(
 
     It is found and works as before, and the message is shown with it. Can be taken back.
     """
-    from publisher.registry.lifecycle import deprecate, deprecate_name
+    from publisher.registry.lifecycle import change_release, deprecate_name
 
     uri = CapabilityURI.loose(subject)
     if uri.selector is None:
@@ -46,7 +46,11 @@ def deprecate_command(
             fix=f"say the better version in --message, or deprecate {uri.name}",
         )
     semver = str(uri.version)
-    change(app, lambda registry: deprecate(registry, uri.name, semver, message), dry_run=dry_run)
+    change(
+        app,
+        lambda registry: change_release(registry, "deprecate", uri.name, semver, message),
+        dry_run=dry_run,
+    )
 
 
 @command("undeprecate", examples=["capdex undeprecate weather@1.3.0", "capdex undeprecate weather"])
@@ -54,11 +58,15 @@ def deprecate_command(
 @sending_options
 def undeprecate_command(app: App, subject: str, dry_run: bool) -> None:
     """Take a deprecation back."""
-    from publisher.registry.lifecycle import undeprecate, undeprecate_name
+    from publisher.registry.lifecycle import change_release, undeprecate_name
 
     uri = CapabilityURI.loose(subject)
     if uri.selector is None:
         change(app, lambda registry: undeprecate_name(registry, uri.name), dry_run=dry_run)
     else:
         semver = str(uri.version)
-        change(app, lambda registry: undeprecate(registry, uri.name, semver), dry_run=dry_run)
+        change(
+            app,
+            lambda registry: change_release(registry, "undeprecate", uri.name, semver),
+            dry_run=dry_run,
+        )

@@ -28,8 +28,7 @@ def add_command(app: App, name: str, account: str, dry_run: bool) -> None:
 
     It may yank and deprecate them, too. It cannot give the name away or add maintainers.
     """
-    from publisher.registry.ownership import add_maintainer
-    from publisher.registry.permission import parse_account
+    from publisher.registry.ownership import add_maintainer, parse_account
 
     who = parse_account(account)
     change(app, lambda registry: add_maintainer(registry, name, who), dry_run=dry_run)
@@ -47,8 +46,7 @@ def remove_command(app: App, name: str, account: str, dry_run: bool) -> None:
 
     The owner may remove anyone, and a maintainer itself. What it published stays.
     """
-    from publisher.registry.ownership import remove_maintainer
-    from publisher.registry.permission import parse_account
+    from publisher.registry.ownership import parse_account, remove_maintainer
 
     who = parse_account(account)
     change(app, lambda registry: remove_maintainer(registry, name, who), dry_run=dry_run)

@@ -20,8 +20,7 @@ def offer_command(app: App, name: str, recipient: str, dry_run: bool) -> None:
 
     Nothing changes until that account accepts. An offer made before is replaced.
     """
-    from publisher.registry.ownership import offer_transfer
-    from publisher.registry.permission import parse_account
+    from publisher.registry.ownership import offer_transfer, parse_account
 
     to = parse_account(recipient)
     change(app, lambda registry: offer_transfer(registry, name, to), dry_run=dry_run)

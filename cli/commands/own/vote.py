@@ -24,12 +24,13 @@ def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
 
     Votes are public and can be changed at any time. `capdex show NAME` counts them.
     """
-    from publisher.registry.votes import Votes, vote
+    from publisher.ethereum.contract import Contract
+    from publisher.registry.votes import vote
 
     address = app.settings.need_network("votes").votes
 
     def make(registry: Registry) -> Change:
-        votes = Votes(registry.chain, address, start_block=registry.start_block)
+        votes = Contract(registry.chain, address, "CapabilityVotes")
         return vote(votes, registry, name, choice)
 
     change(app, make, dry_run=dry_run, on_node=False)

@@ -18,10 +18,14 @@ def yank_command(app: App, release: str, reason: str, dry_run: bool) -> None:
 
     A request for exactly this version still finds it, with a warning. Can be taken back.
     """
-    from publisher.registry.lifecycle import yank
+    from publisher.registry.lifecycle import change_release
 
     name, semver = exact(release)
-    change(app, lambda registry: yank(registry, name, semver, reason), dry_run=dry_run)
+    change(
+        app,
+        lambda registry: change_release(registry, "yank", name, semver, reason),
+        dry_run=dry_run,
+    )
 
 
 @command("unyank", examples=["capdex unyank weather@1.3.0"])
@@ -29,7 +33,7 @@ def yank_command(app: App, release: str, reason: str, dry_run: bool) -> None:
 @sending_options
 def unyank_command(app: App, release: str, dry_run: bool) -> None:
     """Put a yanked release back."""
-    from publisher.registry.lifecycle import unyank
+    from publisher.registry.lifecycle import change_release
 
     name, semver = exact(release)
-    change(app, lambda registry: unyank(registry, name, semver), dry_run=dry_run)
+    change(app, lambda registry: change_release(registry, "unyank", name, semver), dry_run=dry_run)

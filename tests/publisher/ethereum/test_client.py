@@ -51,10 +51,11 @@ class Errand:
         self.registry, self.signer, self.name = registry, signer, name
         self.signed = []
 
-    async def send(self, **options):
+    async def send(self, *, spare_gas=0, **options):
         priced = await self.registry.price(
             self.signer.address, "publish", self.name, "1.0.0", str(CID), CID.digest, **options
         )
+        priced = replace(priced, gas=priced.gas + spare_gas)
         return await submit(self.registry.chain, self.signer, priced, on_signed=self.signed.append)
 
     async def done(self):
@@ -185,10 +186,10 @@ async def test_a_replacement_that_the_signer_refuses_leaves_the_first_one(errand
 
 async def test_what_an_earlier_run_left_stuck_is_replaced_by_the_next(errand, held, registry):
     first = await errand.send()
-    pending = PendingTransaction(registry, "publish", "note", "1.0.0")
-    pending.save(first, "same")
+    pending = PendingTransaction(registry, "publish", "note", "1.0.0", "same")
+    pending.save(first)
     held.call("anvil_setNextBlockBaseFeePerGas", hex(20 * GWEI))
-    recalled = await pending.load("same")
+    recalled = await pending.load()
     assert recalled == first
     waiting = asyncio.create_task(errand.wait(recalled))
     await errand.resign(2)
@@ -249,7 +250,7 @@ async def test_what_was_dropped_behind_another_leaves_no_gap(registry, signer, h
 
 async def test_a_nonce_that_another_program_used_is_noticed(errand, held, registry, chain):
     first = await errand.send()
-    priced = await chain.price(errand.signer.address, errand.signer.address, "0x", gas=21_000)
+    priced = await chain.price(errand.signer.address, errand.signer.address, "0x")
     dearer = priced.raised(await chain.fees(), funds_wei=10**20).fields(first.nonce)
     rival = await errand.signer.sign_transaction(
         dearer | {"maxFeePerGas": 10**11, "maxPriorityFeePerGas": 10**10}
@@ -266,7 +267,7 @@ async def test_a_cancellation_that_waits_under_the_nonce_is_not_fought(
     errand, held, registry, chain
 ):
     first = await errand.send()
-    priced = await chain.price(errand.signer.address, errand.signer.address, "0x", gas=21_000)
+    priced = await chain.price(errand.signer.address, errand.signer.address, "0x")
     rival = await errand.signer.sign_transaction(
         priced.fields(0) | {"maxFeePerGas": 10**11, "maxPriorityFeePerGas": 10**10}
     )
@@ -282,7 +283,7 @@ async def test_before_it_sends_again_it_looks_whether_all_is_done(registry, sign
     lost, other = Errand(registry, signer), Errand(registry, signer)
     first = await lost.send()
     held.call("anvil_dropTransaction", first.tx_hash)
-    await other.send(fee_cap_wei=2 * 10**16, gas=300_000)
+    await other.send(spare_gas=1_000)
     held.call("evm_mine")
     with pytest.raises(InvalidInput) as done:
         await lost.wait(first)
@@ -408,16 +409,17 @@ async def test_killed_between_signing_and_sending_it_leaves_no_gap(
 
 async def test_the_journal_is_whole_after_every_write(registry, errand, held, tmp_path):
     sent = await errand.send()
-    pending = PendingTransaction(registry, "publish", "note", "1.0.0")
-    pending.save(sent, "print")
+    pending = PendingTransaction(registry, "publish", "note", "1.0.0", "print")
+    pending.save(sent)
     (path,) = (tmp_path / "state" / "sent").iterdir()
-    assert await pending.load("print") == sent
-    assert (await pending.load("print", fee_cap_wei=5)).transaction.fee_cap_wei == 5
-    assert await pending.load("other") is None
+    assert await pending.load() == sent
+    assert (await pending.load(fee_cap_wei=5)).transaction.fee_cap_wei == 5
+    other = PendingTransaction(registry, "publish", "note", "1.0.0", "other")
+    assert await other.load() is None
     whole = path.read_bytes()
     for size in range(0, len(whole), 7):  # what a torn write would leave
         path.write_bytes(whole[:size])
-        assert await pending.load("print") is None
+        assert await pending.load() is None
     document = json.loads(whole)
     for change in (
         {"transaction": document["transaction"] | {"to": errand.signer.address}},
@@ -430,7 +432,7 @@ async def test_the_journal_is_whole_after_every_write(registry, errand, held, tm
         {"nonce": "x"},
     ):
         path.write_text(json.dumps(document | change))
-        assert await pending.load("print") is None, change
+        assert await pending.load() is None, change
     pending.remove()
     pending.remove()
     assert not path.exists()

@@ -17,16 +17,15 @@ from capdex.registry.events import (
 )
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
-from publisher.ethereum.contract import Receipt
+from publisher.ethereum.contract import Contract, Receipt
 from publisher.ethereum.transaction import Sent
 from publisher.registry.change import carry_out_change, plan_change
 from publisher.registry.lifecycle import (
-    deprecate,
+    change_release as flag,
+)
+from publisher.registry.lifecycle import (
     deprecate_name,
-    undeprecate,
     undeprecate_name,
-    unyank,
-    yank,
 )
 from publisher.registry.ownership import (
     accept_transfer,
@@ -37,7 +36,7 @@ from publisher.registry.ownership import (
     renounce,
 )
 from publisher.registry.registry import Registry
-from publisher.registry.votes import Tally, Votes, vote
+from publisher.registry.votes import vote
 from publisher.tx.confirm import confirm
 from publisher.tx.submit import submit
 
@@ -68,7 +67,7 @@ async def votes(published, signer, tmp_path):
     made, _ = await deploy(
         published.chain, signer, tmp_path / "deployments", create2.votes(published.address)
     )
-    return Votes(published.chain, made.address, start_block=made.block_number)
+    return Contract(published.chain, made.address, "CapabilityVotes")
 
 
 async def make(change, signer, **options):
@@ -89,7 +88,9 @@ async def refused(change, signer):
 
 async def test_a_release_is_yanked_and_taken_back(published, signer):
     steps = []
-    done = await make(yank(published, "note", "1.1.0", "broken"), signer, on_step=steps.append)
+    done = await make(
+        flag(published, "yank", "note", "1.1.0", "broken"), signer, on_step=steps.append
+    )
     assert [type(step) for step in steps] == [Sent, Receipt]
     event = steps[-1].event
     assert isinstance(event, YankChanged)
@@ -98,19 +99,19 @@ async def test_a_release_is_yanked_and_taken_back(published, signer):
     assert (done.tx_hash, done.block_number) == (steps[-1].tx_hash, steps[-1].block_number)
     assert (await published.release("note", "1.1.0")).yanked
     assert not (await published.release("note", "1.0.0")).yanked
-    assert not (await make(unyank(published, "note", "1.1.0"), signer)).already
+    assert not (await make(flag(published, "unyank", "note", "1.1.0"), signer)).already
     assert not (await published.release("note", "1.1.0")).yanked
 
 
 async def test_a_release_is_deprecated_and_taken_back(published, signer):
     steps = []
-    wanted = deprecate(published, "note", "1.0.0", "use 1.1.0")
+    wanted = flag(published, "deprecate", "note", "1.0.0", "use 1.1.0")
     assert not (await make(wanted, signer, on_step=steps.append)).already
     event = steps[-1].event
     assert isinstance(event, DeprecationChanged)
     assert (event.semver, event.deprecated, event.message) == ("1.0.0", True, "use 1.1.0")
     assert (await published.release("note", "1.0.0")).deprecated
-    assert not (await make(undeprecate(published, "note", "1.0.0"), signer)).already
+    assert not (await make(flag(published, "undeprecate", "note", "1.0.0"), signer)).already
     assert not (await published.release("note", "1.0.0")).deprecated
 
 
@@ -123,12 +124,12 @@ async def test_a_name_is_deprecated_and_taken_back(published, signer):
     assert not (await published.name_state("note")).deprecated
 
 
-@pytest.mark.parametrize("make_wrong", [yank, deprecate])
-async def test_words_are_short_and_text(published, signer, make_wrong):
-    await make(make_wrong(published, "note", "1.1.0", "é" * 250), signer)
+@pytest.mark.parametrize("verb", ["yank", "deprecate"])
+async def test_words_are_short_and_text(published, signer, verb):
+    await make(flag(published, verb, "note", "1.1.0", "é" * 250), signer)
     for words, code in (("é" * 251, Code.TOO_LARGE), ("\udcff", Code.INVALID_INPUT)):
         with pytest.raises(InvalidInput) as refusal:
-            make_wrong(published, "note", "1.0.0", words)
+            flag(published, verb, "note", "1.0.0", words)
         assert refusal.value.code is code
 
 
@@ -143,17 +144,17 @@ async def test_a_name_is_not_replaced_by_itself(published):
 
 
 async def test_what_is_not_there_cannot_be_changed(published, signer):
-    assert (await refused(yank(published, "note", "9.0.0"), signer)).code is Code.NOT_FOUND
-    for wanted in (yank(published, "memo", "1.0.0"), renounce(published, "memo")):
+    assert (await refused(flag(published, "yank", "note", "9.0.0"), signer)).code is Code.NOT_FOUND
+    for wanted in (flag(published, "yank", "memo", "1.0.0"), renounce(published, "memo")):
         assert (await refused(wanted, signer)).code is Code.NOT_FOUND
 
 
 async def test_a_stranger_is_told_whose_the_name_is_before_any_gas(published, signer, other):
     for wanted in (
-        yank(published, "note", "1.0.0"),
-        unyank(published, "note", "1.0.0"),
-        deprecate(published, "note", "1.0.0", "x"),
-        undeprecate(published, "note", "1.0.0"),
+        flag(published, "yank", "note", "1.0.0"),
+        flag(published, "unyank", "note", "1.0.0"),
+        flag(published, "deprecate", "note", "1.0.0", "x"),
+        flag(published, "undeprecate", "note", "1.0.0"),
         deprecate_name(published, "note", "x"),
         undeprecate_name(published, "note"),
         offer_transfer(published, "note", other.address),
@@ -165,7 +166,7 @@ async def test_a_stranger_is_told_whose_the_name_is_before_any_gas(published, si
         refusal = await refused(wanted, other)
         assert refusal.code is Code.NOT_OWNER, wanted.verb
         assert signer.address in refusal.why, wanted.verb
-    refusal = await refused(yank(published, "note", "1.0.0"), other)
+    refusal = await refused(flag(published, "yank", "note", "1.0.0"), other)
     assert f"capdex maintainer add note {other.address}" in refusal.fix
 
 
@@ -176,8 +177,8 @@ async def test_a_maintainer_changes_releases_and_nothing_else(published, signer,
     event = steps[-1].event
     assert isinstance(event, MaintainerChanged)
     assert (event.account, event.maintains) == (other.address, True)
-    assert not (await make(yank(published, "note", "1.0.0"), other)).already
-    assert not (await make(deprecate(published, "note", "1.0.0", "x"), other)).already
+    assert not (await make(flag(published, "yank", "note", "1.0.0"), other)).already
+    assert not (await make(flag(published, "deprecate", "note", "1.0.0", "x"), other)).already
     for wanted in (
         deprecate_name(published, "note", "x"),
         offer_transfer(published, "note", other.address),
@@ -187,7 +188,7 @@ async def test_a_maintainer_changes_releases_and_nothing_else(published, signer,
         assert (await refused(wanted, other)).code is Code.NOT_OWNER, wanted.verb
     assert not (await make(remove_maintainer(published, "note", other.address), other)).already
     assert not await published.is_maintainer("note", other.address)
-    assert (await refused(yank(published, "note", "1.1.0"), other)).code is Code.NOT_OWNER
+    assert (await refused(flag(published, "yank", "note", "1.1.0"), other)).code is Code.NOT_OWNER
 
 
 async def test_an_owner_removes_a_maintainer(published, signer, other):
@@ -220,7 +221,7 @@ async def test_a_name_changes_hands_in_two_steps_and_loses_its_maintainers(
     record = await published.name_state("note")
     assert (record.owner, record.pending_owner, record.epoch) == (other.address, None, 1)
     assert not await published.is_maintainer("note", third.address)
-    assert (await refused(yank(published, "note", "1.0.0"), signer)).code is Code.NOT_OWNER
+    assert (await refused(flag(published, "yank", "note", "1.0.0"), signer)).code is Code.NOT_OWNER
 
 
 async def test_an_offer_is_cancelled_or_replaced(published, signer, other, local_chain):
@@ -247,7 +248,10 @@ async def test_a_name_given_up_stays_as_it_is_for_ever(published, signer, other)
     await make(wanted, signer)
     assert (await published.name_state("note")).renounced
     for account in (signer, other):
-        for change in (yank(published, "note", "1.0.0"), deprecate_name(published, "note", "x")):
+        for change in (
+            flag(published, "yank", "note", "1.0.0"),
+            deprecate_name(published, "note", "x"),
+        ):
             refusal = await refused(change, account)
             assert refusal.code is Code.NOT_OWNER
             assert "given up" in refusal.message
@@ -263,12 +267,12 @@ async def test_a_vote_is_cast_changed_and_taken_back(published, votes, signer, o
     assert isinstance(event, Voted)
     assert (event.name, event.vote, event.weight) == ("note", 1, 1)
     await make(vote(votes, published, "note", "down"), other)
-    assert await votes.tally("note") == Tally(1, 1)
+    assert await votes.read("tally", "note") == (1, 1)
     assert (await make(vote(votes, published, "note", "up"), signer)).already
     await make(vote(votes, published, "note", "down"), signer)
-    assert await votes.tally("note") == Tally(0, 2)
+    assert await votes.read("tally", "note") == (0, 2)
     await make(vote(votes, published, "note", "clear"), signer)
-    assert await votes.tally("note") == Tally(0, 1)
+    assert await votes.read("tally", "note") == (0, 1)
     assert (await make(vote(votes, published, "note", "clear"), signer)).already
     assert await votes.read("weightOf", signer.address) == 1
 
@@ -285,8 +289,8 @@ async def test_votes_are_on_names_of_this_registry(published, votes, signer, cha
 
 async def test_what_is_so_already_costs_nothing(published, votes, signer, other):
     for wanted in (
-        unyank(published, "note", "1.0.0"),
-        undeprecate(published, "note", "1.0.0"),
+        flag(published, "unyank", "note", "1.0.0"),
+        flag(published, "undeprecate", "note", "1.0.0"),
         undeprecate_name(published, "note"),
         cancel_transfer(published, "note"),
         remove_maintainer(published, "note", other.address),
@@ -295,8 +299,8 @@ async def test_what_is_so_already_costs_nothing(published, votes, signer, other)
         plan = await plan_change(wanted, sender=signer.address)
         assert (plan.already, plan.transaction, plan.resumes) == (True, None, None), wanted.verb
     for wanted in (
-        yank(published, "note", "1.0.0"),
-        deprecate(published, "note", "1.0.0", "x"),
+        flag(published, "yank", "note", "1.0.0"),
+        flag(published, "deprecate", "note", "1.0.0", "x"),
         deprecate_name(published, "note", "x"),
         add_maintainer(published, "note", other.address),
         offer_transfer(published, "note", other.address),
@@ -330,7 +334,7 @@ async def test_a_change_that_was_taken_back_since_it_was_killed_is_sent_anew(
     published, signer, local_chain, tmp_path
 ):
     local_chain.call("evm_setAutomine", False)
-    wanted = yank(published, "note", "1.0.0")
+    wanted = flag(published, "yank", "note", "1.0.0")
     plan = await plan_change(wanted, sender=signer.address)
     with pytest.raises(KeyboardInterrupt):
         await carry_out_change(plan, signer=signer, on_step=_interrupt)
@@ -339,13 +343,13 @@ async def test_a_change_that_was_taken_back_since_it_was_killed_is_sent_anew(
     async with Registry.connect(
         local_chain.url, published.address, 31337, state_dir=tmp_path / "elsewhere"
     ) as elsewhere:
-        await make(unyank(elsewhere, "note", "1.0.0"), signer)
+        await make(flag(elsewhere, "unyank", "note", "1.0.0"), signer)
     assert not (await make(wanted, signer)).already
     assert (await published.release("note", "1.0.0")).yanked
 
 
 async def test_a_plan_that_was_overtaken_before_it_was_sent_sends_nothing(published, signer):
-    wanted = yank(published, "note", "1.0.0")
+    wanted = flag(published, "yank", "note", "1.0.0")
     plan = await plan_change(wanted, sender=signer.address)
     await make(wanted, signer)
     before = await published.chain.nonce(signer.address, "latest")
@@ -357,7 +361,7 @@ async def test_a_name_lost_between_plan_and_send_is_refused_with_its_owner(
     published, signer, other
 ):
     await make(offer_transfer(published, "note", other.address), signer)
-    plan = await plan_change(yank(published, "note", "1.0.0"), sender=signer.address)
+    plan = await plan_change(flag(published, "yank", "note", "1.0.0"), sender=signer.address)
     await make(accept_transfer(published, "note"), other)
     with pytest.raises(Refused) as refusal:
         await carry_out_change(plan, signer=signer)
@@ -367,7 +371,7 @@ async def test_a_name_lost_between_plan_and_send_is_refused_with_its_owner(
 
 async def test_two_at_once_end_in_one(published, signer, local_chain):
     local_chain.call("evm_setAutomine", False)
-    wanted = yank(published, "note", "1.0.0")
+    wanted = flag(published, "yank", "note", "1.0.0")
     plans = [await plan_change(wanted, sender=signer.address) for _ in range(2)]
     transaction = plans[0].transaction
     assert transaction is not None
@@ -405,7 +409,7 @@ async def test_an_offer_withdrawn_on_the_way_is_refused_in_the_plans_words(
 
 
 async def test_another_accounts_key_does_not_carry_out_a_plan(published, signer, other):
-    plan = await plan_change(yank(published, "note", "1.0.0"), sender=signer.address)
+    plan = await plan_change(flag(published, "yank", "note", "1.0.0"), sender=signer.address)
     with pytest.raises(UsageError, match="the key is that of"):
         await carry_out_change(plan, signer=other)
 
@@ -419,7 +423,7 @@ async def test_the_node_is_waited_for_until_it_knows_the_block(published, signer
             raise Unavailable("not yet up", Code.NODE_UNAVAILABLE)
         return len(asked) > 2
 
-    done = await make(yank(published, "note", "1.0.0"), signer, indexed=indexed)
+    done = await make(flag(published, "yank", "note", "1.0.0"), signer, indexed=indexed)
     assert asked == [done.block_number] * 3
     assert done.served_after_s is not None
 

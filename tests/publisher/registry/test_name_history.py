@@ -9,7 +9,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.rpc.errors import RpcFault, rpc_error
 from capdex.registry.events import Claimed, Published, YankChanged
 from publisher.registry.change import carry_out_change, plan_change
-from publisher.registry.lifecycle import deprecate_name, yank
+from publisher.registry.lifecycle import change_release, deprecate_name
 from publisher.registry.name_history import fold, name_state, name_view, names_held
 from publisher.registry.ownership import accept_transfer, add_maintainer, offer_transfer, renounce
 from publisher.registry.registry import Registry
@@ -49,7 +49,7 @@ async def test_the_history_of_a_name_is_its_own_events_in_order(registry, signer
     await publish(registry, signer, "note")
     await publish(registry, signer, "memo")
     await publish(registry, signer, "note", "1.1.0")
-    await make(yank(registry, "note", "1.0.0", "broken"), signer)
+    await make(change_release(registry, "yank", "note", "1.0.0", "broken"), signer)
     events = await registry.history("note")
     assert [type(event) for event in events] == [Published, Published, YankChanged]
     assert [event.sequence for event in events] == [1, 3, 4]
@@ -62,7 +62,7 @@ async def test_a_name_is_told_by_its_logs_as_the_contract_keeps_it(registry, sig
     await claim(registry, signer, "memo")
     await publish(registry, signer, "note")
     await publish(registry, signer, "note", "2.0.0")
-    await make(yank(registry, "note", "1.0.0", "broken"), signer)
+    await make(change_release(registry, "yank", "note", "1.0.0", "broken"), signer)
     await make(deprecate_name(registry, "note", "gone", "memo"), signer)
     await make(add_maintainer(registry, "note", other.address), signer)
     await make(offer_transfer(registry, "note", other.address), signer)
@@ -123,7 +123,7 @@ async def test_an_endpoint_that_leaves_logs_out_is_noticed(registry, signer):
 
 async def test_events_that_cannot_follow_one_another_are_no_history(registry, signer):
     await publish(registry, signer, "note")
-    await make(yank(registry, "note", "1.0.0"), signer)
+    await make(change_release(registry, "yank", "note", "1.0.0"), signer)
     first, second = await registry.history("note")
     with pytest.raises(InvalidInput):
         fold([second, first])
@@ -142,8 +142,6 @@ async def test_a_claim_without_a_release_is_an_event(registry, signer):
 
 
 async def test_reads_about_names_commitments_and_signatures(registry, signer, other):
-    assert await registry.is_reserved("capdex")
-    assert not await registry.is_reserved("note")
     assert await registry.commitment_ages() == (0, 0)
     assert await registry.committed_at(b"\1" * 32) == 0
     assert await registry.read("nonces", signer.address) == 0

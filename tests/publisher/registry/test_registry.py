@@ -151,7 +151,7 @@ async def test_a_public_key_publishes_on_no_chain_but_the_development_one(local_
         local_chain.url, 11155111, state_dir=tmp_path, confirmations=1
     ) as chain:
         with pytest.raises(Refused) as refusal:
-            await chain.price(public.address, None, "0x00")
+            await chain.price(public.address, public.address, "0x")
         assert refusal.value.code is Code.KEY_EXPOSED
         own = local_chain.signer()
         priced = await chain.price(own.address, own.address, "0x")
