@@ -2,7 +2,7 @@
 
 A file holds `default-network`, tables `[networks.NAME]`, and (only the user's own file) the keys of
 `ACCOUNT_KEYS`. If no network is chosen and a `capdex up` runs here or above, its network and its
-keys are used. The name of a public chain (`cli.config.networks`) never means another chain.
+keys are used. The name of a public chain (`TEMPLATES`) never means another chain.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import Code, UsageError
-from cli.config.directories import user_directories
-from cli.config.networks import TEMPLATES
-from cli.config.settings import DEFAULT_FEE_CAP_WEI, Network, Settings
+from cli.config.settings import DEFAULT_FEE_CAP_WEI, TEMPLATES, Network, Settings
 from cli.config.sources import (
     ACCOUNT_KEYS,
     ENVIRONMENT,
+    LOCAL,
     NETWORK_KEYS,
+    PATH_KEYS,
     Layer,
+    configuration_files,
     find_local_network,
-    find_project,
     read_environment,
     read_file,
     read_options,
     unknown,
 )
 
-LOCAL: Final = "local"  # the network of a running `capdex up`
 BUILT_IN: Final = "built-in"
 NUMBERS: Final = ("chain-id", "start-block", "confirmations")
 MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
@@ -46,14 +45,13 @@ def load(
     *,
     network: str | None = None,
     overrides: Sequence[str] = (),
-    environ: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] = os.environ,
     cwd: Path | None = None,
 ) -> Settings:
     """Return the settings of this call; raises UsageError (CONFIG) for unreadable or unknown ones.
 
     `overrides` are the values of `--config`: `key=value`, or a file that replaces both files.
     """
-    environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd
     typed = Layer("--network", {"network": network} if network else {})
     layers = [typed, read_options(overrides), read_environment(environ)]
@@ -61,34 +59,31 @@ def load(
     if chosen_files:
         layers += [read_file(path) for path in reversed(chosen_files)]
     else:
-        project, user = find_project(cwd), user_directories(environ).config_file
-        layers += [read_file(project, project=True)] if project else []
-        layers += [read_file(user)] if user.is_file() else []
+        files = configuration_files(environ, cwd).items()
+        layers += [read_file(path, kind) for kind, path in files if path.is_file()]
     built_in = {name: template.values() for name, template in TEMPLATES.items()}
     return _merge([*layers, Layer(BUILT_IN, networks=built_in)], find_local_network(cwd))
 
 
 def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     """Take each value from the first layer that has it."""
-    typed = next((x for x in layers if "network" in x.values), None)
-    chosen, chosen_by = (typed.values["network"], typed.origin) if typed else (None, "environment")
     known = sorted({name for layer in layers for name in layer.networks})
-    if chosen is None and local is not None:
-        chosen, chosen_by = LOCAL, local.origin
-    if local is not None and (chosen != LOCAL or LOCAL in known):
+    every = [*layers, local] if local else layers
+    choosing = next((x for x in every if "network" in x.values), None)
+    chosen = choosing.values["network"] if choosing else None
+    if chosen != LOCAL or LOCAL in known:
         local = None
-    if chosen is not None and local is None and chosen not in known:
-        raise unknown(chosen, known, f"no network is called {chosen!r}", chosen_by)
-    values: dict[str, str] = {}
-    origins: dict[str, str] = {}
-    folders: dict[str, Path] = {}
+    if choosing and chosen is not None and local is None and chosen not in known:
+        raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
     # A local network brings its own keys; the user's account is used there only if it is named.
     named = [x for x in layers if x.origin in ("--config", "environment")] if local else layers
+    values: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for key in (*NETWORK_KEYS, *ACCOUNT_KEYS):
         for layer in [*(named if key in ACCOUNT_KEYS else layers), *([local] if local else [])]:
-            value = layer.networks.get(chosen or "", {}).get(key, layer.values.get(key))
+            value = layer.value(key, chosen)
             if value is not None:
-                values[key], origins[key], folders[key] = value, layer.origin, layer.folder
+                values[key], origins[key] = value, layer.origin
                 break
     _check_chain(chosen, values, origins)
     if origins.get("votes") == BUILT_IN != origins.get("registry"):
@@ -96,12 +91,13 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     network = None
     if chosen is not None or any(key in values for key in NETWORK_KEYS):
         network = _network(chosen or "custom", values)
-        origins["network"] = chosen_by
+        origins["network"] = choosing.origin if choosing else "environment"
+    paths = {key: Path(values[key]) for key in PATH_KEYS if key in values}
     return Settings(
         network=network,
-        keystore=_path("keystore", values, folders),
-        author_key=_path("author-key", values, folders),
-        passphrase_file=_path("passphrase-file", values, folders),
+        keystore=paths.get("keystore"),
+        author_key=paths.get("author-key"),
+        passphrase_file=paths.get("passphrase-file"),
         signer=values.get("signer", ""),
         signer_address=values.get("signer-address", ""),
         fee_cap_wei=_wei(values["fee-cap"]) if "fee-cap" in values else DEFAULT_FEE_CAP_WEI,
@@ -136,37 +132,23 @@ def unused_variables(environ: Mapping[str, str]) -> list[str]:
     return warnings
 
 
-def network_names(
-    environ: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> dict[str, str]:
+def network_names() -> dict[str, str]:
     """Return the origin of each network that can be chosen, by name; skip unreadable files."""
-    cwd = Path.cwd() if cwd is None else cwd
-    project, user = find_project(cwd), user_directories(environ).config_file
-    local = find_local_network(cwd)
+    local = find_local_network(Path.cwd())
     names = {LOCAL: local.origin} if local else {}
-    for path in (project, user):
+    for kind, path in configuration_files().items():
         with suppress(UsageError):
-            if path is not None and path.is_file():
-                for name in read_file(path, project=path == project).networks:
-                    names.setdefault(name, str(path))
+            names = dict.fromkeys(read_file(path, kind).networks, str(path)) | names
     return names | {name: BUILT_IN for name in TEMPLATES if name not in names}
 
 
 def _network(name: str, values: Mapping[str, str]) -> Network:
-    numbers = {"start-block": 0} | {x: _number(x, values[x]) for x in NUMBERS if x in values}
-    texts = {x: values[x] for x in NETWORK_KEYS if x in values and x not in NUMBERS}
-    texts = {key: text.rstrip("/") if "url" in key else text for key, text in texts.items()}
-    fields: dict[str, Any] = {key.replace("-", "_"): x for key, x in (numbers | texts).items()}
+    fields: dict[str, Any] = {}
+    for key in NETWORK_KEYS:
+        if key in values:
+            text = values[key].rstrip("/") if "url" in key else values[key]
+            fields[key.replace("-", "_")] = _number(key, text) if key in NUMBERS else text
     return Network(name, **fields)
-
-
-def _path(key: str, values: Mapping[str, str], folders: Mapping[str, Path]) -> Path | None:
-    if key not in values:
-        return None
-    try:
-        return folders[key] / Path(values[key]).expanduser()
-    except RuntimeError as error:  # ~name of no user
-        raise UsageError(f"{key} is not a path", Code.CONFIG, why=str(error)) from None
 
 
 def _number(key: str, text: str) -> int:

@@ -1,17 +1,53 @@
-"""The settings of one call: the network and the keys chosen, and where each value came from.
-
-`cli.config.load` makes them.
-"""
+"""The settings of one call, which `cli.config.load` makes, the public chains, the user's files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from capdex.errors import Code, UsageError
 
-DEFAULT_FEE_CAP_WEI = 10**16  # 0.01 ETH: far above the cost of any publication
+DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ETH: far above the cost of any publication
+
+# As `capdex deploy --address` and `capdex deploy --address --votes` compute them from the code:
+# the contracts have the same address on every public chain (CREATE2).
+REGISTRY: Final = "0x622D9635044afa47502c16a33cb6E57927F6E3e9"
+VOTES: Final = "0x8aF3eBBdf2e039E1169A3A7703B50e0c20778C4a"
+
+
+class Template(NamedTuple):
+    """A public chain known by name. The user chooses its endpoint; no file changes its chain id."""
+
+    chain_id: int
+    currency: str  # what fees are paid in
+    explorer_url: str
+    confirmations: int  # about thirty seconds of its blocks
+
+    def values(self) -> dict[str, str]:
+        """Return the settings of this network as a file would have them."""
+        return {
+            "chain-id": str(self.chain_id),
+            "registry": REGISTRY,
+            "votes": VOTES,
+            "confirmations": str(self.confirmations),
+        }
+
+
+TEMPLATES: Final = {
+    "ethereum": Template(1, "ETH", "https://etherscan.io", 3),
+    "optimism": Template(10, "ETH", "https://optimistic.etherscan.io", 15),
+    "gnosis": Template(100, "xDAI", "https://gnosisscan.io", 6),
+    "polygon": Template(137, "POL", "https://polygonscan.com", 15),
+    "base": Template(8453, "ETH", "https://basescan.org", 15),
+    "arbitrum": Template(42161, "ETH", "https://arbiscan.io", 120),
+    "sepolia": Template(11155111, "ETH", "https://sepolia.etherscan.io", 3),
+    "base-sepolia": Template(84532, "ETH", "https://sepolia.basescan.org", 15),
+    "optimism-sepolia": Template(11155420, "ETH", "https://sepolia-optimism.etherscan.io", 15),
+    "arbitrum-sepolia": Template(421614, "ETH", "https://sepolia.arbiscan.io", 120),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +132,36 @@ class Settings:
                 fix="run `capdex up` here, or choose one with --network",
             )
         return self.network.require(*fields)
+
+
+class Directories(NamedTuple):
+    """The directories of this user. Each is created when a file is first written to it."""
+
+    config: Path
+    data: Path
+    state: Path
+    cache: Path
+
+    @property
+    def config_file(self) -> Path:
+        """The user's configuration file."""
+        return self.config / "config.toml"
+
+    @property
+    def keys(self) -> Path:
+        """The directory for new keys."""
+        return self.data / "keys"
+
+
+def user_directories(environ: Mapping[str, str] = os.environ) -> Directories:
+    """Return the directories below `CAPDEX_HOME`, else those of XDG, on Linux and macOS alike."""
+    home = environ.get("CAPDEX_HOME")
+    if home:
+        root = Path(home).expanduser().absolute()
+        return Directories(*(root / name for name in Directories._fields))
+    from platformdirs.unix import Unix
+
+    unix = Unix("capdex")
+    return Directories(
+        unix.user_config_path, unix.user_data_path, unix.user_state_path, unix.user_cache_path
+    )

@@ -12,19 +12,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from capdex.errors import Code, UsageError
-from cli.config.directories import user_directories
-from cli.config.settings import Network
+from cli.config.settings import Network, user_directories
 
+LOCAL: Final = "local"  # the network of a running `capdex up`
 PROJECT_FILE: Final = "capdex.toml"
+PROJECT: Final = "project"  # kind of file
 NETWORK_KEYS: Final = tuple(f.name.replace("_", "-") for f in fields(Network) if f.name != "name")
-ACCOUNT_KEYS: Final = (
-    *("keystore", "author-key", "passphrase-file"),
-    *("signer", "signer-address", "fee-cap"),
-)
+PATH_KEYS: Final = ("keystore", "author-key", "passphrase-file")
+ACCOUNT_KEYS: Final = (*PATH_KEYS, "signer", "signer-address", "fee-cap")
 # A second endpoint checks the first one only if the author of the first one did not choose it.
 NOT_FROM_A_PROJECT: Final = (*ACCOUNT_KEYS, "trust-rpc-url")
 ENVIRONMENT: Final = {
@@ -41,6 +40,16 @@ class Layer:
     values: dict[str, str] = field(default_factory=dict)
     networks: dict[str, dict[str, str]] = field(default_factory=dict)
     folder: Path = Path()  # relative paths are relative to it
+
+    def value(self, key: str, network: str | None) -> str | None:
+        """Return a setting of one network, else of every network; a path is made absolute."""
+        text = self.networks.get(network or "", {}).get(key, self.values.get(key))
+        if text is None or key not in PATH_KEYS:
+            return text
+        try:
+            return str(self.folder / Path(text).expanduser())
+        except RuntimeError as error:  # ~name of no user
+            raise UsageError(f"{key} is not a path", Code.CONFIG, why=str(error)) from None
 
 
 def read_options(overrides: Sequence[str]) -> Layer:
@@ -60,8 +69,8 @@ def read_environment(environ: Mapping[str, str]) -> Layer:
     return Layer("environment", values, folder=Path.cwd())
 
 
-def read_file(path: Path, *, project: bool = False) -> Layer:
-    """Read one TOML file; `project` refuses the keys that a project may not set."""
+def read_file(path: Path, kind: str = "") -> Layer:
+    """Read one TOML file; one of the kind `PROJECT` may not set `NOT_FROM_A_PROJECT`."""
     import tomllib
 
     try:
@@ -74,7 +83,7 @@ def read_file(path: Path, *, project: bool = False) -> Layer:
         raise UsageError(
             f"{path} is not TOML", Code.CONFIG, why=str(error), fix="correct it at that position"
         ) from None
-    forbidden = NOT_FROM_A_PROJECT if project else ()
+    forbidden = NOT_FROM_A_PROJECT if kind == PROJECT else ()
     layer = Layer(str(path), folder=path.absolute().parent)
     for key, value in document.items():
         if key == "networks":
@@ -90,59 +99,58 @@ def read_file(path: Path, *, project: bool = False) -> Layer:
     return layer
 
 
-def find_project(cwd: Path) -> Path | None:
-    """Return the nearest capdex.toml upward, no further than the root of the repository."""
+def configuration_files(
+    environ: Mapping[str, str] = os.environ, cwd: Path | None = None
+) -> dict[str, Path]:
+    """Return the files that are read, by kind, the strongest first; the user's may not exist.
+
+    The project's file is the nearest capdex.toml upward, no further than the repository's root.
+    """
+    cwd = Path.cwd() if cwd is None else cwd
+    files = {}
     for folder in (cwd, *cwd.parents):
         if (folder / PROJECT_FILE).is_file():
-            return folder / PROJECT_FILE
-        if (folder / ".git").exists():
-            return None
-    return None
+            files[PROJECT] = folder / PROJECT_FILE
+        if PROJECT in files or (folder / ".git").exists():
+            break
+    return files | {"user": user_directories(environ).config_file}
 
 
 def find_local_network(cwd: Path) -> Layer | None:
-    """Return the layer of the nearest `.capdex/up.json` upward whose process runs.
+    """Return the network and the keys of the nearest `capdex up` upward, if its process runs.
 
-    Used only if this user owns the file and every address in it is of this machine: a cloned
+    Its file is used only if this user owns it and every address in it is of this machine: a cloned
     repository may contain such a file, too.
     """
     for folder in (cwd, *cwd.parents):
-        path = folder / ".capdex" / "up.json"
+        path = folder.absolute() / ".capdex" / "up.json"
         try:
             owner = path.stat().st_uid
             stack = json.loads(path.read_text(encoding="utf-8"))
             pid = int(stack["pid"])
             os.kill(pid, 0)
+            urls = [str(x) for key, x in stack.items() if key.endswith("_url") and key != "db_url"]
+            hosts = [urlsplit(url).hostname or "" for url in urls]
+            if owner != os.geteuid() or pid <= 0 or not all(map(is_loopback, hosts)):
+                return None
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
-        ours = owner == os.geteuid() and pid > 0
-        return _layer(path, stack) if ours and _is_local(stack) else None
+        names = {**{key: key.replace("-", "_") for key in NETWORK_KEYS}, "node-url": "http_url"}
+        values = {key: str(stack[name]) for key, name in names.items() if stack.get(name)}
+        files = ("keys/account.json", "keys/author.json", "keys/passphrase")
+        values |= {"network": LOCAL, **dict(zip(PATH_KEYS, files, strict=True))}
+        return Layer(str(path), values, folder=path.parent)
     return None
 
 
-def _is_local(stack: Mapping[str, Any]) -> bool:
-    urls = [str(value) for key, value in stack.items() if key.endswith("_url") and key != "db_url"]
-    return all(_is_loopback(urlsplit(url).hostname or "") for url in urls)
-
-
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """True for `localhost` and for the loopback addresses."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _layer(path: Path, stack: Mapping[str, Any]) -> Layer:
-    """Return the settings of the network, and of the keys that `capdex up` made for it."""
-    names = {**{key: key.replace("-", "_") for key in NETWORK_KEYS}, "node-url": "http_url"}
-    values = {key: str(stack[name]) for key, name in names.items() if stack.get(name)}
-    folder = path.absolute().parent
-    values["keystore"] = str(folder / "keys" / "account.json")
-    values["author-key"] = str(folder / "keys" / "author.json")
-    values["passphrase-file"] = str(folder / "keys" / "passphrase")
-    return Layer(str(path), values, folder=folder)
 
 
 def unknown(word: str, known: Collection[str], message: str, origin: str) -> UsageError:

@@ -8,13 +8,12 @@ import shutil
 import stat
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 
 from capdex.errors import UsageError
-from cli.config.directories import user_directories
 from cli.config.load import unused_variables
-from cli.config.sources import find_project
+from cli.config.settings import user_directories
+from cli.config.sources import configuration_files
 from cli.doctor.check import Check, CheckRow, Subject, fail, none, ok, warn
 from cli.publish.account import author_path, keystore_path
 
@@ -70,8 +69,8 @@ def configuration(subject: Subject) -> Check:
         return fail(f"{error.message}{why}", error.fix)
     if unused := unused_variables(os.environ):
         return warn("; ".join(unused), "unset it, or correct its name")
-    files = (find_project(Path.cwd()), user_directories().config_file)
-    return ok(", ".join(str(x) for x in files if x and x.is_file()) or "no file, all as built in")
+    files = [str(path) for path in configuration_files().values() if path.is_file()]
+    return ok(", ".join(files) or "no file, all as built in")
 
 
 def keys(subject: Subject) -> Check:

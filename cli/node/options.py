@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from capdex.problems import Verdict
-from cli.config.directories import user_directories
+from cli.config.settings import user_directories
 from cli.terminal.app import App
 
 F = TypeVar("F", bound=Callable[..., Any])

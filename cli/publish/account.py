@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from capdex.errors import Code, UsageError
-from cli.config.directories import user_directories
+from cli.config.settings import user_directories
 from cli.terminal.app import App
 from cli.terminal.prompt import passphrase
 from cli.terminal.text import safe

@@ -128,7 +128,7 @@ def _save_report(text: str) -> str | None:
         import time
 
         from capdex import __version__
-        from cli.config.directories import user_directories
+        from cli.config.settings import user_directories
 
         folder = user_directories().state / "reports"
         folder.mkdir(parents=True, exist_ok=True)

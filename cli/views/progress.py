@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from cli.config.directories import user_directories
+from cli.config.settings import user_directories
 from cli.terminal.app import App
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import safe, short, size

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from capdex.errors import Refused
-from cli.config.directories import user_directories
+from cli.config.settings import user_directories
 from cli.publish.account import (
     KeySource,
     account_address,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.config.directories import user_directories
+from cli.config.settings import user_directories
 from cli.publish.account import passphrase_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command

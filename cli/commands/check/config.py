@@ -22,14 +22,9 @@ def show_command(app: App, origin: bool) -> None:
 @command("path", examples=["capdex config path", "capdex config path --plain"])
 def path_command(app: App) -> None:
     """Show which files are read, strongest first."""
-    from pathlib import Path
+    from cli.config.sources import configuration_files
 
-    from cli.config.directories import user_directories
-    from cli.config.sources import find_project
-
-    project = find_project(Path.cwd())
-    found = [("project", project)] if project else []
-    found.append(("user", user_directories().config_file))
+    found = configuration_files().items()
     values = [{"kind": kind, "path": str(path), "exists": path.is_file()} for kind, path in found]
     app.output.results(
         "config-file",
@@ -49,7 +44,7 @@ def path_command(app: App) -> None:
 def networks_command(app: App) -> None:
     """List the networks that --network takes."""
     from cli.config.load import network_names
-    from cli.config.networks import TEMPLATES
+    from cli.config.settings import TEMPLATES
 
     values: list[dict[str, Any]] = []
     for name, origin in network_names().items():

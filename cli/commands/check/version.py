@@ -16,7 +16,7 @@ def version_command(app: App) -> None:
     """Print the versions in use."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from cli.config.networks import REGISTRY, VOTES
+    from cli.config.settings import REGISTRY, VOTES
 
     parts = {}
     for part in PARTS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capdex.errors import UsageError
-from cli.config.directories import user_directories
+from cli.config.settings import user_directories
 from cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command

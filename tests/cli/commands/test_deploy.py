@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.config.networks import REGISTRY, VOTES
+from cli.config.settings import REGISTRY, VOTES
 from publisher.deploy import create2
 from publisher.keys import keystore as keys
 from publisher.keys.secret import Secret

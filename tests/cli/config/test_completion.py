@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from cli.config import completion_cache as cache
-from cli.config.directories import user_directories
-from cli.config.networks import TEMPLATES
+from cli.config.settings import TEMPLATES, user_directories
 
 # What a TAB must not wait for; see test_process.py for --help.
 SLOW = {"aiohttp", "asyncio", "cryptography", "eth_account", "mcp", "orjson", "sqlmodel", "web3"}
@@ -98,8 +97,8 @@ def test_nothing_that_is_no_exact_uri_reaches_a_shell(tab: Any, uri: object) -> 
     [
         b"",
         b"\xff\n\0",
-        b"weather $(x) 1.0.0;reboot\n",
-        b"We*ther 1.0.0\n$(x) 1.0.0\n-x 1.0.0\n",
+        b"weather@1.0.0;reboot\n",
+        b"We*ther@1.0.0\n$(x)@1.0.0\n-x@1.0.0\n",
         b"weather" * cache.MAX_BYTES,
         b"\n" * cache.MAX_BYTES,
     ],
@@ -110,17 +109,16 @@ def test_a_cache_that_is_not_ours_offers_nothing_and_is_replaced(tab: Any, text:
     path.write_bytes(text)
     assert tab("capdex get ") == []
     cache.remember(["tea@0.1.0"])
-    assert path.read_bytes() == b"tea 0.1.0\n"
+    assert path.read_bytes() == b"tea@0.1.0\n"
 
 
 def test_the_cache_is_bounded_and_keeps_the_newest() -> None:
-    cache.remember(f"name-{i}@1.0.0" for i in range(cache.MAX_NAMES + 10))
-    cache.remember(f"many@1.0.{i}" for i in range(cache.MAX_VERSIONS + 10))
-    first, *others = (user_directories().cache / "names").read_text("ascii").splitlines()
-    assert len(others) == cache.MAX_NAMES - 1
-    newest = cache.MAX_VERSIONS + 9
-    assert first.split(" ") == ["many", *(f"1.0.{newest - i}" for i in range(cache.MAX_VERSIONS))]
-    assert "name-0 1.0.0" not in others
+    cache.remember(f"name-{i}@1.0.0" for i in range(cache.MAX_URIS))
+    cache.remember(["many@1.0.0", "many@1.1.0"])
+    lines = (user_directories().cache / "names").read_text("ascii").splitlines()
+    assert len(lines) == cache.MAX_URIS
+    assert lines[:3] == ["many@1.1.0", "many@1.0.0", f"name-{cache.MAX_URIS - 1}@1.0.0"]
+    assert "name-0@1.0.0" not in lines
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(folder: Path) -> None:

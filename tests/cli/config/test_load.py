@@ -12,8 +12,7 @@ import pytest
 
 from capdex.errors import Code, UsageError
 from cli.config.load import load
-from cli.config.networks import REGISTRY, TEMPLATES, VOTES
-from cli.config.settings import Network
+from cli.config.settings import REGISTRY, TEMPLATES, VOTES, Network
 from cli.config.sources import NOT_FROM_A_PROJECT
 from publisher.deploy import create2
 

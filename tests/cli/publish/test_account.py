@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from cli.config.directories import user_directories
+from cli.config.settings import user_directories
 from publisher.keys.keystore import store_account
 from publisher.keys.secret import Secret
 
