@@ -8,7 +8,14 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import Entry, Program
 
 # A section is a folder of cli/commands, and a command is in the module of its name or of _MODULES.
-_MODULES = {"car": "cid", "unyank": "yank", "undeprecate": "deprecate", "renounce": "transfer"}
+_MODULES = {
+    **dict.fromkeys(("keygen", "account"), "keys"),
+    **dict.fromkeys(("yank", "unyank", "deprecate", "undeprecate"), "lifecycle"),
+    **dict.fromkeys(("transfer", "maintainer", "renounce"), "ownership"),
+    "car": "cid",
+    "explain": "help",
+    "completion": "version",
+}
 _COMMANDS = {
     "Author": {
         "init": "Start a capability package",

@@ -153,17 +153,14 @@ def _announce(home: Path, info: dict[str, Any], output: Output, parts: AsyncExit
     path = home / "up.json"
     write_atomically(path, (json.dumps(info, indent=2) + "\n").encode("utf-8"))
     parts.callback(path.unlink, missing_ok=True)
-
-    def human() -> list[str]:
-        ready = output.out.style("ready", "green", bold=True)
-        return [
-            "",
-            f"  {ready}   MCP server  {info['mcp_url']}",
-            f"          status      {info['http_url']}/status",
-            "          try         capdex search weather      (in a second terminal, here)",
-            f"          stop        Ctrl-C; everything is kept in {_short(home)}",
-        ]
-
+    ready = output.out.style("ready", "green", bold=True)
+    human = [
+        "",
+        f"  {ready}   MCP server  {info['mcp_url']}",
+        f"          status      {info['http_url']}/status",
+        "          try         capdex search weather      (in a second terminal, here)",
+        f"          stop        Ctrl-C; everything is kept in {_short(home)}",
+    ]
     output.result("up", info, human=human, plain=[info["mcp_url"]])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,7 +28,6 @@ def _checked(ctx: click.Context, _: click.Parameter, name: str) -> str:
     return name if ctx.resilient_parsing else check_name(name)
 
 
-RELEASE = click.argument("release", metavar="NAME@VERSION")
 NAME = click.argument("name", metavar="NAME", callback=_checked)
 
 
@@ -39,10 +39,14 @@ def sending_options(function: F) -> F:
     return option(spending_options(function))
 
 
-def exact(text: str) -> tuple[str, str]:
-    """Return the name and the version of a release as typed; raise InvalidInput."""
-    uri = CapabilityURI.loose(text)
-    return uri.name, str(uri.version)
+def makes_change(make: Callable[..., Change]) -> Callable[..., None]:
+    """Make a command of a function `(registry, …)`: add the options, and send its change."""
+
+    @wraps(make)
+    def run(app: App, dry_run: bool, **typed: Any) -> None:
+        change(app, partial(make, **typed), dry_run=dry_run)
+
+    return sending_options(run)
 
 
 def change(
@@ -79,7 +83,7 @@ async def _change(
         "account": progress.plan.sender,
         **progress.value(done),
     }
-    app.output.result("change", value, human=lambda: [safe(wanted.subject)], plain=[wanted.subject])
+    app.output.result("change", value, human=[safe(wanted.subject)], plain=[wanted.subject])
 
 
 class ChangeProgress(Progress):

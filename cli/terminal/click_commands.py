@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
 
+from capdex.errors import UsageError
 from cli.terminal.app import App
 from cli.terminal.errors import guard
 from cli.terminal.output import Format
@@ -89,6 +91,21 @@ GLOBALS: tuple[click.Option, ...] = (
     _global("--no-input", is_flag=True, help="Never ask; stop where an answer is needed (exit 4)."),
     _global("-y", "--yes", is_flag=True, help="Agree to the plan. Never raises the fee cap."),
 )
+
+
+class _Hash(click.ParamType[bytes]):
+    """A hash of 32 bytes, typed as 0x and 64 hexadecimal digits."""
+
+    name = "hash"
+
+    def convert(self, value: Any, *_: Any) -> bytes:
+        if not re.fullmatch("0x[0-9a-fA-F]{64}", value):
+            message = f"{value[:80]!r} is not a hash"
+            raise UsageError(message, fix="write 0x and 64 hexadecimal digits")
+        return bytes.fromhex(value[2:])
+
+
+HASH = _Hash()
 
 
 class Command(click.Command):

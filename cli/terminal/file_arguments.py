@@ -1,4 +1,4 @@
-"""Files named on the command line: `-` for stdin, `@list` for a file of names, sizes bounded."""
+"""Files named on the command line: `-` for a stream, `@list` for a list of names, sizes bounded."""
 
 from __future__ import annotations
 
@@ -39,6 +39,17 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
             return file.read(limit + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
+
+
+def write(name: str, data: bytes) -> None:
+    """Write a file whole, or stdout (`-`); raises UsageError UNREADABLE."""
+    from publisher.files import write_atomically
+
+    if name != "-":
+        write_atomically(Path(name), data, parents=False)
+        return
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TextIO
 
 import click
 
-from cli.terminal.text import COLORS, MARKS, json_safe, safe
+from cli.terminal.text import COLORS, MARKS, json_safe, lines_of, safe
 
 
 class Format(StrEnum):
@@ -76,9 +76,6 @@ class Stream:
         self.file.write(line + "\n")
 
 
-Lines = Callable[[], Iterable[str]]
-
-
 @dataclass(slots=True)
 class Output:
     """Both streams, the format, and the verbosity (-1 quiet, 1 -v, 2 -vv)."""
@@ -108,11 +105,16 @@ class Output:
     # stdout ---------------------------------------------------------------------------------
 
     def result(
-        self, what: str, value: Mapping[str, Any], *, human: Lines, plain: Sequence[object] = ()
+        self,
+        what: str,
+        value: Mapping[str, Any],
+        *,
+        human: Iterable[Sequence[str]] = (),
+        plain: Sequence[object] = (),
     ) -> None:
-        """Write the result of a command; `plain` are the values for scripts."""
+        """Write the result: `human` are lines or rows of cells, `plain` the values for scripts."""
         if self.format is Format.HUMAN:
-            for line in human():
+            for line in lines_of(human):
                 self.out.write(line)
         elif self.format is Format.PLAIN:
             for item in plain:
@@ -126,7 +128,7 @@ class Output:
         what: str,
         values: Sequence[Mapping[str, Any]],
         *,
-        human: Lines,
+        human: Iterable[Sequence[str]] = (),
         plain: Sequence[object] = (),
         **envelope: Any,
     ) -> None:

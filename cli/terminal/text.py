@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 MARKS: Final = {"ok": ("✓", "ok"), "warn": ("!", "!"), "fail": ("✗", "x"), "plan": ("·", "-")}
@@ -107,6 +108,13 @@ def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, gap: int = 2) -> 
         ]
         lines.append((" " * indent + "".join(padded)).rstrip())
     return lines
+
+
+def lines_of(parts: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Return lines of text as they are, and rows of cells that follow each other aligned."""
+    for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
+        rows = list(group)
+        yield from map(str, rows) if is_text else columns(rows, indent=0)
 
 
 def short(value: str, head: int = 10, tail: int = 4) -> str:

@@ -1,4 +1,4 @@
-"""A release of a node's answer as text: a line of a list, or a card."""
+"""A name on chain, and a release of a node's answer, as text: a line of a list, or a card."""
 
 from __future__ import annotations
 
@@ -103,3 +103,21 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
     warnings = answer.get("warnings")
     rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
     return [(label, text) for label, text in rows if text]
+
+
+def rows_of(standing: Json) -> list[tuple[str, str]]:
+    """Return the rows (label, text) of a name that `publisher.registry.audit` read."""
+    owner = "none: renounced for good" if standing["renounced"] else str(standing["owner"])
+    rows = [("owner", owner)]
+    rows += [("maintainer", x) for x in standing["maintainers"] or []]
+    if standing["maintainers"] is None:
+        rows.append(("maintainers", "not known: the endpoint does not give the name's history"))
+    if standing["pending_owner"]:
+        rows.append(("on offer to", standing["pending_owner"]))
+    if standing["deprecated"]:
+        instead = f"; use {standing['replaced_by']} instead" if standing["replaced_by"] else ""
+        words = safe(standing["message"] or "") + instead
+        rows.append(("deprecated", words.removeprefix("; ") or "by its owner"))
+    if standing["votes"]:
+        rows.append(("votes", f"{standing['votes']['up']} up, {standing['votes']['down']} down"))
+    return rows

@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from capdex.errors import InvalidInput, Unavailable
+from capdex.proof.document import show_hex
 from capdex.proof.index_digest import Frontier
 from capdex.registry.logs import LogHead
 from indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, EVENT, REGISTRY, VOTES, base
@@ -49,6 +50,21 @@ class Digest:
     content: bytes | None
     decoder_version: int
     rules_version: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the digests as the command line prints them; hashes as 0x hex."""
+        return {
+            "chain_id": self.chain_id,
+            "contract": self.contract,
+            "block_number": self.block_number,
+            "block_hash": None if self.block_hash is None else show_hex(self.block_hash),
+            "log_count": self.log.count,
+            "log_head": show_hex(self.log.head),
+            "index_digest": show_hex(self.index),
+            "content_digest": None if self.content is None else show_hex(self.content),
+            "decoder_version": self.decoder_version,
+            "rules_version": self.rules_version,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,4 +45,4 @@ async def _claim(app: App, name: str, *, dry_run: bool) -> None:
     plan = progress.plan
     commit = plan.commit.to_json() if dry_run and plan.commit is not None else None
     value = {"name": name, "account": plan.sender, "commitment": commit, **progress.value(done)}
-    app.output.result("claim", value, human=lambda: [name], plain=[name])
+    app.output.result("claim", value, human=[name], plain=[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,16 +25,16 @@ from cli.terminal.text import safe
 @click.option("--title", metavar="TEXT", help="What people call it.")
 @click.option("--description", metavar="TEXT", help="What it does, in a sentence or two.")
 @click.option("--summary", metavar="TEXT", help="The same in 120 characters.")
-@click.option("--keyword", multiple=True, metavar="TEXT", help="A word that should bring it up.")
-@click.option("--tag", multiple=True, metavar="TEXT", help="A tag.")
+@click.option(
+    "--keyword", "keywords", multiple=True, metavar="TEXT", help="A word that should bring it up."
+)
+@click.option("--tag", "tags", multiple=True, metavar="TEXT", help="A tag.")
 @click.option("--domain", metavar="TEXT", help="Its domain, like weather or productivity.")
 @click.option("--license", metavar="SPDX", help="Its licence, like Apache-2.0.")
 @click.option(
-    "--kind",
-    type=click.Choice(["tool", "prompt"]),
-    default="tool",
+    "--kind", type=click.Choice(["tool", "prompt"]), default="tool",
     help="A prompt and a tool that calls a service, or a prompt alone.",
-)
+)  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="[default: NAME.acp.yaml]"
 )
@@ -42,13 +43,9 @@ def init_command(
     name: str | None,
     title: str | None,
     description: str | None,
-    summary: str | None,
-    keyword: tuple[str, ...],
-    tag: tuple[str, ...],
-    domain: str | None,
-    license: str | None,
     kind: str,
     out: Path | None,
+    **more: Any,
 ) -> None:
     """Start a capability package.
 
@@ -57,21 +54,16 @@ def init_command(
     from publisher.authoring.scaffold import PackageKind, scaffold
 
     if name is None:
-        name = _ask_name(app)
+        if not app.may_ask:
+            raise Refused(
+                "init was given no name, and there is no terminal to ask for it",
+                fix="capdex init NAME --description …",
+            )
+        name = check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))
         title = title or _ask("Title", name.replace("-", " ").title())
         description = description or _ask("Description, in a sentence or two") or None
     path = out or Path(f"{check_name(name)}.acp.yaml")
-    text = scaffold(
-        name,
-        title=title,
-        description=description,
-        summary=summary,
-        keywords=keyword,
-        tags=tag,
-        domain=domain,
-        license=license,
-        kind=PackageKind(kind),
-    )
+    text = scaffold(name, title=title, description=description, kind=PackageKind(kind), **more)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -83,28 +75,11 @@ def init_command(
         raise UsageError(
             f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
         ) from None
-    app.output.result(
-        "package",
-        {"file": str(path), "name": name},
-        human=lambda: [
-            f"{app.output.out.mark('ok')} {safe(path)}",
-            f"  edit it, then: capdex validate {safe(path)}",
-        ],
-        plain=[path],
-    )
+    mark = app.output.out.mark("ok")
+    human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
+    app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
 
 
-def _ask_name(app: App) -> str:
-    if not app.may_ask:
-        raise Refused(
-            "init was given no name, and there is no terminal to ask for it",
-            fix="capdex init NAME --description …",
-        )
-    return check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))
-
-
-def _ask(question: str, default: str | None = None) -> str:
-    answer: str = click.prompt(
-        question, default=default or "", show_default=bool(default), err=True
-    )
+def _ask(question: str, default: str = "") -> str:
+    answer: str = click.prompt(question, default=default, show_default=bool(default), err=True)
     return answer

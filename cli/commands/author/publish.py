@@ -118,11 +118,8 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
         where = {"chain_id": network.chain_id, "registry": network.registry, "page": page}
         value = one.to_json() | where | {"dry_run": dry_run}
         values.append({k: x for k, x in value.items() if not (dry_run and k in SENT)})
-
-    def human() -> list[str]:
-        lines = (line for one in values for line in (one["cap_uri"], one["page"]))
-        return [safe(line) for line in lines if line]
-
+    lines = (line for one in values for line in (one["cap_uri"], one["page"]))
+    human = [safe(line) for line in lines if line]
     cids = [one.cid for one in published]
     if len(values) == 1 and not (many and app.output.format is Format.JSON):
         app.output.result("publication", values[0], human=human, plain=cids)

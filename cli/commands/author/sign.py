@@ -8,13 +8,7 @@ from typing import Any
 
 import click
 
-from cli.publish.account import (
-    AUTHOR_KEY,
-    account_address,
-    account_options,
-    has_account,
-    open_author,
-)
+from cli.publish.account import AUTHOR_KEY, account_options, has_account, open_author, open_signer
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.file_arguments import expand, read
@@ -52,7 +46,7 @@ async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run
     chain_id = app.settings.need_network("chain_id").chain
     author = await open_author(app)
     if publisher is None and has_account(app):
-        publisher = await account_address(app)
+        publisher = (await open_signer(app)).address
     values: list[dict[str, Any]] = []
     for name in expand(files):
         file = PackageFile(name, read(name), None if name == "-" else Path(name))
@@ -73,6 +67,4 @@ async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run
             words = "would be signed" if changed else "would not change"
         app.output.step("plan" if dry_run else "ok", "signed", f"{safe(name)}  {safe(words)}")
     if values:
-        app.output.results(
-            "signature", values, human=list, plain=[value["path"] for value in values]
-        )
+        app.output.results("signature", values, plain=[value["path"] for value in values])

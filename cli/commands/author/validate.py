@@ -59,10 +59,10 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     if form == "json":
         values = [_value(one) for one in validated]
         if app.output.format is Format.JSON and len(values) == len(names) == 1:
-            app.output.result("validation", values[0], human=list)
+            app.output.result("validation", values[0])
         else:
             ok = all(one.valid for one in validated) and not codes
-            app.output.results("validation", values, human=list, ok=ok)
+            app.output.results("validation", values, ok=ok)
     else:
         _write(app, validated, form)
     return worst([*codes, *(OK if one.valid else NO for one in validated)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,10 +15,6 @@ from cli.terminal.file_arguments import expand, read
 from cli.terminal.output import Stream
 from cli.terminal.text import safe
 from cli.views.progress import open_registry
-
-if TYPE_CHECKING:
-    from capdex.registry.events import Announcement
-    from capdex.uri import CapabilityURI
 
 FROM_CHAIN = ("event", "cid", "sha256", "id")
 
@@ -47,12 +43,9 @@ def verify_command(app: App, files: tuple[str, ...], offline: bool) -> int:
         except CapdexError as error:
             show(error, app.output)
             codes.append(exit_code(error))
-    app.output.results(
-        "verification",
-        values,
-        human=lambda: [line for value in values for line in _lines(app.output.out, value)],
-        plain=[value["verdict"] for value in values],
-    )
+    human = [line for value in values for line in _lines(app.output.out, value)]
+    plain = [value["verdict"] for value in values]
+    app.output.results("verification", values, human=human, plain=plain)
     return worst(codes)
 
 
@@ -60,10 +53,17 @@ async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
     from capdex.manifest.manifest import read as read_package
     from capdex.package import RejectedPackage, judge
     from publisher.authoring.validate import self_announcement
+    from publisher.registry.verified_get import announcement_of
 
     reading = read_package(read(name))
     manifest = reading.require()
-    said = self_announcement(reading) if offline else await _announced(app, manifest.uri)
+    if offline:
+        said = self_announcement(reading)
+    else:
+        async with open_registry(app) as registry:
+            said, yanked = await announcement_of(registry, manifest.uri)
+        if yanked:
+            app.output.warn(f"{manifest.uri} is yanked")
     judged = judge(said, reading)
     rejected = judged if isinstance(judged, RejectedPackage) else None
     return {
@@ -78,16 +78,6 @@ async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
         # Offline, a file is compared with its own claims: these checks would always hold.
         "checks": [x.to_json() for x in judged.checks if not (offline and x.name in FROM_CHAIN)],
     }
-
-
-async def _announced(app: App, uri: CapabilityURI) -> Announcement:
-    from publisher.registry.verified_get import announcement_of
-
-    async with open_registry(app) as registry:
-        announcement, yanked = await announcement_of(registry, uri)
-    if yanked:
-        app.output.warn(f"{uri} is yanked")
-    return announcement
 
 
 def _lines(stream: Stream, value: dict[str, Any]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -10,11 +9,8 @@ import click
 from capdex.ipld.cid import Cid
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.file_arguments import read
-from cli.terminal.text import columns, size
-from publisher.files import write_atomically
-
-SHOWN = ("cid", "version", "codec", "hash", "digest")
+from cli.terminal.file_arguments import read, write
+from cli.terminal.text import size
 
 
 @command(
@@ -30,19 +26,14 @@ def cid_command(app: App, cid_or_file: str) -> None:
     is_file = cid_or_file == "-" or Path(cid_or_file).exists()
     cid = Cid.of(read(cid_or_file)) if is_file else Cid.parse(cid_or_file)
     value = {
-        "ok": True,
         "cid": cid.text,
         "version": cid.version,
         "codec": cid.codec,
         "hash": "sha2-256",
         "digest": cid.digest.hex(),
     }
-    app.output.result(
-        "cid",
-        value,
-        human=lambda: columns([(f"{key}:", str(value[key])) for key in SHOWN], indent=0),
-        plain=[cid.text],
-    )
+    human = [(f"{key}:", str(part)) for key, part in value.items()]
+    app.output.result("cid", {"ok": True, **value}, human=human, plain=[cid.text])
 
 
 @command(
@@ -65,23 +56,14 @@ def car_command(app: App, file: str, root: str, target: str | None) -> None:
 
     cid = Cid.parse(root)
     data = read_car(read(file, MAX_CAR_BYTES), cid)
-    if target == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
     if target is not None:
-        write_atomically(Path(target), data, parents=False)
-    raw = Cid.of(data)
-    value = {
-        "ok": True,
-        "root": cid.text,
-        "size_bytes": len(data),
-        "sha256": raw.digest.hex(),
-        "file": target,
-    }
+        write(target, data)
+    if target == "-":
+        return
+    sha256 = Cid.of(data).digest.hex()
     app.output.result(
         "car",
-        value,
-        human=lambda: [f"{app.output.out.mark('ok')} {cid}  {size(len(data))}, every block hashed"],
-        plain=[raw.digest.hex()],
+        {"ok": True, "root": cid.text, "size_bytes": len(data), "sha256": sha256, "file": target},
+        human=[f"{app.output.out.mark('ok')} {cid}  {size(len(data))}, every block hashed"],
+        plain=[sha256],
     )

@@ -9,7 +9,7 @@ import click
 
 from cli.terminal.app import App
 from cli.terminal.click_commands import command, run_group
-from cli.terminal.text import columns, safe
+from cli.terminal.text import safe
 
 
 @command("show", examples=["capdex config show", "capdex config show --network sepolia --json"])
@@ -26,49 +26,26 @@ def path_command(app: App) -> None:
 
     found = configuration_files().items()
     values = [{"kind": kind, "path": str(path), "exists": path.is_file()} for kind, path in found]
-    app.output.results(
-        "config-file",
-        values,
-        human=lambda: columns(
-            [
-                (str(x["kind"]), safe(x["path"]), "" if x["exists"] else "does not exist")
-                for x in values
-            ],
-            indent=0,
-        ),
-        plain=[x["path"] for x in values],
-    )
+    human = [
+        (str(x["kind"]), safe(x["path"]), "" if x["exists"] else "does not exist") for x in values
+    ]
+    app.output.results("config-file", values, human=human, plain=[x["path"] for x in values])
 
 
 @command("networks", examples=["capdex config networks"])
 def networks_command(app: App) -> None:
     """List the networks that --network takes."""
     from cli.config.load import network_names
-    from cli.config.settings import TEMPLATES
+    from cli.config.settings import TEMPLATES, Template
 
+    unknown = dict.fromkeys(Template._fields)
     values: list[dict[str, Any]] = []
     for name, origin in network_names().items():
-        template = TEMPLATES.get(name)
-        values.append(
-            {
-                "name": name,
-                "chain_id": template.chain_id if template else None,
-                "currency": template.currency if template else None,
-                "explorer_url": template.explorer_url if template else None,
-                "confirmations": template.confirmations if template else None,
-                "origin": origin,
-            }
-        )
+        template = TEMPLATES[name]._asdict() if name in TEMPLATES else unknown
+        values.append({"name": name, **template, "origin": origin})
     keys = ("name", "chain_id", "currency", "explorer_url", "origin")
-    app.output.results(
-        "network",
-        values,
-        human=lambda: columns(
-            [tuple(safe("-" if x[key] is None else x[key]) for key in keys) for x in values],
-            indent=0,
-        ),
-        plain=[x["name"] for x in values],
-    )
+    human = [tuple(safe("-" if x[key] is None else x[key]) for key in keys) for x in values]
+    app.output.results("network", values, human=human, plain=[x["name"] for x in values])
 
 
 @run_group(
@@ -83,22 +60,12 @@ def config_command(app: App) -> None:
 
 def _show(app: App, *, origin: bool) -> None:
     values = _values(app)
-    app.output.results(
-        "setting",
-        values,
-        human=lambda: columns(
-            [
-                (
-                    str(x["key"]),
-                    safe("-" if x["value"] is None else x["value"]),
-                    *([app.output.out.dim(safe(x["origin"]))] if origin else []),
-                )
-                for x in values
-            ],
-            indent=0,
-        ),
-        plain=[f"{x['key']}={'' if x['value'] is None else x['value']}" for x in values],
-    )
+    human = []
+    for x in values:
+        row = [str(x["key"]), safe("-" if x["value"] is None else x["value"])]
+        human.append([*row, app.output.out.dim(safe(x["origin"]))] if origin else row)
+    plain = [f"{x['key']}={'' if x['value'] is None else x['value']}" for x in values]
+    app.output.results("setting", values, human=human, plain=plain)
 
 
 def _values(app: App) -> list[dict[str, Any]]:
@@ -116,14 +83,14 @@ def _values(app: App) -> list[dict[str, Any]]:
     return [
         {
             "key": key,
-            "value": shown(value) if value not in ("", None) else None,
+            "value": _without_secrets(value) if value not in ("", None) else None,
             "origin": settings.origins.get(key, "built-in" if value else "unset"),
         }
         for key, value in found.items()
     ]
 
 
-def shown(value: object) -> object:
+def _without_secrets(value: object) -> object:
     """Return a value without the password or API key that a URL may contain."""
     if not isinstance(value, str) or "://" not in value:
         return value

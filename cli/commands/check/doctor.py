@@ -36,7 +36,7 @@ def doctor_command(app: App) -> int:
     app.output.result(
         "doctor",
         {"healthy": healthy, "checks": [asdict(check) for check in found], "about": _about()},
-        human=lambda: [*_table(app, found), "", *_report(found)],
+        human=[*_table(app, found), "", *_report(found)],
         plain=[f"{check.name}={check.status}" for check in found],
     )
     return 0 if healthy else 1

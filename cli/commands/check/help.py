@@ -1,13 +1,20 @@
-"""`capdex help`: topics that concern several commands, and the help of each command."""
+"""`capdex help` and `explain`: topics, the help of each command, and the meaning of each code."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import click
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import KINDS, Code, InvalidInput
+from capdex.problems import REASONS, Reason
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.views.help_topics import TOPICS
+
+# Codes that a help topic explains in more detail.
+_TOPICS = {Code.STEP_TOO_SMALL: "steps", Code.SCHEMA_CHANGED: "steps"}
 
 
 @command("help", examples=["capdex help exit-codes", "capdex help ranges", "capdex help publish"])
@@ -26,17 +33,76 @@ def help_command(app: App, topic: tuple[str, ...]) -> None:
         group = context.command
         found = group.get_command(context, word) if isinstance(group, click.Group) else None
         if found is None:
-            raise _unknown(" ".join(topic), [*TOPICS, *getattr(root.command, "entries", ())])
+            known = [*TOPICS, *getattr(root.command, "entries", ())]
+            otherwise = f"topics: {', '.join(TOPICS)}"
+            raise _unknown("help on", " ".join(topic), known, otherwise)
         context = click.Context(found, context, word, **found.context_settings)
     app.output.out.write(context.get_help())
 
 
-def _unknown(word: str, known: list[str]) -> InvalidInput:
+def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    return sorted(code for code in {*map(str, KINDS), *map(str, REASONS)} if code.startswith(typed))
+
+
+@command("explain", examples=["capdex explain NOT_BOUND", "capdex explain"])
+@click.argument("code", required=False, shell_complete=_codes)
+def explain_command(app: App, code: str | None) -> None:
+    """Explain an error or reason code; without one, list them all."""
+    if code:
+        value = _explanation(code.strip().upper().replace("-", "_"))
+        app.output.result("explanation", value, human=_human(value), plain=[_brief(value)])
+        return
+    values = [_explanation(name) for name in sorted({*map(str, KINDS), *map(str, REASONS)})]
+    human = [(x["code"], _brief(x)) for x in values]
+    app.output.results("explanation", values, human=human, plain=[x["code"] for x in values])
+
+
+def _explanation(code: str) -> dict[str, Any]:
+    """Return the meaning of a code; raises InvalidInput NOT_FOUND with a suggestion."""
+    value: dict[str, Any] = {"code": code}
+    if code in KINDS:
+        kind = KINDS[Code(code)]
+        value["error"] = {
+            "meaning": kind.when,
+            "exit": kind.exit,
+            "http": kind.http,
+            "cap": kind.cap,
+            "retryable": kind.retryable,
+        }
+    if code in Reason.__members__:
+        reason = REASONS[Reason(code)]
+        value["reason"] = {"meaning": reason.meaning, "hint": reason.hint}
+    if code in _TOPICS:
+        value["help"] = _TOPICS[Code(code)]
+    if len(value) == 1:
+        raise _unknown("code", code, [*KINDS, *REASONS], "capdex explain lists them all")
+    return value
+
+
+def _brief(value: dict[str, Any]) -> str:
+    return str((value.get("reason") or value["error"])["meaning"])
+
+
+def _human(value: dict[str, Any]) -> list[str]:
+    lines = [value["code"]]
+    if reason := value.get("reason"):
+        lines += [f"  in a package: {reason['meaning']}", f"           fix: {reason['hint']}"]
+    if error := value.get("error"):
+        again = "may succeed later" if error["retryable"] else "a retry does not help"
+        lines += [
+            f"  as an error:  {error['meaning']}",
+            f"                exit {error['exit']} · HTTP {error['http']} · CAP {error['cap']}"
+            f" · {again}",
+        ]
+    if topic := value.get("help"):
+        lines += ["", *TOPICS[topic]().split("\n")]
+    return lines
+
+
+def _unknown(what: str, word: str, known: Iterable[str], otherwise: str) -> InvalidInput:
+    """Return the error for an unknown word, with the words that look like it."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, known, n=2)
-    return InvalidInput(
-        f"there is no help on {word!r}",
-        Code.NOT_FOUND,
-        fix=f"did you mean {' or '.join(near)}?" if near else f"topics: {', '.join(TOPICS)}",
-    )
+    fix = f"did you mean {' or '.join(near)}?" if near else otherwise
+    return InvalidInput(f"there is no {what} {word!r}", Code.NOT_FOUND, fix=fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from capdex.errors import CapdexError, InvalidInput, UsageError
 from capdex.uri import CapabilityURI
+from cli.commands.find.get import get_package
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK
@@ -37,12 +39,39 @@ class Side(NamedTuple):
         """Return the package as JSON."""
         from capdex.ipld.cid import Cid
 
-        cid = Cid.of(self.data)
+        cid, uri = Cid.of(self.data), str(self.manifest.uri)
+        return {"source": self.source, "cap_uri": uri, "cid": cid.text, "sha256": cid.digest.hex()}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two packages, their changes of meaning, and the SemVer steps owed and taken.
+
+    `taken` is None where the versions have no order to speak of, `refusal` where the step is
+    enough, `text` (the changed lines) where it was not asked for.
+    """
+
+    old: Side
+    new: Side
+    difference: Difference
+    owed: str
+    taken: str | None
+    refusal: CapdexError | None
+    text: list[str] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON."""
         return {
-            "source": self.source,
-            "cap_uri": str(self.manifest.uri),
-            "cid": cid.text,
-            "sha256": cid.digest.hex(),
+            "old": self.old.to_json(),
+            "new": self.new.to_json(),
+            "changes": [change.to_json() for change in self.difference.changes],
+            "owed": self.owed,
+            "taken": self.taken,
+            "enough": self.refusal is None,
+            "schema_conflict": self.difference.schema_conflict,
+            "permissions_widened": self.difference.permissions_widened,
+            "error": self.refusal.to_json() if self.refusal else None,
+            "text": self.text,
         }
 
 
@@ -64,55 +93,50 @@ def diff_command(app: App, old: str, new: str, text: bool) -> int:
     against the chain before anything is compared. Exit code: 0 the version moves as far as the
     changes owe, 1 it does not, or the schema changed incompatibly under an unchanged $id.
     """
-    from capdex.diff.diff import check_step, compare
-
     if old == new == "-":
         raise UsageError("only one of the two can be stdin", fix="write the other one to a file")
-    before, after = app.run(_sides(app, old, new))
-    difference = compare(before.manifest, after.manifest)
-    was, now = before.manifest.uri, after.manifest.uri
-    refusal: CapdexError | None = None
-    if was.name != now.name:
-        app.output.warn(f"{safe(was.name)} and {safe(now.name)} are two capabilities: none is owed")
-    elif difference.changes or was != now:
+    # files first: they are quick to be wrong
+    sides = {name: _read_side(name) for name in (old, new) if _is_file(name)}
+    for name in (old, new):
+        if name not in sides:
+            package = app.run(get_package(app, CapabilityURI.loose(name)))
+            sides[name] = Side(name, package.data, package.manifest)
+    found = _compare(sides[old], sides[new], text=text)
+    was, now = (side.manifest.uri.name for side in (found.old, found.new))
+    if was != now:
+        app.output.warn(f"{safe(was)} and {safe(now)} are two capabilities: none is owed")
+    human = _human(app.output.out, found)
+    app.output.result("diff", found.to_json(), human=human, plain=[found.owed])
+    return NO if found.refusal else OK
+
+
+def _compare(old: Side, new: Side, *, text: bool) -> Comparison:
+    from capdex.diff.diff import check_step, compare, taken_step
+
+    difference = compare(old.manifest, new.manifest)
+    was, now = old.manifest.uri, new.manifest.uri
+    owed, taken, refusal = "none", None, None
+    if was.name == now.name:
+        owed = str(difference.owed_after(was.version, now.version))
+        taken = str(taken_step(was.version, now.version)) if now.version > was.version else None
         try:
-            check_step(difference, was.version, now.version)
+            if difference.changes or was != now:
+                check_step(difference, was.version, now.version)
         except InvalidInput as error:
             refusal = error
-    lines = _text(before, after) if text else []
-    app.output.result(
-        "diff",
-        _value(before, after, difference, refusal, lines if text else None),
-        human=lambda: _human(app.output.out, before, after, difference, refusal, lines),
-        plain=[_owed(before, after, difference)],
-    )
-    return NO if refusal else OK
-
-
-async def _sides(app: App, old: str, new: str) -> tuple[Side, Side]:
-    """Both packages; files first, since they are quick to be wrong."""
-    found = {name: _side(name, read(name)) for name in (old, new) if _is_file(name)}
-    for name in (old, new):
-        if name not in found:
-            found[name] = await _fetched(app, name)
-    return found[old], found[new]
+    lines = _text(old, new) if text else None
+    return Comparison(old, new, difference, owed, taken, refusal, lines)
 
 
 def _is_file(name: str) -> bool:
     return name == "-" or "/" in name or name.endswith(_SUFFIXES) or Path(name).exists()
 
 
-async def _fetched(app: App, name: str) -> Side:
-    from cli.commands.find.get import get_package
-
-    package = await get_package(app, CapabilityURI.loose(name))
-    return Side(name, package.data, package.manifest)
-
-
-def _side(name: str, data: bytes) -> Side:
+def _read_side(name: str) -> Side:
     from capdex.manifest.manifest import read as read_manifest
     from capdex.problems import Severity
 
+    data = read(name)
     reading = read_manifest(data)
     if reading.manifest is None:
         problem = next(x for x in reading.problems if x.severity is Severity.ERROR)
@@ -124,74 +148,23 @@ def _side(name: str, data: bytes) -> Side:
     return Side(name, data, reading.manifest)
 
 
-def _owed(before: Side, after: Side, difference: Difference) -> str:
-    was, now = before.manifest.uri, after.manifest.uri
-    if was.name != now.name:
-        return "none"
-    return str(difference.owed_after(was.version, now.version))
-
-
-def _taken(before: Side, after: Side) -> str | None:
-    """The step taken; None where the versions have no order to speak of."""
-    from capdex.diff.diff import taken_step
-
-    was, now = before.manifest.uri, after.manifest.uri
-    if was.name != now.name or now.version <= was.version:
-        return None
-    return str(taken_step(was.version, now.version))
-
-
-def _value(
-    before: Side,
-    after: Side,
-    difference: Difference,
-    refusal: CapdexError | None,
-    text: list[str] | None,
-) -> dict[str, Any]:
-    return {
-        "old": before.to_json(),
-        "new": after.to_json(),
-        "changes": [change.to_json() for change in difference.changes],
-        "owed": _owed(before, after, difference),
-        "taken": _taken(before, after),
-        "enough": refusal is None,
-        "schema_conflict": difference.schema_conflict,
-        "permissions_widened": difference.permissions_widened,
-        "error": refusal.to_json() if refusal else None,
-        "text": text,
-    }
-
-
-def _human(
-    stream: Stream,
-    before: Side,
-    after: Side,
-    difference: Difference,
-    refusal: CapdexError | None,
-    text: list[str],
-) -> list[str]:
-    arrow = "→" if stream.unicode else "->"
-    ends = (_name(side) for side in (before, after))
-    lines = [stream.style(f" {arrow} ".join(ends), bold=True)]
-    for section, changes in groupby(difference.changes, key=lambda x: x.section):
+def _human(stream: Stream, found: Comparison) -> list[str]:
+    arrow, dot = ("→", "·") if stream.unicode else ("->", "-")
+    uris = (side.manifest.uri for side in (found.old, found.new))
+    ends = f" {arrow} ".join(safe(f"{uri.name} {uri.version}") for uri in uris)
+    lines = [stream.style(ends, bold=True)]
+    for section, changes in groupby(found.difference.changes, key=lambda x: x.section):
         lines += ["", stream.style(section, bold=True)]
-        lines += [_line(stream, change, difference) for change in changes]
-    if not difference.changes:
+        lines += [_line(stream, change, found.difference) for change in changes]
+    if not found.difference.changes:
         lines += ["", "no changes of meaning"]
-    if text:
-        lines += ["", *(_colored(stream, line) for line in text)]
-    owed, taken = _owed(before, after, difference), _taken(before, after) or "none"
-    mark = stream.mark("fail" if refusal else "ok")
-    dot = "·" if stream.unicode else "-"
-    lines += ["", f"owed: {owed} {dot} taken: {taken} {mark}"]
-    if refusal:
-        lines += [f"  {safe(refusal.message)}", f"  fix: {safe(refusal.fix)}"]
+    if found.text:
+        lines += ["", *(_colored(stream, line) for line in found.text)]
+    mark = stream.mark("fail" if found.refusal else "ok")
+    lines += ["", f"owed: {found.owed} {dot} taken: {found.taken or 'none'} {mark}"]
+    if found.refusal:
+        lines += [f"  {safe(found.refusal.message)}", f"  fix: {safe(found.refusal.fix)}"]
     return lines
-
-
-def _name(side: Side) -> str:
-    uri = side.manifest.uri
-    return safe(f"{uri.name} {uri.version}")
 
 
 def _line(stream: Stream, change: Change, difference: Difference) -> str:

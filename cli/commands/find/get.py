@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +11,9 @@ from capdex.version import Version
 from cli.config.completion_cache import complete, remember
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
+from cli.terminal.file_arguments import write
 from cli.terminal.text import safe, size
 from cli.views.progress import open_registry
-from publisher.files import write_atomically
 
 if TYPE_CHECKING:
     from capdex.package import VerifiedPackage
@@ -27,12 +25,9 @@ if TYPE_CHECKING:
 )
 @click.argument("uri", metavar="URI", shell_complete=complete)
 @click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="FILE",
+    "-o", "--output", "target", metavar="FILE",
     help="- for stdout.  [default: NAME-VERSION.acp.yaml]",
-)
+)  # fmt: skip
 def get_command(app: App, uri: str, target: str | None) -> None:
     """Fetch a package and verify it against the chain.
 
@@ -42,32 +37,25 @@ def get_command(app: App, uri: str, target: str | None) -> None:
     package = app.run(get_package(app, CapabilityURI.loose(uri)))
     found = package.manifest.uri
     remember([found])
-    cid = package.announcement.cid
-    if target == "-":
-        sys.stdout.buffer.write(package.data)
-        sys.stdout.buffer.flush()
+    path = target or f"{found.name}-{found.version}.acp.yaml"
+    write(path, package.data)
+    if path == "-":
         return
-    path = Path(target or f"{found.name}-{found.version}.acp.yaml")
-    write_atomically(path, package.data, parents=False)
     value = {
         "cap_uri": str(found),
-        "file": str(path),
-        "cid": cid,
+        "file": path,
+        "cid": package.announcement.cid,
         "sha256": package.announcement.sha256.hex(),
         "publisher": package.announcement.publisher,
         "signer": package.signer,
         "verdict": str(package.verdict),
         "checks": [check.to_json() for check in package.checks],
     }
-    app.output.result(
-        "download",
-        value,
-        human=lambda: [
-            f"{app.output.out.mark('ok')} {found} verified against the chain",
-            f"  {safe(path)}  {size(len(package.data))}, signed by {safe(package.signer)}",
-        ],
-        plain=[path],
-    )
+    human = [
+        f"{app.output.out.mark('ok')} {found} verified against the chain",
+        f"  {safe(path)}  {size(len(package.data))}, signed by {safe(package.signer)}",
+    ]
+    app.output.result("download", value, human=human, plain=[path])
 
 
 async def get_package(app: App, uri: CapabilityURI) -> VerifiedPackage:

@@ -12,7 +12,7 @@ from cli.publish.account import account_address, account_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.output import Stream
-from cli.terminal.text import columns, safe
+from cli.terminal.text import safe
 from cli.views.progress import open_registry
 from cli.views.release import flags, name_of
 
@@ -46,15 +46,10 @@ def list_command(app: App, mine: bool, owner: str | None) -> None:
         raise UsageError("--mine and --owner are two accounts", fix="say one of them")
     found, account, block = app.run(_list(app, owner))
     source = "node" if block is None else "chain"
-    app.output.results(
-        "name",
-        found,
-        human=lambda: _table(app.output.out, found),
-        plain=[x["name"] for x in found],
-        account=account,
-        source=source,
-        block_number=block,
-    )
+    human = [_row(app.output.out, x) for x in found]
+    plain = [x["name"] for x in found]
+    about = {"account": account, "source": source, "block_number": block}
+    app.output.results("name", found, human=human, plain=plain, **about)
     said = f"{len(found)} name{'' if len(found) == 1 else 's'} of {account}"
     if block is None:
         app.output.warn("no chain endpoint is set: these are the names it published, by the node")
@@ -103,18 +98,15 @@ async def _held_by(registry: Registry, account: str) -> tuple[list[Json], int]:
     held, block = await names_held(registry, account)
     found = []
     for one in held:
-        state = one.state
-        live = [Version.parse(x.semver) for x in state.releases if not x.yanked]
-        highest = latest(live)
-        found.append(
-            describe(one.name, state)
-            | {
-                "role": one.role,
-                "release_count": len(state.releases),
-                "latest": None if highest is None else str(highest),
-                "flags": _flags(state),
-            }
-        )
+        releases = one.state.releases
+        highest = latest(Version.parse(x.semver) for x in releases if not x.yanked)
+        row = {
+            "role": one.role,
+            "release_count": len(releases),
+            "latest": None if highest is None else str(highest),
+            "flags": _flags(one.state),
+        }
+        found.append(describe(one.name, one.state) | row)
     return found, block
 
 
@@ -127,21 +119,12 @@ def _flags(state: NameState) -> list[str]:
     return flags + ([f"{deprecated} deprecated"] if deprecated else [])
 
 
-def _table(stream: Stream, found: list[Json]) -> list[str]:
-    return columns(
-        [
-            (
-                stream.style(safe(x["name"]), bold=True),
-                x["role"],
-                _count(x["release_count"]),
-                safe(x["latest"] or "-"),
-                ", ".join(x["flags"]),
-            )
-            for x in found
-        ],
-        indent=0,
+def _row(stream: Stream, held: Json) -> tuple[str, ...]:
+    count = held["release_count"]
+    return (
+        stream.style(safe(held["name"]), bold=True),
+        held["role"],
+        "" if count is None else f"{count} release{'' if count == 1 else 's'}",
+        safe(held["latest"] or "-"),
+        ", ".join(held["flags"]),
     )
-
-
-def _count(releases: int | None) -> str:
-    return "" if releases is None else f"{releases} release{'' if releases == 1 else 's'}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import click
@@ -11,8 +10,8 @@ from capdex.errors import CapdexError, Code, UsageError
 from capdex.uri import CapabilityURI
 from cli.config.completion_cache import complete, remember
 from cli.terminal.app import App
-from cli.terminal.click_commands import command
-from cli.terminal.text import columns, safe
+from cli.terminal.click_commands import HASH, command
+from cli.terminal.text import safe
 from cli.views.release import Json, card, part
 
 if TYPE_CHECKING:
@@ -30,16 +29,13 @@ if TYPE_CHECKING:
 @click.argument("uri", metavar="URI", shell_complete=complete)
 @click.option("--proof", is_flag=True, help="Have the node prove its answer, and check the proof.")
 @click.option(
-    "--trust-rpc",
-    metavar="URL",
+    "--trust-rpc", metavar="URL",
     help="Check the proof by the block hash of this endpoint, which must not be the node's."
     "  [env var: CAPDEX_TRUST_RPC_URL]",
-)
-@click.option(
-    "--trust-block", metavar="HASH", help="Have it proven at this block, whose hash you know."
-)
+)  # fmt: skip
+@click.option("--trust-block", type=HASH, help="Have it proven at this block, whose hash you know.")
 def resolve_command(
-    app: App, uri: str, proof: bool, trust_rpc: str | None, trust_block: str | None
+    app: App, uri: str, proof: bool, trust_rpc: str | None, trust_block: bytes | None
 ) -> None:
     """Find the release that a URI or range means.
 
@@ -52,19 +48,13 @@ def resolve_command(
     if proof or trust_rpc or trust_block:
         answer = _resolve_verified(app, wanted, _trust(app, trust_rpc, trust_block))
     else:
-        answer = app.run(resolve(app, wanted))
+        answer = ask_node(app, "resolve_capability", {"cap_uri": str(wanted)})
+        answer.pop("proven", None)  # only set by this client, after its check
     remember([answer.get("cap_uri")])
-    app.output.result(
-        "resolution",
-        answer,
-        human=lambda: columns([*card(app.output.out, answer), *_proven(answer)], indent=0),
-        plain=[answer.get("ipfs_cid", "")],
-    )
-
-
-def _proven(answer: Json) -> list[tuple[str, str]]:
-    statement = part(answer, "proven", "statement")
-    return [("proven", safe(statement))] if statement else []
+    human = card(app.output.out, answer)
+    if statement := part(answer, "proven", "statement"):
+        human.append(("proven", safe(statement)))
+    app.output.result("resolution", answer, human=human, plain=[answer.get("ipfs_cid", "")])
 
 
 def _resolve_verified(app: App, uri: CapabilityURI, trust: BlockTrust) -> Json:
@@ -88,7 +78,7 @@ def _resolve_verified(app: App, uri: CapabilityURI, trust: BlockTrust) -> Json:
     return resolution.answer | {"proven": resolution.to_json()}
 
 
-def _trust(app: App, rpc_url: str | None, block_hash: str | None) -> BlockTrust:
+def _trust(app: App, rpc_url: str | None, block_hash: bytes | None) -> BlockTrust:
     """Return the trusted source by the options or the settings; raises UsageError if none."""
     from capdex.net.verified_resolve import BlockTrust
 
@@ -97,12 +87,7 @@ def _trust(app: App, rpc_url: str | None, block_hash: str | None) -> BlockTrust:
             "--trust-rpc and --trust-block exclude each other", fix="leave one of them out"
         )
     if block_hash is not None:
-        if not re.fullmatch(r"0x[0-9a-fA-F]{64}", block_hash):
-            raise UsageError(
-                f"{block_hash[:80]!r} is not a block's hash",
-                fix="write 0x and 64 hexadecimal digits",
-            )
-        return BlockTrust(block_hash=bytes.fromhex(block_hash[2:]))
+        return BlockTrust(block_hash=block_hash)
     network = app.settings.need_network()
     url = rpc_url or network.trust_rpc_url
     if not url:
@@ -121,12 +106,14 @@ def _trust(app: App, rpc_url: str | None, block_hash: str | None) -> BlockTrust:
     return BlockTrust(rpc_url=url)
 
 
-async def resolve(app: App, uri: CapabilityURI) -> Json:
-    """Return the node's answer for `uri`."""
+def ask_node(app: App, tool: str, arguments: Json) -> Json:
+    """Return the answer of the chosen network's node to a call of one of its tools."""
     from capdex.net.node_client import NodeClient
 
     network = app.settings.need_network("mcp_url")
-    async with NodeClient(network.mcp_url) as node:
-        answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
-    answer.pop("proven", None)  # only set by this client, after its check
-    return answer
+
+    async def call() -> Json:
+        async with NodeClient(network.mcp_url) as node:
+            return await node.call(tool, arguments)
+
+    return app.run(call())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +15,8 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.output import Stream
 from cli.terminal.text import columns, safe
-from cli.views.name import rows_of
 from cli.views.progress import open_registry
-from cli.views.release import Json, card, freshness, mark, part
+from cli.views.release import Json, card, freshness, mark, part, rows_of
 
 if TYPE_CHECKING:
     from publisher.registry.audit import NameAudit
@@ -41,21 +41,16 @@ def show_command(app: App, name: str) -> None:
                 Code.NOT_FOUND,
                 fix=f"capdex show {uri.name} lists what there is",
             )
-    stream = app.output.out
-    app.output.results(
-        "release",
-        found,
-        human=lambda: (
-            [*_head(standing), *_list(stream, found)]
-            if uri.selector is None
-            else _details(stream, found, answer)
-        ),
-        plain=[x.get("cap_uri", "") for x in found],
-        name=uri.name,
-        standing=standing,
-        as_of=answer.get("as_of"),
-    )
-    remember(x.get("cap_uri") for x in found)
+    stream, human, as_of = app.output.out, list[Sequence[str]](), answer.get("as_of")
+    if uri.selector is not None:
+        human += _details(stream, found, as_of)
+    else:
+        human += [*rows_of(standing), ""] if standing is not None else []
+        human += [_row(stream, x) for x in found]
+    uris = [x.get("cap_uri", "") for x in found]
+    about = {"name": uri.name, "standing": standing, "as_of": as_of}
+    app.output.results("release", found, human=human, plain=uris, **about)
+    remember(uris)
     app.output.say(app.output.err.dim(_sources(standing, answer)))
 
 
@@ -83,23 +78,14 @@ def _chosen(uri: CapabilityURI, release: Json) -> bool:
         return False
 
 
-def _head(standing: Json | None) -> list[str]:
-    return [] if standing is None else [*columns(rows_of(standing), indent=0), ""]
-
-
-def _list(stream: Stream, found: list[Json]) -> list[str]:
-    return columns(
-        [
-            (
-                stream.style(safe(x.get("semver", "?")), bold=True),
-                mark(stream, x),
-                safe(x.get("availability") or "") if part(x, "verification", "verdict") else "",
-                "latest" if x.get("latest") is True else "",
-                _why(x),
-            )
-            for x in found
-        ],
-        indent=0,
+def _row(stream: Stream, release: Json) -> tuple[str, ...]:
+    judged = part(release, "verification", "verdict")
+    return (
+        stream.style(safe(release.get("semver", "?")), bold=True),
+        mark(stream, release),
+        safe(release.get("availability") or "") if judged else "",
+        "latest" if release.get("latest") is True else "",
+        _why(release),
     )
 
 
@@ -115,24 +101,19 @@ def _why(release: Json) -> str:
     return ""
 
 
-def _details(stream: Stream, found: list[Json], answer: Json) -> list[str]:
+def _details(stream: Stream, found: list[Json], as_of: Any) -> list[str]:
     lines: list[str] = []
     for release in found:
-        rows = card(stream, release | {"as_of": answer.get("as_of")})
+        rows = card(stream, release | {"as_of": as_of})
         if release.get("reason"):
             rows.append(("reason", _why(release)))
         lines += columns(rows, indent=0)
-        checks = part(release, "verification", "checks")
-        shown = [x for x in checks if isinstance(x, dict)] if isinstance(checks, list) else []
-        lines += columns(
-            [
-                (
-                    f"{stream.mark('ok' if x.get('ok') is True else 'fail')} {safe(x.get('name'))}",
-                    safe(x.get("detail") or ""),
-                )
-                for x in shown
-            ]
-        )
+        checks, rows = part(release, "verification", "checks"), []
+        for check in checks if isinstance(checks, list) else []:
+            if isinstance(check, dict):
+                sign = stream.mark("ok" if check.get("ok") is True else "fail")
+                rows.append((f"{sign} {safe(check.get('name'))}", safe(check.get("detail") or "")))
+        lines += columns(rows)
     return lines
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from publisher.deploy.create2 import Creation
     from publisher.deploy.deploy import Deployment
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _count(name: str, metavar: str, purpose: str) -> Callable[[F], F]:
+    return click.option(name, type=click.IntRange(min=0), metavar=metavar, help=purpose)
+
 
 @command(
     "deploy",
@@ -33,37 +40,14 @@ if TYPE_CHECKING:
 @click.option("--address", is_flag=True, help="Only print its address, without a network.")
 @click.option("--votes", is_flag=True, help="Deploy CapabilityVotes for the network's registry.")
 @click.option("--token", metavar="ADDRESS", help="With --votes: weigh them by an ERC-5805 token.")
+@_count("--timepoint", "N", "With --token: past time of the token's clock at which holdings count.")
+@_count("--min-commitment-age", "SECONDS", "Default 60 (0 on chain 31337); changes the address.")
+@_count("--max-commitment-age", "SECONDS", "Default 86400 (0 on chain 31337); changes the address.")
+@_count("--start-block", "N", "Block it was deployed in, if the endpoint cannot find it.")
 @click.option(
-    "--timepoint",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="With --token: past time of the token's clock at which holdings count.",
-)
-@click.option(
-    "--min-commitment-age",
-    type=click.IntRange(min=0),
-    metavar="SECONDS",
-    help="Default 60 (0 on chain 31337); changes the address.",
-)
-@click.option(
-    "--max-commitment-age",
-    type=click.IntRange(min=0),
-    metavar="SECONDS",
-    help="Default 86400 (0 on chain 31337); changes the address.",
-)
-@click.option(
-    "--start-block",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Block it was deployed in, if the endpoint cannot find it.",
-)
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("deployments"),
-    help="Directory of <chain-id>.json.",
-)
+    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False),
+    default=Path("deployments"), help="Directory of <chain-id>.json.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Check and show the transaction; do not send it.")
 @spending_options
 def deploy_command(
@@ -87,13 +71,9 @@ def deploy_command(
         app, votes, token, timepoint or 0, (min_commitment_age, max_commitment_age)
     )
     if address:
-        app.output.result(
-            "contract-address",
-            {"contract": creation.contract, "address": creation.address}
-            | {"arguments": dict(creation.arguments)},
-            human=lambda: [creation.address],
-            plain=[creation.address],
-        )
+        value = {key: _plan(creation)[key] for key in ("contract", "address", "arguments")}
+        found = [creation.address]
+        app.output.result("contract-address", value, human=found, plain=found)
         return
     app.run(_deploy(app, creation, folder, start_block, dry_run))
 
@@ -162,12 +142,10 @@ async def _deploy(
             app.output.say(f"    {'cost'.ljust(11)} {cost} (cap {ether(cap)})   from {sender}")
         if dry_run:
             app.output.step("plan", "dry run", "would deploy it; nothing was sent")
-            app.output.result(
-                "deployment-plan",
-                _plan(creation) | {"transaction": priced.to_json() if priced else None},
-                human=lambda: columns([(k, _brief(v)) for k, v in _plan(creation).items()]),
-                plain=[creation.address],
-            )
+            plan = _plan(creation)
+            value = plan | {"transaction": priced.to_json() if priced else None}
+            human = columns((key, _brief(item)) for key, item in plan.items())
+            app.output.result("deployment-plan", value, human=human, plain=[creation.address])
             return
         confirm(app, "  Deploy? The contract cannot be changed or removed.")
         made, new = await deploy(chain, await open_signer(app), folder, creation, fee_cap_wei=cap)
@@ -201,28 +179,20 @@ def _plan(creation: Creation) -> dict[str, Any]:
 
 
 def _brief(value: object) -> str:
-    text = (
-        ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
-    )
-    return (
-        text if len(text) < 80 else f"{text[:20]}… ({len(text) // 2 - 1} bytes; --json shows them)"
-    )
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    text = str(value)
+    more = f"… ({len(text) // 2 - 1} bytes; --json shows them)"
+    return text if len(text) < 80 else text[:20] + more
 
 
 def _show(app: App, found: Deployment, *, new: bool) -> None:
     value = {**asdict(found), "new": new}
-    app.output.result(
-        "deployment",
-        value,
-        human=lambda: columns([(key, _brief(item)) for key, item in value.items() if item != ""]),
-        plain=[found.address],
-    )
+    human = columns((key, _brief(item)) for key, item in value.items() if item != "")
+    app.output.result("deployment", value, human=human, plain=[found.address])
     if app.settings.up is not None:
         return  # `capdex up` uses it already
+    name = app.settings.network.name if app.settings.network else "NAME"
     key = "votes" if found.contract == "CapabilityVotes" else "start-block"
     setting = f'"{found.address}"' if key == "votes" else found.block_number
-    app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(_name(app))}]")
-
-
-def _name(app: App) -> str:
-    return app.settings.network.name if app.settings.network else "NAME"
+    app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(name)}]")

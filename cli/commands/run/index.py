@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,10 +13,14 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import Group, command
 from cli.terminal.text import columns, safe
 
-if TYPE_CHECKING:
-    from indexer.query.digest import Digest
-
 Json = dict[str, Any]
+
+_MISSING = {
+    "index_digest": "none before the first block",
+    "content_digest": "none until every release is judged",
+    "block_number": "none yet",
+    "block_hash": "",
+}
 
 
 @command(
@@ -35,22 +39,14 @@ def digest_command(app: App, block: int | None, db: str | None) -> None:
     both have judged every release. Without a database on this machine, the node of the network
     gives the digests of its newest block.
     """
-    url = db or _own_database(app)
-    value = _read(url, block) if url else _fetch(app, block)
-    app.output.result(
-        "index.digest",
-        value,
-        human=lambda: columns(_rows(value)),
-        plain=[value["index_digest"]],
-    )
-
-
-def _own_database(app: App) -> str:
-    """Return the database of the chosen network; empty if it is missing and a node is known."""
-    url = database_url(app, None)
-    network = app.settings.network
-    here = Path(url.removeprefix("sqlite:///")).exists()
-    return "" if not here and network is not None and network.node_url else url
+    url = database_url(app, db)
+    network = app.settings.network if not db else None
+    if network and network.node_url and not Path(url.removeprefix("sqlite:///")).exists():
+        value = _fetch(app, network.node_url, block)
+    else:
+        value = _read(url, block)
+    human = columns(_rows(value))
+    app.output.result("index.digest", value, human=human, plain=[value["index_digest"]])
 
 
 def _read(url: str, block: int | None) -> Json:
@@ -58,18 +54,13 @@ def _read(url: str, block: int | None) -> Json:
 
     index = Index(url)
     try:
-        found, votes = index.digest(block), index.votes_digest(block)
+        digest, votes = index.digest(block), index.votes_digest(block)
     finally:
         index.close()
-    return _digest(found) | {
-        "content_digest": _hex(found.content),
-        "decoder_version": found.decoder_version,
-        "rules_version": found.rules_version,
-        "votes": None if votes is None else _digest(votes),
-    }
+    return digest.to_json() | {"votes": None if votes is None else votes.to_json()}
 
 
-def _fetch(app: App, block: int | None) -> Json:
+def _fetch(app: App, node_url: str, block: int | None) -> Json:
     from capdex.net.node_client import status
 
     if block is not None:
@@ -78,7 +69,7 @@ def _fetch(app: App, block: int | None) -> Json:
             why="this machine has no database of a node",
             fix="leave --block out, or name the node's database with --db",
         )
-    answer = app.run(status(app.settings.need_network("node_url").node_url))
+    answer = app.run(status(node_url))
     chain, log = answer["chain"], answer.get("log") or {}
     kept = ("index_digest", "content_digest", "decoder_version", "rules_version")
     return {
@@ -93,36 +84,15 @@ def _fetch(app: App, block: int | None) -> Json:
     }
 
 
-def _digest(found: Digest) -> Json:
-    return {
-        "chain_id": found.chain_id,
-        "contract": found.contract,
-        "block_number": found.block_number,
-        "block_hash": _hex(found.block_hash),
-        "log_count": found.log.count,
-        "log_head": _hex(found.log.head),
-        "index_digest": _hex(found.index),
-    }
-
-
-def _hex(data: bytes | None) -> str | None:
-    return None if data is None else f"0x{data.hex()}"
-
-
 def _rows(value: Json) -> list[tuple[str, str]]:
-    def shown(key: str, otherwise: str) -> str:
-        return safe(otherwise if value[key] is None else value[key])
-
+    x = {k: safe(_MISSING.get(k, "?") if value[k] is None else value[k]) for k in value}
     rows = [
-        ("index digest", shown("index_digest", "none before the first block")),
-        ("content digest", shown("content_digest", "none until every release is judged")),
-        ("block", f"{shown('block_number', 'none yet')}  {shown('block_hash', '')}".rstrip()),
-        ("log", f"{shown('log_count', '?')} events, head {shown('log_head', '?')}"),
-        ("registry", f"{shown('contract', '?')} on chain {shown('chain_id', '?')}"),
-        (
-            "rules",
-            f"events {shown('decoder_version', '?')}, packages {shown('rules_version', '?')}",
-        ),
+        ("index digest", x["index_digest"]),
+        ("content digest", x["content_digest"]),
+        ("block", f"{x['block_number']}  {x['block_hash']}".rstrip()),
+        ("log", f"{x['log_count']} events, head {x['log_head']}"),
+        ("registry", f"{x['contract']} on chain {x['chain_id']}"),
+        ("rules", f"events {x['decoder_version']}, packages {x['rules_version']}"),
     ]
     if votes := value["votes"]:
         at = f"{votes['index_digest']}, {votes['log_count']} at block {votes['block_number']}"

@@ -55,12 +55,8 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
     finally:
         status.clear()
         engine.dispose()
-    app.output.result(
-        "mirror",
-        _value(directory, written),
-        human=lambda: columns(_rows(directory, written)),
-        plain=[directory],
-    )
+    human = columns(_rows(directory, written))
+    app.output.result("mirror", _value(directory, written), human=human, plain=[directory])
 
 
 def _gateway(base_url: str) -> str:
@@ -80,22 +76,11 @@ def _gateway(base_url: str) -> str:
 
 
 def _value(directory: Path, written: MirrorResult) -> Json:
-    digest = written.digest
     return {
         "directory": str(directory),
-        "chain_id": digest.chain_id,
-        "contract": digest.contract,
-        "block_number": digest.block_number,
-        "block_hash": None if digest.block_hash is None else f"0x{digest.block_hash.hex()}",
-        "index_digest": f"0x{digest.index.hex()}",
-        "names": written.names,
-        "releases": written.releases,
-        "denied": written.denied,
-        "files": {
-            "written": written.written,
-            "unchanged": written.unchanged,
-            "removed": written.removed,
-        },
+        **written.digest.to_json(),
+        **{key: getattr(written, key) for key in ("names", "releases", "denied")},
+        "files": {key: getattr(written, key) for key in ("written", "unchanged", "removed")},
     }
 
 

@@ -33,7 +33,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 @run_group(
     "node",
     entries={
-        name: Entry("Commands for a running node", f"cli.commands.run.{name}", purpose)
+        name: Entry("Commands for a running node", "cli.commands.run.operator", purpose)
         for name, purpose in {
             "deny": "Refuse to serve a CID or a name",
             "queue": "Show releases that are not fetched or judged yet, or try them again",

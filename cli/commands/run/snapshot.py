@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from capdex.errors import CapdexError, UsageError
+from capdex.errors import CapdexError
 from cli.node.options import (
     blocks_option,
     create_directories,
@@ -18,7 +17,7 @@ from cli.node.options import (
     default_blocks,
 )
 from cli.terminal.app import App
-from cli.terminal.click_commands import Group, command
+from cli.terminal.click_commands import HASH, Group, command
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, size
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from indexer.snapshot.export import ExportPlan
     from indexer.snapshot.manifest import SnapshotManifest
     from indexer.snapshot.verify import VerifiedSnapshot
-
-_HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 
 Json = dict[str, Any]
 
@@ -95,15 +92,15 @@ def export_command(
     ],
 )
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--trust-block", metavar="HASH", help="Trusted hash of the snapshot's block.")
-@click.option("--trust-digest", metavar="HASH", help="Trusted index digest of the snapshot.")
+@click.option("--trust-block", type=HASH, help="Trusted hash of the snapshot's block.")
+@click.option("--trust-digest", type=HASH, help="Trusted index digest of the snapshot.")
 @database_option
 @blocks_option
 def import_command(
     app: App,
     file: Path,
-    trust_block: str | None,
-    trust_digest: str | None,
+    trust_block: bytes | None,
+    trust_digest: bytes | None,
     db: str | None,
     blocks: Path | None,
 ) -> None:
@@ -115,9 +112,9 @@ def import_command(
     """
     network = app.settings.need_network("chain_id", "registry")
     url, directory = database_url(app, db), blocks or default_blocks(network.chain)
-    hashes = _hash(trust_block, "--trust-block"), _hash(trust_digest, "--trust-digest")
+    hashes = trust_block, trust_digest
     checked, kept = app.run(_import(app, network, file, hashes, url, directory))
-    if not checked.placed and hashes[1] is None:
+    if not checked.placed and trust_digest is None:
         app.output.warn(
             "no endpoint was used: the events are proven to be complete, but their blocks and "
             "transactions are not checked"
@@ -200,18 +197,16 @@ def _show_on(status: StatusLine) -> Callable[[str, int, int], None]:
 
 
 def _describe(manifest: SnapshotManifest) -> Json:
-    from capdex.encoding.abi import checksum_address
-
-    content = manifest.registry.content_digest
+    registry = manifest.registry.to_json()
     return {
         "chain_id": manifest.chain_id,
-        "contract": checksum_address(manifest.registry.contract),
+        "contract": registry["contract"],
         "block_number": manifest.block.number,
         "block_hash": f"0x{manifest.block.hash.hex()}",
         "events": sum(part.log.count for part in manifest.parts.values()),
         "packages": manifest.packages,
-        "index_digest": f"0x{manifest.registry.index_digest.hex()}",
-        "content_digest": None if content is None else f"0x{content.hex()}",
+        "index_digest": registry["index_digest"],
+        "content_digest": registry["content_digest"],
     }
 
 
@@ -227,17 +222,7 @@ def _show(app: App, what: str, value: Json) -> None:
         ("packages", packages),
         ("index digest", value["index_digest"]),
     ]
-    app.output.result(what, value, human=lambda: columns(rows), plain=[value["index_digest"]])
-
-
-def _hash(text: str | None, option: str) -> bytes | None:
-    if text is None:
-        return None
-    if not _HASH.fullmatch(text):
-        raise UsageError(
-            f"{option} {text[:80]!r} is not a hash", fix="write 0x and 64 hexadecimal digits"
-        )
-    return bytes.fromhex(text[2:])
+    app.output.result(what, value, human=columns(rows), plain=[value["index_digest"]])
 
 
 snapshot_command = Group(

@@ -1,4 +1,4 @@
-"""`capdex account`: the account that publishes and pays."""
+"""`capdex account` and `keygen`: the account that publishes, and the author's signing key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from cli.terminal.text import safe
 
 if TYPE_CHECKING:
     from publisher.keys.secret import Secret
-    from publisher.keys.signer import LocalSigner
 
 OUT: Final = click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where the key file goes."
@@ -36,9 +35,26 @@ LIGHT: Final = click.option(
 
 
 @command(
-    "new",
-    examples=["capdex account new", "capdex account new --out keys/account.json"],
+    "keygen",
+    examples=["capdex keygen", "capdex keygen --out keys/author.json --passphrase-file pass.txt"],
 )
+@OUT
+@click.option("--light", is_flag=True, help="Encrypt quickly and weakly: throw-away keys only.")
+@passphrase_options
+def keygen_command(app: App, out: Path | None, light: bool) -> None:
+    """Make a signing key (did:key).
+
+    An Ed25519 key, encrypted with a passphrase. A file that exists is never overwritten.
+    """
+    from publisher.keys.keystore import create_did_key
+
+    path = out or user_directories().keys / "author.json"
+    did = create_did_key(path, passphrase(app, path, new=True), light=light).did
+    human = [f"{app.output.out.mark('ok')} {did}", f"  in {safe(path)}"]
+    app.output.result("key", {"did": did, "file": str(path)}, human=human, plain=[did])
+
+
+@command("new", examples=["capdex account new", "capdex account new --out keys/account.json"])
 @OUT
 @LIGHT
 @passphrase_options
@@ -47,8 +63,7 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
     from publisher.keys.keystore import create_account
 
     path = out or user_directories().keys / "account.json"
-    secret = passphrase(app, path, new=True)
-    account = create_account(path, secret, light=light)
+    account = create_account(path, passphrase(app, path, new=True), light=light)
     _show(app, str(account.address), path)
 
 
@@ -61,18 +76,13 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
     ],
 )
 @click.option(
-    "--from",
-    "source",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--from", "source", type=click.Path(path_type=Path), metavar="FILE",
     help="A web3 keystore (version 3) to copy, opened with the same passphrase options.",
-)
+)  # fmt: skip
 @click.option(
-    "--key-fd",
-    type=int,
-    metavar="N",
+    "--key-fd", type=int, metavar="N",
     help="Read the private key from descriptor N.  [default: stdin, or asked]",
-)
+)  # fmt: skip
 @OUT
 @LIGHT
 @passphrase_options
@@ -84,12 +94,15 @@ def import_command(
     The key is 64 hexadecimal digits, from stdin, a descriptor or another keystore; never from the
     command line, which other programs can read.
     """
-    from publisher.keys.keystore import check_free, store_account
+    from publisher.keys.keystore import check_free, load_account, parse_private_key, store_account
     from publisher.keys.public_accounts import is_public
 
     path = out or user_directories().keys / "account.json"
     check_free(path)  # before a secret is typed
-    account = _read_account(app, source, key_fd)
+    if source is not None:
+        account = load_account(source, passphrase(app, source))
+    else:
+        account = parse_private_key(*_read_key(app, key_fd))
     if is_public(account.address):
         app.output.warn(f"the key of {account.address} is public: for local chains only")
     store_account(path, account, passphrase(app, path, new=True), light=light)
@@ -114,27 +127,14 @@ def balance_command(app: App) -> None:
     network = app.settings.need_network("rpc_url", "chain_id")
 
     async def ask() -> tuple[str, int]:
-        address = await account_address(app)
-        async with Chain.connect(
-            network.rpc_url, network.chain, state_dir=user_directories().state
-        ) as chain:
+        address, state = await account_address(app), user_directories().state
+        async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
             return address, await chain.balance(address)
 
     address, wei = app.run(ask())
-    app.output.result(
-        "balance",
-        {"address": address, "chain_id": network.chain, "wei": str(wei), "ether": ether(wei)},
-        human=lambda: [f"{address}  {ether(wei)} on {safe(network.name)} ({network.chain})"],
-        plain=[wei],
-    )
-
-
-def _read_account(app: App, source: Path | None, key_fd: int | None) -> LocalSigner:
-    from publisher.keys.keystore import load_account, parse_private_key
-
-    if source is not None:
-        return load_account(source, passphrase(app, source))
-    return parse_private_key(*_read_key(app, key_fd))
+    value = {"address": address, "chain_id": network.chain, "wei": str(wei), "ether": ether(wei)}
+    human = [f"{address}  {ether(wei)} on {safe(network.name)} ({network.chain})"]
+    app.output.result("balance", value, human=human, plain=[wei])
 
 
 def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
@@ -156,12 +156,8 @@ def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
 
 def _show(app: App, address: str, path: Path | None) -> None:
     place = f"in {safe(path)}" if path else f"by the {key_source(app)}"
-    app.output.result(
-        "account",
-        {"address": address, "file": None if path is None else str(path)},
-        human=lambda: [address, f"  {place}"],
-        plain=[address],
-    )
+    value = {"address": address, "file": None if path is None else str(path)}
+    app.output.result("account", value, human=[address, f"  {place}"], plain=[address])
 
 
 account_command = Group(
