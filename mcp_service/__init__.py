@@ -2,7 +2,3 @@
 
 `server` and `http` build the services; `tools` and `answers` define what clients see.
 """
-
-from mcp_service.hosts import LOOPBACK, HostCheck, known_hosts
-
-__all__ = ["LOOPBACK", "HostCheck", "known_hosts"]

@@ -1,4 +1,4 @@
-"""The JSON of a node's answers (P15), and its schemas.
+"""The JSON of a node's answers (P15), its schemas, and the errors that clients may see (P16).
 
 Names of NIP-7 (`acp_metadata`, `ipfs_cid`, `list_of_results`) are kept. Each answer also has all
 that a client needs to check it against the chain.
@@ -6,11 +6,25 @@ that a client needs to check it against the chain.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from indexer.query import Hit, IndexedRelease, NameState, Page, Position
+import structlog
+
+from capdex.errors import CapdexError, Code, Unavailable
+from indexer.query import IndexedRelease, NameState, Page, Position
+
+# All other codes are for the operator and may name files and addresses.
+PUBLIC: Final = frozenset(
+    {
+        *(Code.NOT_FOUND, Code.YANKED, Code.INVALID_INPUT, Code.UNVERIFIED, Code.PENDING),
+        *(Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.TOO_LARGE, Code.RATE_LIMITED),
+        *(Code.STALLED, Code.TIMEOUT),
+    }
+)
 
 Json = dict[str, Any]
+
+log = structlog.get_logger(part="mcp")
 
 
 def release(found: IndexedRelease) -> Json:
@@ -42,7 +56,10 @@ def resolution(found: IndexedRelease, position: Position) -> Json:
 def results(page: Page, position: Position) -> Json:
     """Return the answer of `search_capabilities`, best hit first."""
     return {
-        "list_of_results": [_hit(hit) for hit in page.hits],
+        "list_of_results": [
+            release(hit.release) | {"score": round(hit.score, 6), "matched": list(hit.matched)}
+            for hit in page.hits
+        ],
         "total": page.total,
         "next_cursor": page.next_cursor,
         "as_of": as_of(position),
@@ -97,8 +114,15 @@ def with_warning(answer: Json, warning: str | None) -> Json:
     return answer
 
 
-def _hit(hit: Hit) -> Json:
-    return release(hit.release) | {"score": round(hit.score, 6), "matched": list(hit.matched)}
+def public_error(error: Exception) -> CapdexError:
+    """Return the error for a client; one for the operator is logged, and no bug is described."""
+    if isinstance(error, CapdexError):
+        if error.code in PUBLIC:
+            return error
+        log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
+        if error.code is not Code.INTERNAL:
+            return Unavailable("the node cannot read its index now", Code.DATABASE_UNAVAILABLE)
+    return Unavailable("the node failed to answer; this is its fault", Code.INTERNAL)
 
 
 def _object(properties: Json, *optional: str) -> Json:
@@ -110,6 +134,7 @@ _STRING: Json = {"type": "string"}
 _BOOLEAN: Json = {"type": "boolean"}
 _INTEGER: Json = {"type": "integer"}
 _MAYBE_STRING: Json = {"type": ["string", "null"]}
+_STRINGS: Json = {"type": "array", "items": _STRING}
 _MAYBE_INTEGER: Json = {"type": ["integer", "null"]}
 
 _AS_OF = _object(
@@ -132,7 +157,7 @@ _LINT: Json = {
     "properties": {
         "score": {"type": "integer", "minimum": 0, "maximum": 100},
         "label": {"type": ["string", "null"], "enum": ["high", "medium", None]},
-        "codes": {"type": "array", "items": _STRING},
+        "codes": _STRINGS,
     },
     "required": ["score", "label", "codes"],
 }
@@ -184,7 +209,7 @@ _RELEASE: Json = {
     ),
     "first_claimed_by": _object({"schema_uri": _MAYBE_STRING, "memory_scope": _MAYBE_STRING})
     | {"description": "The name that used the same before, where it is another."},
-    "warnings": {"type": "array", "items": _STRING},
+    "warnings": _STRINGS,
 }
 
 _PROOF: Json = {
@@ -198,10 +223,7 @@ RESULTS_SCHEMA: Json = _object(
     {
         "list_of_results": {
             "type": "array",
-            "items": _object(
-                _RELEASE
-                | {"score": {"type": "number"}, "matched": {"type": "array", "items": _STRING}}
-            ),
+            "items": _object(_RELEASE | {"score": {"type": "number"}, "matched": _STRINGS}),
         },
         "total": _INTEGER,
         "next_cursor": _MAYBE_STRING,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from capdex.errors import Code, UsageError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -33,11 +33,14 @@ class HostCheck:
             # Check each of a repeated header: code behind this may read another one.
             hosts, origins = _values(scope, b"host") or [""], _values(scope, b"origin")
             foreign = [host for host in hosts if not self._allowed(host)]
+            refusal = None
             if foreign:
-                await _plain(send, 421, f"this node does not answer for {foreign[0][:100]!r}\n")
-                return
-            if not all(map(self._allowed_origin, origins)):
-                await _plain(send, 403, "requests from other sites are refused\n")
+                words = f"this node does not answer for {foreign[0][:100]!r}\n"
+                refusal = PlainTextResponse(words, 421)
+            elif not all(map(self._allowed_origin, origins)):
+                refusal = PlainTextResponse("requests from other sites are refused\n", 403)
+            if refusal is not None:
+                await refusal(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 
@@ -80,10 +83,3 @@ def _as_sent(host: str) -> str:
 
 def _values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
-
-
-async def _plain(send: Send, status: int, words: str) -> None:
-    body = words.encode("utf-8")
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +20,6 @@ from capdex.problems import Verdict
 from capdex.uri import check_name
 from indexer.query import Index
 from mcp_service import answers
-from mcp_service.errors import internal_error, public_error
 from mcp_service.proofs import Prover
 from mcp_service.server import build_server
 
@@ -56,9 +55,8 @@ def build_reader_routes(
 
     async def releases(request: Request) -> Response:
         name = check_name(request.path_params["name"])
-        return json_response(
-            answers.with_warning(await asyncio.to_thread(_releases, index, name), warning())
-        )
+        answer = await asyncio.to_thread(_releases, index, name)
+        return _json(answers.with_warning(answer, warning()))
 
     routes = [
         Route("/c/{name}.json", releases),
@@ -75,36 +73,39 @@ def _releases(index: Index, name: str) -> answers.Json:
     return answers.releases(name, found, index.name_state(name), position)
 
 
-def problem(error: CapdexError, *, status: int | None = None) -> Response:
-    """Return a P16 error as an RFC 9457 problem document; `status` overrides the code's own."""
-    kind = error.kind
-    number = status or kind.http
-    body = {"type": "about:blank", "title": error.message, "status": number} | error.to_json()
-    response = json_response(body, status=number, media_type="application/problem+json")
-    if kind.retryable:
-        response.headers["Retry-After"] = "1"
-    return response
-
-
-async def routing_error_response(_: Request, error: Exception) -> Response:
+async def _routing_error(_: Request, error: Exception) -> Response:
     """Return an error of the routing (no such page, wrong method) as a problem document."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    code = Code.NOT_FOUND if status == 404 else Code.INVALID_INPUT
-    found = InvalidInput(
-        "there is nothing here" if status == 404 else "that is not done here", code
-    )
-    response = problem(found, status=status)
-    response.headers.update(getattr(error, "headers", None) or {})
-    return response
+    if status == 404:
+        found = InvalidInput("there is nothing here", Code.NOT_FOUND)
+    else:
+        found = InvalidInput("that is not done here")
+    return _problem(found, status, getattr(error, "headers", None))
 
 
-async def error_response(_: Request, error: Exception) -> Response:
+async def _error(_: Request, error: Exception) -> Response:
     """Return an error of a page as a problem document, without internal details."""
-    return problem(public_error(error) if isinstance(error, CapdexError) else internal_error())
+    found = answers.public_error(error)
+    return _problem(found, found.kind.http, {"Retry-After": "1"} if found.kind.retryable else None)
 
 
-def json_response(
-    body: Any, *, status: int = 200, media_type: str = "application/json"
+def _problem(error: CapdexError, status: int, headers: Mapping[str, str] | None) -> Response:
+    """Return a P16 error as an RFC 9457 problem document."""
+    body = {"type": "about:blank", "title": error.message, "status": status} | error.to_json()
+    return _json(body, status, headers, "application/problem+json")
+
+
+def _json(
+    body: Any,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    media_type: str = "application/json",
 ) -> Response:
-    """Return a response of compact JSON."""
-    return Response(orjson.dumps(body), status_code=status, media_type=media_type)
+    return Response(orjson.dumps(body), status, headers, media_type)
+
+
+EXCEPTION_HANDLERS: Final = {
+    CapdexError: _error,
+    HTTPException: _routing_error,
+    Exception: _error,
+}

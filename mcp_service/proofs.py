@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -33,32 +32,19 @@ class Prover(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ProofRequest:
-    """The proof that a client requests; `block` None means the newest indexed block."""
-
-    kind: str
-    block: int | bytes | None
-
-    @classmethod
-    def read(cls, arguments: Mapping[str, Any]) -> Self | None:
-        """Parse `proof` and `proof_block`; None if no proof is requested. Raises InvalidInput."""
-        kind = arguments.get("proof", "none")
-        if kind not in PROOF_KINDS:
-            raise InvalidInput(f"proof is one of {', '.join(PROOF_KINDS)}")
-        block = arguments.get("proof_block")
-        if kind == "none":
-            if block is not None:
-                raise InvalidInput(
-                    "proof_block makes no sense without a proof", fix="add proof: list"
-                )
-            return None
-        if isinstance(block, str) and _HASH.fullmatch(block):
-            return cls(kind, bytes.fromhex(block[2:]))
-        number = isinstance(block, int) and not isinstance(block, bool) and 0 <= block < 2**63
-        if block is not None and not number:
-            raise InvalidInput("proof_block is neither a block's hash (0x…) nor its number")
-        return cls(kind, block)
+def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]:
+    """Return the kind of the requested proof and its block (None: the newest indexed block)."""
+    kind, block = arguments.get("proof", "none"), arguments.get("proof_block")
+    if kind not in PROOF_KINDS:
+        raise InvalidInput(f"proof is one of {', '.join(PROOF_KINDS)}")
+    if kind == "none" and block is not None:
+        raise InvalidInput("proof_block makes no sense without a proof", fix="add proof: list")
+    if isinstance(block, str) and _HASH.fullmatch(block):
+        return kind, bytes.fromhex(block[2:])
+    number = isinstance(block, int) and not isinstance(block, bool) and 0 <= block < 2**63
+    if block is not None and not number:
+        raise InvalidInput("proof_block is neither a block's hash (0x…) nor its number")
+    return kind, block
 
 
 async def resolve(
@@ -66,7 +52,8 @@ async def resolve(
     serve: frozenset[Verdict],
     prover: Prover | None,
     uri: CapabilityURI,
-    request: ProofRequest,
+    kind: str,
+    block: int | bytes | None,
 ) -> Json:
     """Resolve with a `proof` in the answer, or in the details of a NOT_FOUND or YANKED error.
 
@@ -79,18 +66,24 @@ async def resolve(
             fix="ask without proof, or another node; its operator can pass --rpc-url",
         )
     position, answer, refusal = await asyncio.to_thread(_resolve_at_one_block, index, serve, uri)
-    if refusal is not None and not _is_provable(refusal):
-        raise refusal  # because of the package or the operator: the chain cannot prove it
+    if refusal is not None:
+        denied = "denied" in (refusal.details or {})
+        if denied or refusal.code not in (Code.NOT_FOUND, Code.YANKED):
+            raise refusal  # because of the package or the operator: the chain cannot prove it
     version = None
-    if request.kind == "exact":
+    if kind == "exact":
         if refusal is None:
             version = Version.parse(answer["semver"])
         elif isinstance(uri.selector, Version):
             version = uri.selector
         else:
             raise refusal  # only a list proves that a range is empty
+    if block is None:
+        if position.block_hash is None:
+            raise Unavailable("the node has indexed no block yet", Code.STALLED, fix="try again")
+        block = bytes.fromhex(position.block_hash.removeprefix("0x"))
     try:
-        proof = await prover.prove(uri.name, version, _block(request, position))
+        proof = await prover.prove(uri.name, version, block)
     except Unavailable as error:
         log.warning("cannot prove", code=str(error.code), why=str(error.__cause__ or error.why))
         raise
@@ -98,11 +91,6 @@ async def resolve(
         refusal.details = {**(refusal.details or {}), "proof": proof}
         raise refusal
     return answer | {"proof": proof}
-
-
-def _is_provable(refusal: CapdexError) -> bool:
-    denied = "denied" in (refusal.details or {})
-    return refusal.code in (Code.NOT_FOUND, Code.YANKED) and not denied
 
 
 def _resolve_at_one_block(
@@ -118,11 +106,3 @@ def _resolve_at_one_block(
         if index.position().block_hash == position.block_hash:
             break
     return position, answer, refusal
-
-
-def _block(request: ProofRequest, position: Position) -> int | bytes:
-    if request.block is not None:
-        return request.block
-    if position.block_hash is None:
-        raise Unavailable("the node has indexed no block yet", Code.STALLED, fix="try again")
-    return bytes.fromhex(position.block_hash.removeprefix("0x"))

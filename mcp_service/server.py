@@ -26,7 +26,6 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from indexer.query import Filters, Index
 from mcp_service import answers, proofs
-from mcp_service.errors import internal_error, public_error
 from mcp_service.tools import DEFAULT_PAGE, MAX_PAGE, RESOLVE, SEARCH, TOOLS
 
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
@@ -102,13 +101,13 @@ async def _answer(
         async with asyncio.timeout(CALL_LIMIT_S):
             return _result(answers.with_warning(await work, warning()))
     except TimeoutError:
-        timeout = Unavailable("the index did not answer in time", fix="try again")
-        return _result(timeout.to_json(), failed=True)
+        failure: CapdexError = Unavailable("the index did not answer in time", fix="try again")
     except CapdexError as error:
-        return _result(public_error(error).to_json(), failed=True)
-    except Exception:  # a bug: details only in the log
+        failure = answers.public_error(error)
+    except Exception as error:  # a bug: details only in the log
         log.exception("call failed", tool=tool)
-        return _result(internal_error().to_json(), failed=True)
+        failure = answers.public_error(error)
+    return _result(failure.to_json(), failed=True)
 
 
 def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolResult:
@@ -125,9 +124,9 @@ async def _resolve(
 ) -> answers.Json:
     _refuse_unknown(arguments, RESOLVE)
     uri = CapabilityURI.parse(_text(arguments, "cap_uri"))
-    request = proofs.ProofRequest.read(arguments)
-    if request is not None:
-        return await proofs.resolve(index, serve, prover, uri, request)
+    kind, block = proofs.read_request(arguments)
+    if kind != "none":
+        return await proofs.resolve(index, serve, prover, uri, kind, block)
     return await asyncio.to_thread(_resolve_now, index, serve, uri)
 
 

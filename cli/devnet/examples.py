@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from capdex.diff.diff import Allowance
 from capdex.errors import UsageError
@@ -24,59 +24,53 @@ from publisher.registry.change import make_change
 from publisher.registry.lifecycle import change_release
 from publisher.registry.registry import Registry
 
-PLAY_WEI = 10**18  # worthless: money of the local chain
-YANKED = "yanked.json"  # {"name@version": "reason"}: releases to yank after publishing
+PLAY_WEI: Final = 10**18  # worthless: money of the local chain
+YANKED: Final = "yanked.json"  # {"name@version": "reason"}: releases to yank after publishing
+SERVED_TRIES: Final = 300  # every 0.05 s
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
-    """The parts of the local network that publishing needs; signed copies go to `packages`."""
-
-    registry: Registry
-    signer: Signer
-    author: DidKey
-    storage: Storage
-    index: Index
-    packages: Path
-
-
-async def publish_examples(local: Local, folder: Path, output: Output) -> None:
-    """Publish every package of `folder` that is not on chain yet, all at once."""
+async def publish_examples(
+    folder: Path,
+    output: Output,
+    *,
+    registry: Registry,
+    signer: Signer,
+    author: DidKey,
+    storage: Storage,
+    index: Index,
+    signed: Path,
+) -> None:
+    """Publish every package of `folder` that is not on chain yet; signed copies go to `signed`."""
     results = await publish(
-        _files(folder, local.packages),
-        registry=local.registry,
-        chain_id=local.registry.chain_id,
-        signer=local.signer,
-        uploader=Uploader(local.storage),
-        author=local.author,
+        _files(folder, signed),
+        registry=registry,
+        chain_id=registry.chain_id,
+        signer=signer,
+        uploader=Uploader(storage),
+        author=author,
         allow=frozenset(Allowance),
         fee_cap_wei=PLAY_WEI,
     )
     for one in results:
         if one.error is not None:
             output.step("warn", "example", f"{one.file}: {one.error.message}")
-    yanked = [await _yank(local, key, reason) for key, reason in _yanks(folder).items()]
+    yanked = 0
+    for key, reason in _yanks(folder).items():
+        uri = CapabilityURI.exact(PREFIX + key)
+        change = change_release(registry, "yank", uri.name, str(uri.version), reason)
+        yanked += not (await make_change(change, signer=signer)).already
     done = [one for one in results if one.error is None]
     for one in done:
-        await _served(local.index, one.cap_uri)
+        await _served(index, one.cap_uri)
     words = f"{len(results)} packages, {sum(not x.already for x in done)} published now"
-    if any(yanked):
-        words += f", {sum(yanked)} yanked"
-    output.step("ok", "examples", words)
+    output.step("ok", "examples", f"{words}, {yanked} yanked" if yanked else words)
 
 
-async def _yank(local: Local, key: str, reason: str) -> bool:
-    """Yank one release; return False if it was yanked before."""
-    uri = CapabilityURI.exact(PREFIX + key)
-    wanted = change_release(local.registry, "yank", uri.name, str(uri.version), reason)
-    return not (await make_change(wanted, signer=local.signer)).already
-
-
-async def _served(index: Index, cap_uri: str, *, tries: int = 300) -> None:
+async def _served(index: Index, cap_uri: str) -> None:
     """Wait until the index answers for a release, whatever its verdict."""
-    uri = CapabilityURI.parse(cap_uri)
-    for _ in range(tries):
-        found = await asyncio.to_thread(index.releases, uri.name)
+    name = CapabilityURI.parse(cap_uri).name
+    for _ in range(SERVED_TRIES):
+        found = await asyncio.to_thread(index.releases, name)
         if any(x.cap_uri == cap_uri and x.verdict is not None for x in found):
             return
         await asyncio.sleep(0.05)

@@ -18,9 +18,9 @@ from typing import Any, Final
 from capdex.errors import Code, UsageError
 from capdex.net.ipfs.open import open_storage
 from cli.devnet.directory import NetworkDirectory
-from cli.devnet.examples import Local, publish_examples
+from cli.devnet.examples import publish_examples
 from cli.node.options import served_verdicts
-from cli.node.serve import listen, open_prover, serve, url_of
+from cli.node.serve import listen, serve, url_of
 from cli.terminal import logs
 from cli.terminal.output import Output
 from indexer.node.node import Node
@@ -115,21 +115,24 @@ async def _up(options: UpOptions, home: NetworkDirectory, output: Output) -> Non
                 raise
             home.drop_index()  # it can be rebuilt from the chain
             node = await parts.enter_async_context(Node.open(node_options))
-        prover = await parts.enter_async_context(
-            open_prover((anvil.url,), chain_id=DEV_CHAIN_ID, registry=deployment.registry)
-        )
         running = await parts.enter_async_context(
-            serve(node, listener, allowed=known_hosts(HOST, ()), prover=prover)
+            serve(node, listener, allowed=known_hosts(HOST, ()))
         )
         output.step("ok", "node", f"{url}   log in {_short(home.path / 'node.log')}")
         storage = open_storage(ipfs)
         parts.push_async_callback(storage.close)
         folder = _examples(options.examples)
         if folder is not None:
-            registry = Registry(chain, deployment.registry, start_block=deployment.block_number)
-            index, packages = node.surface.index, home.path / "packages"
-            local = Local(registry, signer, author, storage, index, packages)
-            await publish_examples(local, folder, output)
+            await publish_examples(
+                folder,
+                output,
+                registry=Registry(chain, deployment.registry, start_block=deployment.block_number),
+                signer=signer,
+                author=author,
+                storage=storage,
+                index=node.surface.index,
+                signed=home.path / "packages",
+            )
         info = {
             "rpc_url": anvil.url,
             "chain_id": DEV_CHAIN_ID,

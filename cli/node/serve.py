@@ -6,33 +6,74 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
-from typing import Final
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final, TextIO, cast
 
+import structlog
 import uvicorn
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
-from capdex.errors import CapdexError, Code, UsageError
+from capdex import __version__
+from capdex.errors import Code, UsageError
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
+from capdex.net.tasks import end
+from cli.node.options import create_directories
+from cli.terminal import logs
+from cli.terminal.output import Output
+from cli.terminal.status_line import StatusLine
+from cli.views.backfill_progress import show_backfill
 from indexer.http import gateway, mirror
 from indexer.http.status import Surface, build_routes
 from indexer.node.node import Node
-from mcp_service.hosts import HostCheck
-from mcp_service.http import (
-    MAX_BODY_BYTES,
-    ReaderRoutes,
-    build_reader_routes,
-    error_response,
-    routing_error_response,
-)
+from indexer.node.signals import run_until_stopped
+from indexer.options import NodeOptions
+from mcp_service.hosts import HostCheck, known_hosts
+from mcp_service.http import EXCEPTION_HANDLERS, MAX_BODY_BYTES, ReaderRoutes, build_reader_routes
 
-STOP_S: Final = 3  # open requests have this long to end; the node has five seconds in all
+STOP_S: Final = 3  # open requests have this long to end
+STOP_WITHIN_S: Final = 4.5  # service managers and tests may count on five seconds
+
+log = structlog.get_logger(part="node")
+
+
+def run_node(
+    options: NodeOptions,
+    host: str,
+    port: int,
+    allowed_hosts: Sequence[str],
+    *,
+    log_format: str,
+    progress: Output | None,
+) -> int:
+    """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start.
+
+    A port of 0 is any free one. With `progress` a backfill is shown on one line of that terminal.
+    """
+    line = StatusLine(progress) if progress else None
+    logs.set_up(log_format, stream=cast("TextIO | None", line))
+
+    async def run() -> None:
+        allowed = known_hosts(host, allowed_hosts)
+        if options.role.writes:
+            create_directories(options.db, options.blocks)
+        async with AsyncExitStack() as parts:
+            listener = parts.enter_context(listen(host, port))
+            node = await parts.enter_async_context(Node.open(options))
+            running = await parts.enter_async_context(serve(node, listener, allowed=allowed))
+            log.info("listening", url=url_of(listener), role=str(options.role), version=__version__)
+            if line is not None:
+                shown = asyncio.create_task(show_backfill(node.surface.health, line))
+                parts.push_async_callback(end, [shown])
+            await running
+
+    code = run_until_stopped(run(), on_stop=lambda: log.info("stopping"), within_s=STOP_WITHIN_S)
+    log.info("stopped")
+    return code
 
 
 def build_app(surface: Surface, face: ReaderRoutes | None, *, allowed: Sequence[str]) -> ASGIApp:
@@ -40,12 +81,6 @@ def build_app(surface: Surface, face: ReaderRoutes | None, *, allowed: Sequence[
 
     Without a `face` (MCP) it has the operator's routes alone.
     """
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with face.lifespan if face else nullcontext():
-            yield
-
     served = [*build_routes(surface)]
     if face is not None:
         served += gateway.routes(surface.index, surface.blocks)
@@ -56,12 +91,8 @@ def build_app(surface: Surface, face: ReaderRoutes | None, *, allowed: Sequence[
             Middleware(HostCheck, allowed=allowed),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
         ],
-        exception_handlers={
-            CapdexError: error_response,
-            HTTPException: routing_error_response,
-            Exception: error_response,
-        },
-        lifespan=lifespan,
+        exception_handlers=EXCEPTION_HANDLERS,
+        lifespan=None if face is None else lambda _: face.lifespan,
     )
 
 
@@ -108,43 +139,50 @@ async def open_prover(
 
 @asynccontextmanager
 async def serve(
-    node: Node,
-    listener: socket.socket,
-    *,
-    allowed: Sequence[str],
-    prover: Prover | None = None,
+    node: Node, listener: socket.socket, *, allowed: Sequence[str]
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
-    surface, face = node.surface, None
-    if node.options.role.serves:
-        face = build_reader_routes(
-            surface.index, serve=node.options.serve, prover=prover, warning=surface.health.warning
+    options, surface = node.options, node.surface
+    async with AsyncExitStack() as parts:
+        face = prover = None
+        if options.role.serves:
+            if options.rpc_urls:
+                # A reader takes them from its database.
+                of = (
+                    options
+                    if options.role.writes
+                    else await asyncio.to_thread(surface.index.status)
+                )
+                proving = open_prover(options.rpc_urls, chain_id=of.chain_id, registry=of.registry)
+                prover = await parts.enter_async_context(proving)
+            face = build_reader_routes(
+                surface.index, serve=options.serve, prover=prover, warning=surface.health.warning
+            )
+        config = uvicorn.Config(
+            build_app(surface, face, allowed=allowed),
+            http="httptools",
+            ws="none",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=STOP_S,
         )
-    config = uvicorn.Config(
-        build_app(surface, face, allowed=allowed),
-        http="httptools",
-        ws="none",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=STOP_S,
-    )
-    logging.getLogger("uvicorn.error").addFilter(_is_useful)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(_serve(server, listener))
-    running = asyncio.create_task(node.run())
-    try:
-        while not server.started:
-            if serving.done():
-                await serving
-            await asyncio.sleep(0.01)
-        yield running
-    finally:
-        running.cancel()
-        server.should_exit = True
-        # An exception of the loops reaches the caller by the yielded task, not from here.
-        await asyncio.gather(running, serving, return_exceptions=True)
+        logging.getLogger("uvicorn.error").addFilter(_is_useful)
+        # Not uvicorn's own `serve`: it would replace the signal handlers of `run_until_stopped`.
+        config.load()
+        server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup(sockets=[listener])
+        serving = asyncio.create_task(_serve(server, listener))
+        running = asyncio.create_task(node.run())
+        try:
+            yield running
+        finally:
+            running.cancel()
+            server.should_exit = True
+            # An exception of the loops reaches the caller by the yielded task, not from here.
+            await asyncio.gather(running, serving, return_exceptions=True)
 
 
 def _is_useful(record: logging.LogRecord) -> bool:
@@ -153,10 +191,6 @@ def _is_useful(record: logging.LogRecord) -> bool:
 
 
 async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    # Not uvicorn's own `serve`: it would replace the signal handlers of `run_until_stopped`.
-    server.config.load()
-    server.lifespan = server.config.lifespan_class(server.config)
-    await server.startup(sockets=[listener])
     if not server.should_exit:
         await server.main_loop()
     await server.shutdown(sockets=[listener])

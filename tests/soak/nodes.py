@@ -25,7 +25,7 @@ ROOT = Path(__file__).absolute().parents[2]
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 LOOK_S = 0.005
 USED = (
-    "cli.node.run",
+    "cli.node.serve",
     "indexer.db.migrations",
     "alembic.command",
     "uvicorn.protocols.http.httptools_impl",

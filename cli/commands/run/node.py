@@ -134,7 +134,7 @@ def node_command(
     /health, /ready, /status and /metrics. Options not given are taken from the chosen network.
     """
     from cli.config.settings import Network
-    from cli.node.run import Listening, run_node
+    from cli.node.serve import run_node
     from indexer.options import NodeOptions, Role
 
     reads = role == "reader"
@@ -163,7 +163,9 @@ def node_command(
     auto = log_format == "auto"
     return run_node(
         options,
-        Listening(host, port, allowed_host),
+        host,
+        port,
+        allowed_host,
         log_format=("logfmt" if on_terminal else "json") if auto else log_format,
         progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.node import run as node_run
+from cli.node import serve as node_run
 from indexer.options import NodeOptions
 from indexer.store import Deployment, Store
 

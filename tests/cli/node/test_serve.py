@@ -29,7 +29,7 @@ from mcp_service.hosts import LOOPBACK
 
 def options(role: Role = Role.BOTH) -> SimpleNamespace:
     """The options of a node that serving it reads."""
-    return SimpleNamespace(role=role, serve=frozenset({Verdict.VERIFIED}))
+    return SimpleNamespace(role=role, rpc_urls=(), serve=frozenset({Verdict.VERIFIED}))
 
 
 @pytest.fixture
