@@ -49,25 +49,51 @@ class Slot:
     value: bytes
     proof: tuple[bytes, ...]
 
+    def to_json(self) -> Json:
+        """Return the slot as a JSON value."""
+        nodes = list(map(show_hex, self.proof))
+        return {"key": show_hex(self.key), "value": show_hex(self.value), "proof": nodes}
+
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class AccountProof:
+    """The part that all documents share: a block's header, and the contract's account in it."""
+
+    chain_id: int
+    contract: bytes
+    block_number: int
+    block_hash: bytes
+    header: bytes
+    account_proof: tuple[bytes, ...]
+
+    def shared_json(self) -> Json:
+        """Return this part as members of a JSON object."""
+        return {
+            "chain_id": self.chain_id,
+            "contract": checksum_address(self.contract),
+            "block_number": self.block_number,
+            "block_hash": show_hex(self.block_hash),
+            "header": show_hex(self.header),
+            "account_proof": list(map(show_hex, self.account_proof)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Proof(AccountProof):
     """A parsed document of the right shape and size; it proves nothing before `verify`.
 
     `semver` is set for kind exact only; `index` too, unless the version does not exist.
     """
 
-    kind: ProofKind
-    chain_id: int
-    contract: bytes
-    block_number: int
-    block_hash: bytes
     name: str
     semver: str | None
     index: int | None
-    header: bytes
-    account_proof: tuple[bytes, ...]
     slots: tuple[Slot, ...]
+
+    @property
+    def kind(self) -> ProofKind:
+        """The claim of the document."""
+        return ProofKind.LIST if self.semver is None else ProofKind.EXACT
 
     @classmethod
     def parse(cls, document: Any) -> Self:
@@ -79,28 +105,18 @@ class Proof:
 
     @classmethod
     def _parse(cls, document: Any) -> Self:
-        given = read_object(document, _KEYS)
-        if given["schema"] != SCHEMA:
-            raise ValueError(f"its schema is not {SCHEMA}")
-        kind = ProofKind(given["kind"])
-        semver, index = given["semver"], given["index"]
-        if (kind is ProofKind.EXACT) != isinstance(semver, str):
-            raise ValueError("kind exact has a version, and kind list has none")
         budget = Budget(MAX_PROOF_BYTES)
-        slots = given["slots"]
+        given, shared = budget.document(document, SCHEMA, _KEYS)
+        semver, index, slots = given["semver"], given["index"], given["slots"]
+        if (ProofKind(given["kind"]) is ProofKind.EXACT) != isinstance(semver, str):
+            raise ValueError("kind exact has a version, and kind list has none")
         if not isinstance(slots, list) or not 0 < len(slots) <= MAX_SLOTS:
             raise ValueError("it has no slots, or too many")
         return cls(
-            kind,
-            read_number(given["chain_id"]),
-            budget.data(read_text(given["contract"]).lower(), 20),
-            read_number(given["block_number"]),
-            budget.data(given["block_hash"], 32),
+            *shared,
             check_name(read_text(given["name"])),
             None if semver is None else str(Version.parse(read_text(semver))),
             None if index is None else read_number(index),
-            budget.upto(given["header"], MAX_HEADER_BYTES),
-            budget.nodes(given["account_proof"]),
             tuple([budget.slot(x) for x in slots]),
         )
 
@@ -109,23 +125,11 @@ class Proof:
         return {
             "schema": SCHEMA,
             "kind": str(self.kind),
-            "chain_id": self.chain_id,
-            "contract": checksum_address(self.contract),
-            "block_number": self.block_number,
-            "block_hash": show_hex(self.block_hash),
+            **self.shared_json(),
             "name": self.name,
             "semver": self.semver,
             "index": self.index,
-            "header": show_hex(self.header),
-            "account_proof": list(map(show_hex, self.account_proof)),
-            "slots": [
-                {
-                    "key": show_hex(x.key),
-                    "value": show_hex(x.value),
-                    "proof": list(map(show_hex, x.proof)),
-                }
-                for x in self.slots
-            ],
+            "slots": [slot.to_json() for slot in self.slots],
         }
 
 
@@ -142,10 +146,8 @@ def refused(what: str, why: str = "", fix: str = "") -> VerificationFailure:
 # reading JSON -------------------------------------------------------------------------------
 
 _SLOT_KEYS: Final = ("key", "value", "proof")
-_KEYS: Final = (
-    *("schema", "kind", "chain_id", "contract", "block_number", "block_hash", "name", "semver"),
-    *("index", "header", "account_proof", "slots"),
-)
+_SHARED_KEYS: Final = ("schema", *AccountProof.__slots__)
+_KEYS: Final = ("kind", "name", "semver", "index", "slots")
 
 
 @dataclass(slots=True)
@@ -153,6 +155,22 @@ class Budget:
     """Decoder of hex data that limits the sum of all bytes in one document; raises ValueError."""
 
     left: int
+
+    def document(
+        self, value: Any, schema: str, own: tuple[str, ...]
+    ) -> tuple[Json, tuple[int, bytes, int, bytes, bytes, tuple[bytes, ...]]]:
+        """Decode a document of this schema with these own members: it, and its AccountProof."""
+        given = read_object(value, (*_SHARED_KEYS, *own))
+        if given["schema"] != schema:
+            raise ValueError(f"its schema is not {schema}")
+        return given, (
+            read_number(given["chain_id"]),
+            self.data(read_text(given["contract"]).lower(), 20),
+            read_number(given["block_number"]),
+            self.data(given["block_hash"], 32),
+            self.upto(given["header"], MAX_HEADER_BYTES),
+            self.nodes(given["account_proof"]),
+        )
 
     def upto(self, value: Any, limit: int) -> bytes:
         """Decode data of at most `limit` bytes."""

@@ -52,8 +52,8 @@ def long_semver_slots(name: str, index: int, length: int) -> list[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class NameRecord:
-    """Record of a name on chain: `flags (4) ‖ epoch (4) ‖ releaseCount (4) ‖ owner (20)`.
+class NameWord:
+    """The word of a name on chain: `flags (4) ‖ epoch (4) ‖ releaseCount (4) ‖ owner (20)`.
 
     `owner` is 20 bytes, zero where the name is unclaimed (epoch 0) or renounced.
     """
@@ -64,7 +64,7 @@ class NameRecord:
     deprecated: bool
 
     @classmethod
-    def read(cls, word: bytes) -> NameRecord:
+    def read(cls, word: bytes) -> NameWord:
         """Decode a word; raises ValueError."""
         flags, epoch, count = (int.from_bytes(word[i : i + 4], "big") for i in (0, 4, 8))
         if flags > 1:

@@ -6,7 +6,7 @@ trie below the state root of the block with the trusted hash.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,11 +14,11 @@ from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
 from capdex.proof.block_header import BlockHeader, verify_header
-from capdex.proof.document import MAX_RELEASES, Proof, ProofKind, Slot, refused
+from capdex.proof.document import MAX_RELEASES, AccountProof, Proof, ProofKind, Slot, refused
 from capdex.proof.storage_layout import (
     WORD,
     ZERO,
-    NameRecord,
+    NameWord,
     ReleaseWord,
     digest_slot,
     long_semver_slots,
@@ -69,25 +69,14 @@ class Proven:
     semver: str | None
     block: BlockHeader
     code_hash: bytes
-    record: NameRecord | None
+    record: NameWord | None
     releases: tuple[ProvenRelease, ...]
 
 
 def verify(proof: Proof, anchor: Anchor) -> Proven:
     """Verify `proof` against the trusted `anchor`; raises VerificationFailure BAD_PROOF."""
-    if (proof.chain_id, proof.contract) != (anchor.chain_id, anchor.contract):
-        raise refused(
-            "it is of another contract",
-            f"of {checksum_address(proof.contract)} on chain {proof.chain_id}, not of "
-            f"{checksum_address(anchor.contract)} on chain {anchor.chain_id}",
-        )
-    block = verify_header(proof.header, anchor.block_hash)
-    if (proof.block_number, proof.block_hash) != (block.number, block.hash):
-        raise refused("it names another block than its header does")
     try:
-        storage_root, code_hash = read_account(
-            block.state_root, proof.contract, proof.account_proof
-        )
+        block, storage_root, code_hash = open_storage(proof, anchor)
         if anchor.code_hash not in (None, code_hash):
             raise ValueError("the contract has other code than it should")
         words = _Words(storage_root, proof.slots)
@@ -97,6 +86,35 @@ def verify(proof: Proof, anchor: Anchor) -> Proven:
     except (ValueError, InvalidInput) as error:
         raise refused("it does not lead from the block to what it claims", str(error)) from None
     return Proven(proof.kind, proof.name, proof.semver, block, code_hash, record, releases)
+
+
+def open_storage(proof: AccountProof, anchor: Anchor) -> tuple[BlockHeader, bytes, bytes]:
+    """Return the proven block, and storage root and code hash of the contract there.
+
+    Raises VerificationFailure BAD_PROOF, or ValueError for an account that is not proven.
+    """
+    if (proof.chain_id, proof.contract) != (anchor.chain_id, anchor.contract):
+        raise refused(
+            "it is of another contract",
+            f"of {checksum_address(proof.contract)} on chain {proof.chain_id}, not of "
+            f"{checksum_address(anchor.contract)} on chain {anchor.chain_id}",
+        )
+    block = verify_header(proof.header, anchor.block_hash)
+    if (proof.block_number, proof.block_hash) != (block.number, block.hash):
+        raise refused("it names another block than its header does")
+    encoded = read_value(block.state_root, proof.contract, proof.account_proof)
+    if not encoded:
+        raise ValueError("there is no contract at the address")
+    account = decode_rlp(encoded)
+    if not isinstance(account, list) or len(account) != 4:
+        raise ValueError("the account is malformed")
+    _, _, storage_root, code_hash = account
+    for part in (storage_root, code_hash):
+        if not isinstance(part, bytes) or len(part) != 32:
+            raise ValueError("the account is malformed")
+    if code_hash == NO_CODE:
+        raise ValueError("there is no code at the address")
+    return block, storage_root, code_hash
 
 
 # decoding of slots -------------------------------------------------------------------------
@@ -138,10 +156,10 @@ def _read_exact(proof: Proof, words: _Words) -> tuple[None, tuple[ProvenRelease,
     return None, (_release(found, proof.index, digest, word),)
 
 
-def _read_list(proof: Proof, words: _Words) -> tuple[NameRecord, tuple[ProvenRelease, ...]]:
+def _read_list(proof: Proof, words: _Words) -> tuple[NameWord, tuple[ProvenRelease, ...]]:
     if proof.index is not None:
         raise ValueError("a list has no index")
-    record = NameRecord.read(words.at(record_slot(proof.name)))
+    record = NameWord.read(words.at(record_slot(proof.name)))
     if record.release_count > MAX_RELEASES:
         raise ValueError(f"the name has more than {MAX_RELEASES} releases")
     releases = []
@@ -165,23 +183,6 @@ def _release(semver: str, index: int, digest: bytes, word: ReleaseWord) -> Prove
     if digest == ZERO:
         raise ValueError(f"the release {semver} has no digest")
     return ProvenRelease(Version.parse(semver), index, digest, word.yanked, word.deprecated)
-
-
-def read_account(state_root: bytes, contract: bytes, proof: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """Return storage root and code hash of a contract; raises ValueError if there is none."""
-    encoded = read_value(state_root, contract, proof)
-    if not encoded:
-        raise ValueError("there is no contract at the address")
-    account = decode_rlp(encoded)
-    if not isinstance(account, list) or len(account) != 4:
-        raise ValueError("the account is malformed")
-    _, _, storage_root, code_hash = account
-    for part in (storage_root, code_hash):
-        if not isinstance(part, bytes) or len(part) != 32:
-            raise ValueError("the account is malformed")
-    if code_hash == NO_CODE:
-        raise ValueError("there is no code at the address")
-    return storage_root, code_hash
 
 
 def read_slot(root: bytes, slot: Slot) -> bytes:

@@ -14,7 +14,7 @@ from trie import HexaryTrie
 from capdex.ipld.cid import Cid
 from capdex.proof import storage_layout as slots
 from capdex.proof.block_header import encode_header
-from capdex.proof.document import Proof, ProofKind, Slot
+from capdex.proof.document import Proof, Slot
 from capdex.proof.verify import Anchor
 from capdex.version import Version, latest
 
@@ -103,9 +103,8 @@ class World:
     ) -> Json:
         """A document with these very slots."""
         return Proof(
-            ProofKind.LIST if semver is None else ProofKind.EXACT,
-            self.chain_id, CONTRACT, self.number, self.hash, name, semver, index, self.header,
-            proof_of(self.state, CONTRACT),
+            self.chain_id, CONTRACT, self.number, self.hash, self.header,
+            proof_of(self.state, CONTRACT), name, semver, index,
             tuple(
                 Slot(key, self.slots.get(key, bytes(32)), proof_of(self.storage, key))
                 for key in keys

@@ -18,7 +18,7 @@ from web3.contract import Contract
 from capdex.encoding.keccak import keccak
 from capdex.proof import storage_layout as slots
 from capdex.proof.block_header import encode_header
-from capdex.proof.document import Proof, ProofKind, Slot
+from capdex.proof.document import Proof, Slot
 from capdex.proof.verify import Anchor, Proven, verify
 
 LONG = "2.0.0-" + "x" * 27
@@ -47,16 +47,15 @@ class Chain:
     def prove(self, name: str, semver: str | None, index: int | None, *keys: bytes) -> Proven:
         """What a document of these slots proves."""
         proof = Proof(
-            ProofKind.LIST if semver is None else ProofKind.EXACT,
             31337,
             self.contract,
             self.header.block_number,
             self.header.hash,
+            rlp.encode(self.header),
+            nodes(self.state, self.contract),
             name,
             semver,
             index,
-            rlp.encode(self.header),
-            nodes(self.state, self.contract),
             tuple(Slot(key, self.word(key), nodes(self.storage, key)) for key in keys),
         )
         read = Proof.parse(proof.to_json())

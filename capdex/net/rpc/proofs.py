@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from capdex.encoding.contract_abi import encode
 from capdex.encoding.keccak import keccak
@@ -17,12 +17,12 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import hex_, quantity, read_header, unhex
 from capdex.proof.block_header import encode_header
-from capdex.proof.document import MAX_RELEASES, Proof, ProofKind, Slot
+from capdex.proof.document import MAX_RELEASES, Proof, Slot
 from capdex.proof.log_head import LOG_SLOT, LogProof, verify_log
 from capdex.proof.storage_layout import (
     WORD,
     ZERO,
-    NameRecord,
+    NameWord,
     ReleaseWord,
     digest_slot,
     long_semver_slots,
@@ -43,27 +43,44 @@ _INDEX_OF: Final = keccak(b"indexOf(string,string)")[:4]
 class StorageReader:
     """Proven storage slots of a contract at one block; each slot is fetched once."""
 
-    def __init__(self, rpc: Rpc, contract: bytes, block_hash: bytes) -> None:
-        self._rpc, self._contract, self._block_hash = rpc, contract, block_hash
-        self.account_proof: tuple[bytes, ...] = ()
+    def __init__(self, rpc: Rpc, contract: bytes, block: BlockRef, header: bytes) -> None:
+        self._rpc, self._contract = rpc, contract
+        self.block, self._header = block, header
+        self._account: tuple[bytes, ...] = ()
         self.slots: dict[bytes, Slot] = {}
+
+    @classmethod
+    async def open(cls, rpc: Rpc, contract: bytes, block: int | bytes) -> Self:
+        """Return a reader at a block by number or hash; raises InvalidInput if there is none."""
+        by_hash = isinstance(block, bytes)
+        method = "eth_getBlockByHash" if by_hash else "eth_getBlockByNumber"
+        which = hex_(block) if isinstance(block, bytes) else hex(block)
+        found = await rpc.call(method, [which, False], _read_block)
+        if found is None or (found[0].hash if by_hash else found[0].number) != block:
+            raise _no_block(f"the chain has no block {which}")
+        return cls(rpc, contract, *found)
+
+    def account(self, chain_id: int) -> tuple[int, bytes, int, bytes, bytes, tuple[bytes, ...]]:
+        """Return the fields of AccountProof, after words were read."""
+        at = self.block
+        return chain_id, self._contract, at.number, at.hash, self._header, self._account
 
     async def words(self, keys: Sequence[bytes]) -> list[bytes]:
         """Return the words at these slots."""
         missing = [key for key in keys if key not in self.slots]
-        at = {"blockHash": hex_(self._block_hash)}
+        at = {"blockHash": hex_(self.block.hash)}
         for start in range(0, len(missing), MAX_KEYS):
             requested = missing[start : start + MAX_KEYS]
             params = [hex_(self._contract), [hex_(key) for key in requested], at]
             proven = await self._rpc.call("eth_getProof", params, _read_proof)
-            self.account_proof, slots = proven
+            self._account, slots = proven
             self.slots |= dict(zip(requested, slots, strict=True))
         return [self.slots[key].value for key in keys]
 
     async def index_of(self, name: str, semver: str) -> int:
         """Return the index of a release by the contract's view; the proof will confirm it."""
         data = _INDEX_OF + encode([{"type": "string"}] * 2, [name, semver])
-        answer = await self._rpc.view(self._contract, data, self._block_hash)
+        answer = await self._rpc.view(self._contract, data, self.block.hash)
         index = int.from_bytes(answer, "big")
         if len(answer) != WORD or index >= 2**32:
             raise ValueError("the index of a release is not a number below 2^32")
@@ -91,41 +108,23 @@ class Prover:
             raise _public_error(error) from error
         except ValueError as error:
             raise _no_valid_proof(str(error)) from None
+        document = proof.to_json()
         anchor = Anchor(self._chain_id, self._contract, proof.block_hash)
-        try:
-            return await asyncio.to_thread(_verified, proof.to_json(), anchor)
+        try:  # as a reader of the document will
+            await asyncio.to_thread(lambda: verify(Proof.parse(document), anchor))
         except VerificationFailure as error:
             raise _no_valid_proof(error.why) from None
+        return document
 
     async def _gather(self, name: str, version: Version | None, block: int | bytes) -> Proof:
-        at, header = await self._block(block)
-        storage = StorageReader(self._rpc, self._contract, at.hash)
+        storage = await StorageReader.open(self._rpc, self._contract, block)
         if version is None:
-            index, order = None, await _list(storage, name)
+            semver, index, order = None, None, await _list(storage, name)
         else:
-            index, order = await _one(storage, name, str(version))
-        return Proof(
-            ProofKind.LIST if version is None else ProofKind.EXACT,
-            self._chain_id,
-            self._contract,
-            at.number,
-            at.hash,
-            name,
-            None if version is None else str(version),
-            index,
-            header,
-            storage.account_proof,
-            tuple([storage.slots[key] for key in order]),
-        )
-
-    async def _block(self, block: int | bytes) -> tuple[BlockRef, bytes]:
-        by_hash = isinstance(block, bytes)
-        method = "eth_getBlockByHash" if by_hash else "eth_getBlockByNumber"
-        which = hex_(block) if isinstance(block, bytes) else hex(block)
-        found = await self._rpc.call(method, [which, False], _read_block)
-        if found is None or (found[0].hash if by_hash else found[0].number) != block:
-            raise _no_block(f"the chain has no block {which}")
-        return found
+            semver = str(version)
+            index, order = await _one(storage, name, semver)
+        slots = tuple([storage.slots[key] for key in order])
+        return Proof(*storage.account(self._chain_id), name, semver, index, slots)
 
 
 async def prove_log(rpc: Rpc, *, chain_id: int, contract: bytes, block: int) -> LogProof:
@@ -135,44 +134,25 @@ async def prove_log(rpc: Rpc, *, chain_id: int, contract: bytes, block: int) -> 
     RpcError or Unavailable when the endpoint does not give what is needed.
     """
     try:
-        found = await rpc.call("eth_getBlockByNumber", [hex(block), False], _read_block)
-        if found is None or found[0].number != block:
-            raise InvalidInput(f"{rpc.endpoint} has no block {block}", fix="ask for one it has")
-        at, header = found
-        storage = StorageReader(rpc, contract, at.hash)
+        storage = await StorageReader.open(rpc, contract, block)
         await storage.words([LOG_SLOT])
+        proof = LogProof(*storage.account(chain_id), storage.slots[LOG_SLOT])
+        verify_log(LogProof.parse(proof.to_json()), Anchor(chain_id, contract, proof.block_hash))
     except RpcError as error:
-        if error.fault is not RpcFault.NO_STATE:
-            raise
-        raise InvalidInput(
-            f"the state of block {block} is too old to be proven",
-            why=f"{rpc.endpoint} no longer keeps it",
-            fix="take a newer block, or an endpoint with an archive",
-        ) from None
-    except ValueError as error:
-        raise _no_valid_log_proof(rpc, block, str(error)) from None
-    account, slot = storage.account_proof, storage.slots[LOG_SLOT]
-    proof = LogProof(chain_id, contract, at.number, at.hash, header, account, slot)
-    try:
-        verify_log(LogProof.parse(proof.to_json()), Anchor(chain_id, contract, at.hash))
-    except VerificationFailure as error:
-        raise _no_valid_log_proof(rpc, block, error.why) from None
+        raise (_public_error(error) if error.fault is RpcFault.NO_STATE else error) from None
+    except (ValueError, VerificationFailure) as error:
+        why = error.why if isinstance(error, VerificationFailure) else str(error)
+        raise _no_valid_proof(why, rpc.endpoint, Code.RPC_UNAVAILABLE) from None
     return proof
 
 
 # ------------------------------------------------------------------------- slots of a document
 
 
-def _verified(document: dict[str, Any], anchor: Anchor) -> dict[str, Any]:
-    """Return the document if a reader will be able to parse and verify it."""
-    verify(Proof.parse(document), anchor)
-    return document
-
-
 async def _list(storage: StorageReader, name: str) -> list[bytes]:
     """Fetch all slots of a name; return their keys in document order."""
     record = record_slot(name)
-    count = NameRecord.read((await storage.words([record]))[0]).release_count
+    count = NameWord.read((await storage.words([record]))[0]).release_count
     if count > MAX_RELEASES:
         raise InvalidInput(
             f"{name} has {count} releases, and a proof lists {MAX_RELEASES} at most",
@@ -266,8 +246,8 @@ def _public_error(error: RpcError) -> InvalidInput | Unavailable:
     if error.fault is RpcFault.NO_STATE:
         return InvalidInput(
             "the state of that block is too old to be proven here",
-            why="the node's chain endpoint no longer keeps it",
-            fix="ask for a newer block, or a node with an archive",
+            why="the chain endpoint no longer keeps it",
+            fix="ask for a newer block, or use an endpoint with an archive",
         )
     if error.fault is RpcFault.RATE:
         return Unavailable("the node's chain endpoint limits its requests", Code.RATE_LIMITED)
@@ -287,19 +267,12 @@ def _no_block(message: str) -> InvalidInput:
     )
 
 
-def _no_valid_proof(why: str) -> Unavailable:
+def _no_valid_proof(
+    why: str, endpoint: str = "the node's chain endpoint", code: Code = Code.STALLED
+) -> Unavailable:
     return Unavailable(
-        "the answers of the node's chain endpoint make no valid proof",
-        Code.STALLED,
+        f"the answers of {endpoint} make no valid proof",
+        code,
         why=why,
-        fix="ask again, or another node",
-    )
-
-
-def _no_valid_log_proof(rpc: Rpc, block: int, why: str) -> Unavailable:
-    return Unavailable(
-        f"the answers of {rpc.endpoint} for block {block} make no valid proof",
-        Code.RPC_UNAVAILABLE,
-        why=why,
-        fix="ask another endpoint",
+        fix="ask again, or another node or endpoint",
     )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, VerificationFailure
 from capdex.proof import storage_layout as slots
-from capdex.proof.document import MAX_RELEASES, SCHEMA, Proof, ProofKind, Slot
+from capdex.proof.document import MAX_RELEASES, SCHEMA, Proof, Slot
 from capdex.proof.resolution import check_refusal, check_resolution
 from capdex.proof.verify import Anchor, Proven, verify
 from capdex.uri import CapabilityURI
@@ -306,8 +306,8 @@ def of_account(proving: Any, encoded: bytes, slot: Any = None) -> tuple[Any, Anc
     state = proving.trie_of({proving.CONTRACT: encoded})
     header = proving.encode_header(proving.block_json(7, state.root_hash))
     proof = Proof(
-        ProofKind.EXACT, proving.CHAIN_ID, proving.CONTRACT, 7, proving.keccak(header), "weather",
-        "1.0.0", None, header, proving.proof_of(state, proving.CONTRACT),
+        proving.CHAIN_ID, proving.CONTRACT, 7, proving.keccak(header), header,
+        proving.proof_of(state, proving.CONTRACT), "weather", "1.0.0", None,
         (slot or Slot(bytes(32), bytes(32), ()),),
     )  # fmt: skip
     return proof.to_json(), Anchor(proving.CHAIN_ID, proving.CONTRACT, proving.keccak(header))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.proof import storage_layout as slots
-from capdex.proof.storage_layout import NameRecord, ReleaseWord
+from capdex.proof.storage_layout import NameWord, ReleaseWord
 
 LONG = "1.0.0-" + "x" * 25
 
@@ -45,20 +45,20 @@ def test_a_long_version_takes_the_slots_of_a_solidity_string(length: int, count:
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        (bytes(32), NameRecord(bytes(20), 0, 0, False)),
+        (bytes(32), NameWord(bytes(20), 0, 0, False)),
         (bytes.fromhex("00000001" "00000002" "00000003" + "aa" * 20),
-         NameRecord(b"\xaa" * 20, 3, 2, True)),
+         NameWord(b"\xaa" * 20, 3, 2, True)),
     ],
 )  # fmt: skip
-def test_a_name_record_is_read_from_its_word(word: bytes, expected: NameRecord) -> None:
-    assert NameRecord.read(word) == expected
+def test_a_name_record_is_read_from_its_word(word: bytes, expected: NameWord) -> None:
+    assert NameWord.read(word) == expected
 
 
 @pytest.mark.parametrize(
     ("owner", "epoch", "claimed"), [(b"\0", 0, False), (b"\1", 0, True), (b"\0", 2, True)]
 )
 def test_a_renounced_name_stays_claimed(owner: bytes, epoch: int, claimed: bool) -> None:
-    assert NameRecord(owner * 20, 1, epoch, False).claimed is claimed
+    assert NameWord(owner * 20, 1, epoch, False).claimed is claimed
 
 
 def test_a_release_word_is_read() -> None:
@@ -109,4 +109,4 @@ def test_a_long_version_is_read_back(proving: Any, semver: str) -> None:
 
 def test_a_name_has_at_most_its_one_known_flag() -> None:
     with pytest.raises(ValueError, match="unknown flags 0x2"):
-        NameRecord.read(bytes.fromhex("00000002") + bytes(28))
+        NameWord.read(bytes.fromhex("00000002") + bytes(28))
