@@ -45,9 +45,8 @@ from capdex.manifest.triggers import compile_pattern
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.package import verify
-from capdex.registry.block import BlockRef
 from capdex.registry.events import PUBLISHED, Announcement
-from capdex.registry.logs import LogHead, LogPosition, RawLog
+from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
 from indexer.fetch.fetcher import Fetcher
@@ -148,7 +147,7 @@ def stages(data: bytes) -> dict[str, Callable[[], object]]:
     document = manifest.document | {"schema": manifest.schema}
 
     def check_schemas() -> None:
-        findings = Findings({})
+        findings = Findings()
         check_package_schema(parse_json(text.rstrip()), ("schema",), findings)
         for tool in manifest.tools:
             check_schema(tool.parameters, (), findings, package_schema=manifest.schema)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from collections.abc import Mapping as MappingView
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from capdex.problems import Problem, Reason, Severity
 
@@ -68,53 +67,47 @@ def show_path(path: Path) -> str:
     return "".join(parts)
 
 
-class Findings:
-    """Problems found so far. A place comes from `marks`, of the path or its nearest ancestor."""
+def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Iterate over a JSON-able value and all values in it, in order, each with its path."""
+    ahead = [(path, value)]
+    while ahead:
+        at, inner = ahead.pop()
+        yield at, inner
+        if isinstance(inner, dict):
+            ahead += [((*at, key), item) for key, item in reversed(inner.items())]
+        elif isinstance(inner, list):
+            ahead += [((*at, i), item) for i, item in reversed(list(enumerate(inner)))]
 
-    def __init__(self, marks: MappingView[Path, LineColumn]) -> None:
-        self._marks = marks
+
+class Findings:
+    """Problems found so far. A place comes from `mark`, of the path or its nearest ancestor."""
+
+    def __init__(self, mark: Callable[[Path], LineColumn | None] = lambda _: None) -> None:
+        self._mark = mark
         self._errors: list[Problem] = []
         self._others: list[Problem] = []
         self._suggestions = 0
 
     def place(self, path: Path) -> LineColumn:
         """Line and column of the value at `path`, or of the nearest value around it."""
-        while path and path not in self._marks:
+        while (found := self._mark(path)) is None and path:
             path = path[:-1]
-        return self._marks.get(path, (1, 1))
+        return found or (1, 1)
 
     def error(
-        self,
-        code: Reason,
-        path: Path,
-        message: str,
-        *,
-        hint: str = "",
-        at: LineColumn | None = None,
+        self, code: Reason, path: Path, message: str, hint: str = "", at: LineColumn | None = None
     ) -> None:
         """Add a problem that refuses the package."""
         self._add(Severity.ERROR, code, path, message, hint, at)
 
     def warn(
-        self,
-        code: Reason,
-        path: Path,
-        message: str,
-        *,
-        hint: str = "",
-        at: LineColumn | None = None,
+        self, code: Reason, path: Path, message: str, hint: str = "", at: LineColumn | None = None
     ) -> None:
         """Add a problem that people should see and that refuses nothing."""
         self._add(Severity.WARNING, code, path, message, hint, at)
 
     def note(
-        self,
-        code: Reason,
-        path: Path,
-        message: str,
-        *,
-        hint: str = "",
-        at: LineColumn | None = None,
+        self, code: Reason, path: Path, message: str, hint: str = "", at: LineColumn | None = None
     ) -> None:
         """Add something worth knowing."""
         self._add(Severity.NOTE, code, path, message, hint, at)

@@ -8,12 +8,11 @@ with `details["reason"]`: BAD_AUTHOR, or UNKNOWN_DID_METHOD where others could r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -82,13 +81,6 @@ class Account:
         return f"eip155:{self.chain_id}:{self.address}"
 
 
-class Resolver(Protocol):
-    """Resolver of one DID method."""
-
-    def __call__(self, identifier: str, fragment: str) -> PublicKey:
-        """The key of a method-specific identifier and a fragment; raises InvalidInput."""
-
-
 @lru_cache(maxsize=1024)  # authors publish more than once
 def _resolve_did_key(identifier: str, fragment: str) -> PublicKey:
     if fragment != identifier:
@@ -119,9 +111,10 @@ def _resolve_did_pkh(identifier: str, fragment: str) -> PublicKey:
     return PublicKey(Algorithm.EIP191, bytes.fromhex(account.address[2:]))
 
 
-RESOLVERS: Final[Mapping[str, Resolver]] = MappingProxyType(
-    {"key": _resolve_did_key, "pkh": _resolve_did_pkh}
-)
+_RESOLVERS: Final[dict[str, Callable[[str, str], PublicKey]]] = {
+    "key": _resolve_did_key,
+    "pkh": _resolve_did_pkh,
+}
 
 # Multicodec prefixes as canonical varints, with the size of the key behind.
 _ED25519_PREFIX: Final = b"\xed\x01"
@@ -132,17 +125,17 @@ _MULTICODECS: Final = {
 }
 
 
-def resolve_key(did_url: str, resolvers: Mapping[str, Resolver] = RESOLVERS) -> PublicKey:
+def resolve_key(did_url: str) -> PublicKey:
     """The public key a DID URL names, fragment included (P5); raises InvalidInput."""
     match = _DID_URL.fullmatch(did_url) if len(did_url) <= MAX_DID_URL_CHARS else None
     if match is None:
         raise _bad_author(f"{did_url[:80]!r} is not a DID URL")
     method, identifier, fragment = match.groups()
-    if method not in resolvers:
+    if method not in _RESOLVERS:
         raise _unknown_method(f"did:{method[:32]}")
     if fragment is None:
         raise _bad_author(f"{did_url[:80]!r} names no key: the #fragment is missing")
-    return resolvers[method](identifier, fragment)
+    return _RESOLVERS[method](identifier, fragment)
 
 
 def curve_key(key: PublicKey) -> ec.EllipticCurvePublicKey:

@@ -122,7 +122,7 @@ def prepare(file: bytes | YamlReading, *, author: str, publisher: str | None) ->
     data = reading.data
     wanted = {"author": author, "publisher": publisher, "signature": PLACEHOLDER}
     values = {key: value for key, value in wanted.items() if value is not None}
-    metadata = reading.mappings[("metadata",)]
+    metadata = _metadata(reading)
     edits: list[tuple[int, int, str]] = []
     for key, value in values.items():
         if key in metadata.keys:
@@ -208,16 +208,23 @@ def _editable(file: bytes | YamlReading) -> YamlReading:
                 fix=problem.hint,
                 details={"reason": str(problem.code)},
             )
-    if ("metadata",) not in reading.mappings:
+    _metadata(reading)
+    return reading
+
+
+def _metadata(reading: YamlReading) -> Mapping:
+    """Return the metadata section in the source; raise InvalidInput if there is none."""
+    metadata = reading.outline.mapping(("metadata",))
+    if metadata is None:
         raise InvalidInput(
             "the file has no metadata section", details={"reason": str(Reason.MISSING_FIELD)}
         )
-    return reading
+    return metadata
 
 
 def _signature_span(reading: YamlReading) -> tuple[int, int]:
     """Return the byte offsets of the value of `metadata.signature`; raise InvalidInput."""
-    metadata = reading.mappings[("metadata",)]
+    metadata = _metadata(reading)
     if "signature" not in metadata.keys:
         raise InvalidInput(
             "metadata.signature is missing",
@@ -232,7 +239,7 @@ def _signature_span(reading: YamlReading) -> tuple[int, int]:
 
 def _one_line_scalar(reading: YamlReading, metadata: Mapping, key: str) -> Scalar:
     """Return the value of a key of metadata that ends on the key's line; raise InvalidInput."""
-    scalar = reading.scalars.get(("metadata", key))
+    scalar = reading.outline.scalar(("metadata", key))
     line = metadata.keys[key].line
     if (
         scalar is None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from capdex.diagnostics import Findings, Path, show
+from capdex.diagnostics import Findings, Path, show, walk
 from capdex.manifest.fields import Fields
 from capdex.manifest.tools import BUILT_IN, MAX_TOOLS, Tool
 from capdex.manifest.urls import url_fault
@@ -81,8 +81,9 @@ def _read(
         if text is not None:
             _check_target(name, text, fields)
     if parameters is not None:
-        for where, text in _placeholder_texts(fields.values, path):
-            _check_placeholders(text, where, findings, parameters)
+        for where, text in walk(fields.values, path):
+            if isinstance(text, str):
+                _check_placeholders(text, where, findings, parameters)
     return fields.values
 
 
@@ -117,19 +118,6 @@ def _service_fault(text: str) -> str | None:
     return url_fault(text)
 
 
-def _placeholder_texts(value: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
-    """Every text in a binding with its path; depth is bounded by the file's."""
-    ahead: list[tuple[Any, Path]] = [(value, path)]
-    while ahead:
-        item, at = ahead.pop()
-        if isinstance(item, dict):
-            ahead.extend((inner, (*at, key)) for key, inner in item.items())
-        elif isinstance(item, list):
-            ahead.extend((inner, (*at, i)) for i, inner in enumerate(item))
-        elif isinstance(item, str) and ("{" in item or "}" in item):
-            yield at, item
-
-
 def _check_placeholders(
     text: str, path: Path, findings: Findings, parameters: Collection[str]
 ) -> None:
@@ -153,8 +141,8 @@ def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for tool, binding in bindings.items():
-        for text in _all_texts(binding):
-            for contact in _contacts(text.strip()):
+        for _, text in walk(binding):
+            for contact in _contacts(text.strip()) if isinstance(text, str) else ():
                 found.setdefault(contact, tool)
     return found
 
@@ -166,15 +154,3 @@ def _contacts(text: str) -> list[str]:
     hosts = [whole[1]] if whole else _URL.findall(text)
     plain = [_ROOT.sub("", host.lower().removesuffix(":443")) for host in hosts]
     return [*filter(None, plain), *([] if whole else _ANY_DID.findall(text))]
-
-
-def _all_texts(value: Any) -> Iterator[str]:
-    """Every text inside a binding, in order; depth is bounded by the file's."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _all_texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _all_texts(item)

@@ -15,9 +15,8 @@ from capdex.errors import InvalidInput
 from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
 from capdex.manifest import metadata as meta
 from capdex.manifest.bindings import read_bindings
-from capdex.manifest.confusables import deceptive_word
 from capdex.manifest.fields import Fields
-from capdex.manifest.prompt_injection import lint
+from capdex.manifest.prompt_injection import deceptive_word, lint
 from capdex.manifest.tools import Tool, read_tools
 from capdex.manifest.triggers import Trigger, read_triggers
 from capdex.problems import Problem, Reason, Severity
@@ -106,7 +105,7 @@ def read(file: bytes | YamlReading) -> ManifestReading:
     A file that was parsed before is given as its YAML reading, so that it is parsed once.
     """
     source = file if isinstance(file, YamlReading) else read_yaml(file)
-    findings = Findings(source.marks)
+    findings = Findings(source.outline.mark)
     findings.extend(source.problems)
     manifest = None
     if isinstance(source.value, dict):
@@ -222,7 +221,7 @@ class _Manifest:
 
     def _place_in_schema(self, text: str, error: BadJson) -> LineColumn | None:
         """Return the place in the file of a place inside the schema's text; None if unknown."""
-        scalar = self._source.scalars.get(("schema",))
+        scalar = self._source.outline.scalar(("schema",))
         if not error.line or scalar is None or scalar.style is not Style.BLOCK:
             return None
         lines, inner = self._source.data.decode().split("\n"), text.split("\n")[error.line - 1]
@@ -241,7 +240,7 @@ class _Manifest:
 
     def _signature(self, metadata: Fields) -> str | None:
         signature: str | None = metadata.get("signature", str)
-        scalar: Scalar | None = self._source.scalars.get(("metadata", "signature"))
+        scalar: Scalar | None = self._source.outline.scalar(("metadata", "signature"))
         if signature is None or scalar is None or not signature.strip():
             return None
         written = self._source.data[scalar.start : scalar.end]

@@ -27,41 +27,13 @@ MAX_SCOPE_CHARS: Final = 128
 MAX_DID_CHARS: Final = 512
 
 DOMAINS: Final = (
-    "productivity",
-    "knowledge",
-    "weather",
-    "travel",
-    "finance",
-    "communication",
-    "development",
-    "language",
-    "health",
-    "education",
-    "media",
-    "home",
-    "data",
-    "other",
+    *("productivity", "knowledge", "weather", "travel", "finance", "communication"),
+    *("development", "language", "health", "education", "media", "home", "data", "other"),
 )
-
 KNOWN: Final = (
-    "id",
-    "name",
-    "description",
-    "triggers",
-    "memory_scope",
-    "permissions",
-    "llm_requirements",
-    "signature",
-    "author",
-    "publisher",
-    "summary",
-    "domain",
-    "tags",
-    "languages",
-    "license",
-    "homepage",
-    "repository",
-    "examples",
+    *("id", "name", "description", "triggers", "memory_scope", "permissions", "llm_requirements"),
+    *("signature", "author", "publisher", "summary", "domain", "tags", "languages", "license"),
+    *("homepage", "repository", "examples"),
 )
 
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)  # BCP 47, well-formed

@@ -7,14 +7,19 @@ finding is a text without a finding, not a safe one. Verdicts do not depend on t
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
 import re2
 
+from capdex.diagnostics import Path, walk
 from capdex.problems import Reason
 
 MAX_EXCERPT_CHARS: Final = 80
@@ -33,7 +38,7 @@ class InjectionFinding:
     """Match of a rule: the path of the string, and an excerpt."""
 
     code: Reason
-    path: tuple[str | int, ...]
+    path: Path
     excerpt: str
 
 
@@ -69,45 +74,39 @@ _ARGUMENT: Final = (
     r"|(?:its|their|the) (?:file )?contents?)\b[^.\n]{0,40}\b(?:as|in|into|to|with|through|via)\b"
 )
 
-# Each shape and its RE2 pattern, on text in lower case.
+# Each shape with its weight and its RE2 pattern, on text in lower case.
 _SHAPES: Final = (
-    (Reason.LINT_OVERRIDE, _OVERRIDE),
+    (Reason.LINT_OVERRIDE, Label.HIGH, _OVERRIDE),
     (
         Reason.LINT_HIDDEN_TAG,
+        Label.HIGH,
         r"<\s*/?\s*(?:important|system|secret|hidden|instructions?|admin|assistant|developer)\s*>",
     ),
-    (Reason.LINT_SECRECY, _SECRECY),
-    (Reason.LINT_CONTROL_TOKENS, _TOKENS),
+    (Reason.LINT_SECRECY, Label.HIGH, _SECRECY),
+    (Reason.LINT_CONTROL_TOKENS, Label.HIGH, _TOKENS),
     (
         Reason.LINT_EXFILTRATION,
+        Label.HIGH,
         r"!\[[^\]\n]*\]\(\s*<?https?://[^)\s]*(?:\{|%7b|\$\{)|<img[^>]{0,200}src=[^>]{0,200}\{",
     ),
-    (Reason.LINT_CONVERSATION, _ARGUMENT),
-    (Reason.LINT_SECRET_PLACE, _KEYS),
+    (Reason.LINT_CONVERSATION, Label.MEDIUM, _ARGUMENT),
+    (Reason.LINT_SECRET_PLACE, Label.HIGH, _KEYS),
     (
         Reason.LINT_HIDDEN_MARKDOWN,
+        Label.MEDIUM,
         r"\[//\]:\s*#|\[(?:comment|_metadata_[^\]\n]*)\]:\s*<?[#>]|<!--",
     ),
     (
         Reason.LINT_ROLE_PLAY,
+        Label.MEDIUM,
         r"(?m)^\s*(?:system|assistant|developer)\s*:\s*\S"
         r"|\byou are now (?:in )?(?:dan|developer mode|jailbroken|unrestricted)\b"
         r"|\byou have no (?:limits|restrictions|rules)\b",
     ),
-    (Reason.LINT_ENCODED, r"[a-z0-9+/]{160,}={0,2}|\bdata:[\w/+.-]*;base64,"),
+    (Reason.LINT_ENCODED, Label.MEDIUM, r"[a-z0-9+/]{160,}={0,2}|\bdata:[\w/+.-]*;base64,"),
 )
-LABELS: Final = {
-    Reason.LINT_OVERRIDE: Label.HIGH,
-    Reason.LINT_HIDDEN_TAG: Label.HIGH,
-    Reason.LINT_SECRECY: Label.HIGH,
-    Reason.LINT_CONTROL_TOKENS: Label.HIGH,
-    Reason.LINT_EXFILTRATION: Label.HIGH,
-    Reason.LINT_SECRET_PLACE: Label.HIGH,
+LABELS: Final = {code: label for code, label, _ in _SHAPES} | {
     Reason.LINT_FOREIGN_TOOL: Label.HIGH,
-    Reason.LINT_CONVERSATION: Label.MEDIUM,
-    Reason.LINT_HIDDEN_MARKDOWN: Label.MEDIUM,
-    Reason.LINT_ROLE_PLAY: Label.MEDIUM,
-    Reason.LINT_ENCODED: Label.MEDIUM,
     Reason.LINT_DECEPTIVE_NAME: Label.MEDIUM,
 }
 _WEIGHTS: Final = {Label.HIGH: 60, Label.MEDIUM: 25}
@@ -126,10 +125,10 @@ _MENTION: Final = re2.compile(
     r"|\bfor example\b|"
     r"\bquot(?:e|es|ing)\b|\btext\b|\bwords?\b|\bread(?:s|ing)?\b)[^.!?\n]{0,60}$"
 )
-_PATTERNS: Final = tuple((code, re2.compile(pattern)) for code, pattern in _SHAPES)
+_PATTERNS: Final = tuple((code, re2.compile(pattern)) for code, _, pattern in _SHAPES)
 _FOREIGN: Final = re2.compile(_ORDER)
 # Nearly every text matches none of these rules, and one search shows it.
-_ANY: Final = re2.compile("|".join(f"(?:{x})" for x in (*dict(_SHAPES).values(), _ORDER)))
+_ANY: Final = re2.compile("|".join(f"(?:{x})" for x in (*(shape[2] for shape in _SHAPES), _ORDER)))
 
 
 def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[InjectionFinding]:
@@ -138,7 +137,7 @@ def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[
     `own_names` are the package's tools and their parameters: an order about another's is a finding.
     """
     # The shapes end and begin at line ends, too: one search of all texts, a line or more each.
-    if _ANY.search(plain("\n".join(_texts(document)))) is None:
+    if _ANY.search(plain("\n".join(text for _, text in _strings(document)))) is None:
         return
     for path, text in _strings(document):
         yield from _judge(path, text, own_names)
@@ -180,9 +179,7 @@ def plain(text: str) -> str:
     return composed.lower()
 
 
-def _judge(
-    path: tuple[str | int, ...], text: str, own: frozenset[str]
-) -> Iterator[InjectionFinding]:
+def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFinding]:
     read = plain(text)
     if _ANY.search(read) is None:
         return
@@ -208,33 +205,47 @@ def _mentioned(text: str, start: int, end: int, quoted: list[tuple[int, int]]) -
     return False
 
 
-def _strings(value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every string of a value with its path; a key stands at the path of what it names."""
-    todo: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
-    while todo:
-        path, inner = todo.pop()
-        if isinstance(inner, str):
-            yield path, inner
-        elif isinstance(inner, dict):
-            yield path, "\n".join(inner)
-            todo += [((*path, key), item) for key, item in reversed(inner.items())]
-        elif isinstance(inner, list):
-            todo += [((*path, i), item) for i, item in reversed(list(enumerate(inner)))]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The strings of `_strings`, without their paths and in any order."""
-    todo = [value]
-    while todo:
-        inner = todo.pop()
-        if isinstance(inner, str):
-            yield inner
-        elif isinstance(inner, dict):
-            yield from inner
-            todo += inner.values()
-        elif isinstance(inner, list):
-            todo += inner
+def _strings(document: Any) -> Iterator[tuple[Path, str]]:
+    """Every string of a value with its path; a key stands at the path of its mapping."""
+    for path, value in walk(document):
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, dict):
+            yield path, "\n".join(value)
 
 
 def _excerpt(text: str) -> str:
     return text if len(text) <= MAX_EXCERPT_CHARS else text[: MAX_EXCERPT_CHARS - 1] + "…"
+
+
+# letters that look like others --------------------------------------------------------------
+
+# The table is Unicode's confusables (UTS 39), cut to what looks like an ASCII letter or digit.
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+def deceptive_word(text: str) -> tuple[str, str] | None:
+    """The first word of a name that reads as another, and that other; None when there is none.
+
+    A word does if it mixes ASCII letters with letters that only look like such, or consists of the
+    latter in a name that is otherwise ASCII: a name in Greek or Russian is no deception.
+    """
+    words = _WORD.findall(unicodedata.normalize("NFKC", text))
+    any_ascii = any(word.isascii() and word.isalpha() for word in words)
+    for word in words:
+        if word.isascii():
+            continue
+        seen = word.translate(_table())
+        mixed = any(c.isascii() and c.isalpha() for c in word)
+        if seen.isascii() and (mixed or any_ascii):
+            return word, seen
+        if mixed and seen != word:
+            return word, seen
+    return None
+
+
+@cache
+def _table() -> dict[int, str]:
+    document = json.loads(files("capdex").joinpath("data/confusables.json").read_text("utf-8"))
+    rows: dict[str, str] = document["lookalikes"]
+    return {int(code, 16): ascii_ for ascii_, codes in rows.items() for code in codes.split()}

@@ -19,38 +19,18 @@ _NUMERIC = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*", re.ASCII)  # WHATWG: the host
 # Names that only mean something inside one network (RFC 6761, 6762, 8375, and custom).
 _LOCAL_NAMES: Final = frozenset(
     [
-        "localhost",
-        "localdomain",
-        "local",
-        "internal",
-        "intranet",
-        "lan",
-        "home",
-        "corp",
-        "private",
-        "arpa",
+        *("localhost", "localdomain", "local", "internal", "intranet"),
+        *("lan", "home", "corp", "private", "arpa"),
     ]
 )
 # IANA special-purpose registries; written out, since `ipaddress` differs between Pythons.
 _PRIVATE_V4: Final = tuple(
     IPv4Network(net)
-    for net in [
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.0.0.0/24",
-        "192.0.2.0/24",
-        "192.88.99.0/24",
-        "192.168.0.0/16",
-        "198.18.0.0/15",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/4",
-        "240.0.0.0/4",
-    ]
+    for net in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+        *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"),
+        *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    )
 )
 _GLOBAL_V6: Final = IPv6Network("2000::/3")
 _PRIVATE_V6: Final = tuple(

@@ -5,7 +5,6 @@ A node's answers are claims: verify a package against the chain before it is ins
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Self
 
 import orjson
@@ -21,7 +20,7 @@ from capdex.errors import (
     VerificationFailure,
     untrusted_text,
 )
-from capdex.net.http import READ_S, HttpClient, HttpError, HttpResponse
+from capdex.net.http import READ_S, HttpClient, HttpError
 
 MAX_ANSWER_BYTES: Final = 8 << 20  # a name with thousands of releases, or a proof of 256
 PROTOCOL_VERSION: Final = "2026-07-28"  # the first revision of MCP without a handshake
@@ -58,8 +57,7 @@ class NodeClient:
             "Mcp-Name": tool,
         }
         body = orjson.dumps(request)
-        response = await _request(self._http, "POST", self._url, body=body, headers=headers)
-        answer = _read_object(self._url, response)
+        _, answer = await _request(self._http, "POST", self._url, body=body, headers=headers)
         error = answer.get("error")
         if isinstance(error, dict):
             raise _down(self._url, f"MCP error: {untrusted_text(error.get('message'))[:300]}")
@@ -90,18 +88,12 @@ async def serves(mcp_url: str, cap_uri: str, sha256: str) -> bool:
 
 async def releases(node_url: str, name: str) -> Json:
     """Read a node's page of a name, `GET /c/<name>.json`; raises InvalidInput NOT_FOUND."""
-    status, answer = await _get(node_url, f"/c/{name}.json")
-    if status == 200 and isinstance(answer.get("releases"), list):
-        return answer
-    raise _no_page(node_url, status, answer)
+    return await _get(node_url, f"/c/{name}.json", "releases", list)
 
 
 async def status(node_url: str) -> Json:
     """Read a node's status, `GET /status`; its `chain` is an object."""
-    code, answer = await _get(node_url, "/status")
-    if code != 200 or not isinstance(answer.get("chain"), dict):
-        raise _no_page(node_url, code, answer)
-    return answer
+    return await _get(node_url, "/status", "chain", dict)
 
 
 async def indexed_block(node_url: str) -> int | None:
@@ -110,46 +102,32 @@ async def indexed_block(node_url: str) -> int | None:
     return block if isinstance(block, int) else None
 
 
-async def _get(node_url: str, path: str) -> tuple[int, Json]:
-    """Return the status and the JSON object of a page; raises Unavailable NODE_UNAVAILABLE."""
+async def _get(node_url: str, path: str, member: str, kind: type) -> Json:
+    """Return the JSON object of a page, which has this member; raise the error it stands for."""
     async with HttpClient() as http:
-        response = await _request(http, "GET", f"{node_url}{path}")
-    return response.status, _read_object(node_url, response)
+        status, answer = await _request(http, "GET", f"{node_url}{path}")
+    if status == 200 and isinstance(answer.get(member), kind):
+        return answer
+    if "code" in answer:
+        raise as_error(answer)
+    raise _down(node_url, f"it answered {status}, and not as a capdex node")
 
 
-async def _request(
-    http: HttpClient,
-    method: str,
-    url: str,
-    *,
-    body: bytes = b"",
-    headers: Mapping[str, str] | None = None,
-) -> HttpResponse:
+async def _request(http: HttpClient, method: str, url: str, **more: Any) -> tuple[int, Json]:
+    """Return status and JSON object of an answer; raises Unavailable NODE_UNAVAILABLE."""
     try:
-        return await http.request(
-            method, url, body=body, headers=headers, max_bytes=MAX_ANSWER_BYTES
-        )
+        response = await http.request(method, url, max_bytes=MAX_ANSWER_BYTES, **more)
+        # Not json's: eth_account raises Python's recursion limit so far that deep text crashes it.
+        answer = orjson.loads(response.body)
     except TimeoutError:
         raise _down(url, f"no answer within {READ_S:.0f} s") from None
     except HttpError as error:
         raise _down(url, str(error)) from None
-
-
-def _read_object(url: str, response: HttpResponse) -> Json:
-    try:
-        # Not json's: eth_account raises Python's recursion limit so far that deep text crashes it.
-        answer = orjson.loads(response.body)
     except orjson.JSONDecodeError:
         raise _down(url, f"it answered {response.status}, and not with JSON") from None
     if not isinstance(answer, dict):
         raise _down(url, f"it answered {response.status}, and not as a capdex node")
-    return answer
-
-
-def _no_page(node_url: str, status: int, answer: Json) -> CapdexError:
-    if "code" in answer:
-        return as_error(answer)
-    return _down(node_url, f"it answered {status}, and not as a capdex node")
+    return response.status, answer
 
 
 def as_error(content: Json) -> CapdexError:

@@ -8,7 +8,7 @@ from typing import Final
 from capdex.errors import Code, Refused, Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 
 WAIT_S: Final = 12.0  # one slot of Ethereum: two endpoints rarely differ by more
 POLL_S: Final = 0.5

@@ -1,4 +1,4 @@
-"""Raw logs of a registry, and the log head that detects missing or changed logs (P13)."""
+"""Blocks, raw logs of a registry, and the log head that shows missing or changed logs (P13)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from capdex.encoding.keccak import keccak
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRef:
+    """A block by number, 32-byte hash, 32-byte parent hash and timestamp (seconds)."""
+
+    number: int
+    hash: bytes
+    parent: bytes
+    timestamp: int
 
 
 class LogPosition(NamedTuple):

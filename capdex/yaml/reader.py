@@ -5,37 +5,34 @@ Text that readers understand in different ways is refused, or noted if it stays 
 
 from __future__ import annotations
 
-from collections.abc import Mapping as MappingView
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from capdex.diagnostics import Findings, LineColumn, Path
+from capdex.diagnostics import Findings
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.problems import Problem, Reason
 from capdex.yaml.composer import Composer, Stop
-from capdex.yaml.source_map import Mapping, Scalar, place
+from capdex.yaml.source_map import Outline, place
 
 
 @dataclass(frozen=True, slots=True)
 class YamlReading:
     """Result of `read_yaml(data)`. `value` is None if the file could not be read to its end.
 
-    `marks`, `scalars` and `mappings` are keyed by path: `("metadata", "id")`, `("tools", 2)`, and
-    `()` for the whole document. A mark is the (line, column) of a value, counted from 1.
+    `outline` has the places of values by path: `("metadata", "id")`, `("tools", 2)`, and `()` for
+    the whole document.
     """
 
     data: bytes
     value: Any = None
     problems: tuple[Problem, ...] = ()
-    marks: MappingView[Path, LineColumn] = field(default_factory=dict)
-    scalars: MappingView[Path, Scalar] = field(default_factory=dict)
-    mappings: MappingView[Path, Mapping] = field(default_factory=dict)
+    outline: Outline = field(default_factory=Outline, repr=False, compare=False)
 
 
 def read_yaml(data: bytes) -> YamlReading:
     """Read one strict YAML document; never raises on content (P7)."""
-    findings = Findings({})  # every problem here knows its place
+    findings = Findings()  # every problem here knows its place
     text = _decode(data, findings)
     if text is None:
         return YamlReading(data, None, findings.problems())
@@ -43,10 +40,7 @@ def read_yaml(data: bytes) -> YamlReading:
     value = None
     with suppress(Stop):
         value = composer.compose()
-    outline = composer.outline
-    return YamlReading(
-        data, value, findings.problems(), outline.marks, outline.scalars, outline.mappings
-    )
+    return YamlReading(data, value, findings.problems(), composer.outline)
 
 
 def _decode(data: bytes, findings: Findings) -> str | None:

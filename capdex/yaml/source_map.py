@@ -1,22 +1,19 @@
 """Places of the values of a YAML file in its bytes, computed on demand.
 
 A problem, an editor or a signature needs a place or two of a file that has hundreds. So the reader
-only keeps libyaml's events in a tree, and the views here compute the places that are looked up.
+only keeps libyaml's events in a tree, and `Outline` computes the places that are looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingView
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import yaml as pyyaml
 
 from capdex.diagnostics import LineColumn, Path
-
-V = TypeVar("V")
 
 
 class Style(StrEnum):
@@ -100,27 +97,31 @@ class Outline:
     `source` is the text as it came, `text` what libyaml read: of the same length.
     """
 
-    def __init__(self, source: str, text: str) -> None:
+    def __init__(self, source: str = "", text: str = "") -> None:
         self.root = Collection(None, [], -1)
         self._source = source
         self._text = text
         self._ascii = source.isascii()
         self._index = self._byte = 0  # one known pair, moved along
 
-    @property
-    def marks(self) -> MappingView[Path, LineColumn]:
-        """Line and column of each value, by its path."""
-        return _View(self, lambda node, _: self.place(node))
+    def mark(self, path: Path) -> LineColumn | None:
+        """Line and column of the value at `path`; None if there is none."""
+        node, _ = self._find(path)
+        return None if node is None else self.place(node)
 
-    @property
-    def scalars(self) -> MappingView[Path, Scalar]:
-        """Each scalar but the keys, by its path."""
-        return _View(self, self._scalar)
+    def scalar(self, path: Path) -> Scalar | None:
+        """The scalar at `path`, unless it is a key; None for anything else."""
+        node, value = self._find(path)
+        return self._span(node, value) if isinstance(node, pyyaml.ScalarEvent) else None
 
-    @property
-    def mappings(self) -> MappingView[Path, Mapping]:
-        """Each mapping that was read to its end, by its path."""
-        return _View(self, self._mapping)
+    def mapping(self, path: Path) -> Mapping | None:
+        """The mapping at `path` if it was read to its end; None for anything else."""
+        node, _ = self._find(path)
+        if type(node) is not Collection or node.is_list or not node.closed:
+            return None
+        start, end = self.byte_at(node.event.start_mark.index), self.byte_at(node.end)
+        keys = {key: self._span(event, key) for key, event in node.keys.items()}
+        return Mapping(start, end, node.flow, *self.place(node), keys)
 
     def place(self, node: Any) -> LineColumn:
         """Line and column, from 1, at which an event or a collection starts."""
@@ -139,73 +140,19 @@ class Outline:
         self._index = index
         return self._byte
 
-    def at(self, path: Path) -> tuple[Any, Any]:
-        """The event or collection of the value at `path`, and the value; raises KeyError."""
-        around, node = self.root, self.root.inner[0]
+    def _find(self, path: Path) -> tuple[Any, Any]:
+        """Return the event or collection of the value at `path`, and the value; None for none."""
+        around: Collection = self.root
         last: str | int = 0
+        node = self.root.inner.get(0)
         for step in path:
             if type(node) is not Collection:
-                raise KeyError(path)
-            around, node, last = node, node.inner[step], step
+                return None, None
+            around, node, last = node, node.inner.get(step), step
         return node, around.value[last] if isinstance(node, pyyaml.ScalarEvent) else None
 
-    def paths(self) -> Iterator[Path]:
-        """The path of every value."""
-        ahead: list[tuple[Path, Any]] = [((), node) for node in self.root.inner.values()]
-        while ahead:
-            path, node = ahead.pop()
-            yield path
-            if type(node) is Collection:
-                ahead += [((*path, key), inner) for key, inner in node.inner.items()]
-
-    def _scalar(self, node: Any, value: Any) -> Scalar | None:
-        return self.span(node, value) if isinstance(node, pyyaml.ScalarEvent) else None
-
-    def span(self, event: Any, value: Any) -> Scalar:
-        """A scalar in the source, of the value that was made of it."""
+    def _span(self, event: Any, value: Any) -> Scalar:
+        """Return the scalar in the source of the value that was made of it."""
         start, end = self.byte_at(event.start_mark.index), self.byte_at(event.end_mark.index)
         style = _STYLES.get(event.style, Style.PLAIN)
         return Scalar(value, start, end, style, *self.place(event))
-
-    def _mapping(self, node: Any, _: Any) -> Mapping | None:
-        if type(node) is not Collection or node.is_list or not node.closed:
-            return None
-        start, end = self.byte_at(node.event.start_mark.index), self.byte_at(node.end)
-        return Mapping(start, end, node.flow, *self.place(node), _Keys(self, node.keys))
-
-
-class _View(MappingView[Path, V], Generic[V]):
-    """Results of `make` for the values of an outline, without those that are None."""
-
-    def __init__(self, outline: Outline, make: Callable[[Any, Any], V | None]) -> None:
-        self._outline = outline
-        self._make = make
-
-    def __getitem__(self, path: Path) -> V:
-        made = self._make(*self._outline.at(path))
-        if made is None:
-            raise KeyError(path)
-        return made
-
-    def __iter__(self) -> Iterator[Path]:
-        return (path for path in self._outline.paths() if path in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-class _Keys(MappingView[str, Scalar]):
-    """The keys of a mapping, in the order written."""
-
-    def __init__(self, outline: Outline, events: dict[str, Any]) -> None:
-        self._outline = outline
-        self._events = events
-
-    def __getitem__(self, key: str) -> Scalar:
-        return self._outline.span(self._events[key], key)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._events)
-
-    def __len__(self) -> int:
-        return len(self._events)

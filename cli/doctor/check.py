@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from capdex.errors import CapdexError, UsageError
 from capdex.net.http import HttpClient, HttpError
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from cli.config.settings import Network, Settings
 from cli.terminal.app import App
 

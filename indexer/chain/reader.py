@@ -16,8 +16,7 @@ from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.new_heads import wake_on_heads
 from capdex.net.rpc.types import Header, read_header
 from capdex.net.tasks import both, end
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.chain.backfill import Backfill, RangeSizer
 from indexer.chain.live import LiveReader
 from indexer.chain.log_head import RECENT, LogHeadReader

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from capdex.errors import Code, Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import Header, hex_, read_header
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from indexer.projection.block_range import BlockRange, ChainChanged
 
 MIN_RING = 1024  # as many as are stored: an accepted reorg is followed to its fork that deep

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from capdex.errors import CapdexError, Code, Unavailable
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from indexer.db.heartbeat import Heartbeat
 from indexer.query.status import Position
 from indexer.sync.loop import Progress

@@ -47,7 +47,7 @@ class Counters:
                     "endpoint": number,
                     "current": one.current,
                     "circuit": str(one.circuit),
-                    "trouble": one.trouble or None,
+                    "trouble": one.last_error or None,
                 }
                 for number, one in enumerate(self.endpoints, 1)
             ],
@@ -152,7 +152,9 @@ class _WorkMetrics(Collector):
         for (method, label, outcome), count in sorted(counters.calls.items()):
             calls.add_metric([method, counters.number(label), outcome], count)
         yield calls
-        rests = {str(n): max(x.rests_s, x.avoided_s) for n, x in enumerate(counters.endpoints, 1)}
+        rests = {
+            str(n): max(x.cooldown_s, x.avoided_s) for n, x in enumerate(counters.endpoints, 1)
+        }
         text = "Until an endpoint is asked."
         yield _gauges("capdex_rpc_endpoint_rests_seconds", text, "endpoint", rests)
         yield from self._sources()

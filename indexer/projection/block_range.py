@@ -14,9 +14,8 @@ from capdex.encoding.abi import account, publication
 from capdex.errors import InvalidInput
 from capdex.net.rpc.types import read_logs, read_times
 from capdex.package import sound
-from capdex.registry.block import BlockRef
 from capdex.registry.events import PUBLISHED
-from capdex.registry.logs import LogColumns, LogHead, RawLog
+from capdex.registry.logs import BlockRef, LogColumns, LogHead, RawLog
 from capdex.uri import name_id
 from indexer.projection.event_rows import Announced, announced
 

@@ -21,7 +21,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.proof.log_head import LogProof, verify_log
 from capdex.proof.verify import Anchor
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from indexer.chain.reader import DEV_CHAIN_ID
 from indexer.db import denylist
 from indexer.db.engine import open_reader, transaction

@@ -13,8 +13,7 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.proof.document import Budget, read_number, read_object, read_text, show_hex
 from capdex.proof.log_head import LogProof
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.db.models import REGISTRY, SEQUENCES, VOTES
 from indexer.snapshot.archive import damaged
 from indexer.store.deployment import Deployment

@@ -9,8 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, case, delete, insert, select, update
 
 from capdex.errors import Code, Unavailable
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.db.bulk_insert import insert_rows
 from indexer.db.models import BLOCK, CURSOR
 from indexer.projection.block_range import BlockRange

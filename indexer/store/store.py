@@ -17,8 +17,7 @@ from sqlalchemy import Connection, Engine, update
 
 from capdex.package import RULES_VERSION
 from capdex.problems import Verdict
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.db.columns import Lane
 from indexer.db.engine import bound_idleness, open_writer, transaction
 from indexer.db.heartbeat import Heartbeat, write_heartbeat

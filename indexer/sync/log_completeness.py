@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from capdex.errors import Code, Unavailable
 from capdex.net.tasks import run_to_completion
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.chain.reader import ChainReader
 from indexer.projection.block_range import BlockRange, ChainChanged
 from indexer.store.cursor import Cursor

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from capdex.errors import Unavailable
 from capdex.net.tasks import run_to_completion
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.chain.reader import ChainReader
 from indexer.projection.block_range import BlockRange, Reorg
 from indexer.store.store import Store

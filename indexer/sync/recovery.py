@@ -26,8 +26,7 @@ from enum import Enum, auto
 
 from capdex.errors import Unavailable
 from capdex.net.rpc.errors import ELSEWHERE, RpcError
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.sync.log_completeness import Checkpoint, MissingLogs
 
 PAUSE_BASE_S = 0.25

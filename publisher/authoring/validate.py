@@ -91,6 +91,6 @@ def _problem(judged: RejectedPackage, reading: ManifestReading) -> Problem:
         message, path, severity = "the package is not signed yet", "metadata", Severity.NOTE
     elif reason is Reason.NOT_BOUND:
         message = "the package names no account that may publish it"
-    marks = reading.yaml.marks
-    line, column = marks.get(tuple(path.split(".")), marks.get(("metadata",), (1, 1)))
+    mark = reading.yaml.outline.mark
+    line, column = mark(tuple(path.split("."))) or mark(("metadata",)) or (1, 1)
     return Problem(reason, path, message, line, column, severity, REASONS[reason].hint)

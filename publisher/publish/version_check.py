@@ -11,7 +11,7 @@ from capdex.diff.semver_step import predecessor
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import Manifest, read
-from capdex.net.ipfs.open import Source, fetch
+from capdex.net.ipfs.open import MultiSource, Source
 from capdex.registry.state import ReleaseState
 from capdex.version import Version
 from publisher.publish.preflight import Candidate
@@ -70,7 +70,7 @@ async def compare_with_previous(
 
 async def _fetch_manifest(release: ReleaseState, sources: Sequence[Source]) -> Manifest:
     """Return the manifest of a release on chain; raise Unavailable, or InvalidInput without one."""
-    data = await fetch(Cid.parse(release.cid), sources)
+    data = await MultiSource(sources).get(Cid.parse(release.cid))
     if hashlib.sha256(data).digest() != release.sha256:
         raise Unavailable("the bytes are not those of the release")
     return read(data).require()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.net.ipfs.open import Gateway, fetch_file
+from capdex.net.ipfs.open import Gateway, MultiSource
 from capdex.net.node_client import NodeClient
 from capdex.package import VerifiedPackage, precheck, verify
 from capdex.registry.events import Announcement
@@ -44,8 +44,8 @@ async def get_verified(
     if rejected := precheck(announcement):
         raise rejected.failure()
     async with Gateway(gateway_url) as gateway:
-        data = await fetch_file(Cid.parse(announcement.cid), [gateway])
-    return VerifiedDownload(verify(announcement, data), yanked)
+        file = await MultiSource([gateway]).file(Cid.parse(announcement.cid))
+    return VerifiedDownload(verify(announcement, file.data), yanked)
 
 
 async def announcement_of(registry: Registry, uri: CapabilityURI) -> tuple[Announcement, bool]:

@@ -29,13 +29,14 @@ def test_a_hostile_value_is_shown_short_and_visible() -> None:
 
 
 def test_a_missing_value_is_placed_where_it_should_have_been() -> None:
-    findings = Findings({("a",): (3, 5)})
+    marks: dict[tuple[str | int, ...], tuple[int, int]] = {("a",): (3, 5)}
+    findings = Findings(lambda path: marks.get(path))
     assert findings.place(("a", "b", 0)) == (3, 5)
     assert findings.place(("x",)) == (1, 1)
 
 
 def test_errors_are_never_crowded_out_by_notes() -> None:
-    findings = Findings({})
+    findings = Findings()
     for _ in range(2 * MAX_PROBLEMS):
         findings.note(Reason.UNKNOWN_FIELD, (), "a note")
     assert not findings.failed
@@ -46,7 +47,7 @@ def test_errors_are_never_crowded_out_by_notes() -> None:
 
 
 def test_suggestions_run_out() -> None:
-    findings = Findings({})
+    findings = Findings()
     for _ in range(MAX_SUGGESTIONS):
         assert findings.suggest("promt", ["prompt", "tools"]) == "did you mean prompt?"
     assert findings.suggest("promt", ["prompt", "tools"]) == ""

@@ -145,12 +145,6 @@ def test_another_did_method_is_told_apart_from_a_bad_author(author: str) -> None
     assert reason(author) is Reason.UNKNOWN_DID_METHOD
 
 
-def test_a_further_method_is_one_function() -> None:
-    key = PublicKey(Algorithm.ED25519, bytes(32))
-    resolvers = {"example": lambda identifier, fragment: key}
-    assert resolve_key("did:example:x#y", resolvers) == key
-
-
 @pytest.mark.parametrize("size", [0, 31, 33])
 def test_a_did_key_is_made_of_a_whole_key(size: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):

@@ -20,7 +20,7 @@ def test_an_empty_value_at_an_end_without_a_line_feed_stands_inside_the_file(dat
 
 
 def test_a_pattern_that_re2_quotes_in_its_complaint_keeps_to_its_line() -> None:
-    findings = Findings({})
+    findings = Findings()
     trigger = {"type": "regex", "value": "(a\n\tsecond: line\u3000"}
     assert read_triggers(Fields({"triggers": [trigger]}, (), findings)) == ()
     (problem,) = findings.problems()

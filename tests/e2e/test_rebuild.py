@@ -28,9 +28,8 @@ from capdex.encoding.abi import checksum_address
 from capdex.errors import InvalidInput
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import quantity, unhex
-from capdex.registry.block import BlockRef
 from capdex.registry.events import TOPICS, Voted, decode
-from capdex.registry.logs import LogHead, RawLog
+from capdex.registry.logs import BlockRef, LogHead, RawLog
 from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
 from capdex.uri import PREFIX, check_name, is_reserved, name_id, skeleton
 from indexer.projection.block_range import BlockRange, LogRows

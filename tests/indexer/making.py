@@ -18,8 +18,7 @@ from capdex import did, package, signing
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
 from capdex.registry import events
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead, LogPosition, RawLog
+from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex.uri import PREFIX
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.projection.package_rows import Judgement

@@ -18,8 +18,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.proof.document import Slot
 from capdex.proof.log_head import LogProof
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.db.models import REGISTRY
 from indexer.query.digest import Digest
 from indexer.query.index import Index

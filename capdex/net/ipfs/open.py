@@ -1,8 +1,7 @@
-"""Open the sources and storages that the configuration names, and fetch from several sources."""
+"""Open the sources and storages that the configuration names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -22,8 +21,6 @@ __all__ = [
     "MultiSource",
     "Source",
     "Storage",
-    "fetch",
-    "fetch_file",
     "open_ipfs",
     "open_storage",
 ]
@@ -35,22 +32,6 @@ class Storage(Source, Protocol):
     async def put(self, data: bytes) -> Cid:
         """Store a file as one raw block; raises Unavailable."""
         ...
-
-
-async def fetch(cid: Cid, sources: Sequence[Source]) -> bytes:
-    """Return the block from the fastest source; raises Unavailable with the reason of each source.
-
-    MultiSource are requested in order: the next one after a failure, or after one second.
-    """
-    return await MultiSource(sources).get(cid)
-
-
-async def fetch_file(cid: Cid, sources: Sequence[Source]) -> bytes:
-    """Return the file of a CID: its one raw block, or a UnixFS file block by block (P3).
-
-    Raises Unavailable as `fetch` does, and InvalidInput if it is not a file within the limits.
-    """
-    return (await MultiSource(sources).file(cid)).data
 
 
 def open_ipfs(spec: str) -> Source:

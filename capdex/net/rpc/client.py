@@ -124,9 +124,9 @@ class Rpc:
         endpoint = pool.current if label is None else pool.named(label)
         error = rpc_error(endpoint.label, RpcFault.TRANSIENT, why)
         if len(pool.endpoints) > 1:
-            endpoint.avoided_until, endpoint.trouble = now + AVOIDED_S, error
+            endpoint.avoided_until, endpoint.last_error = now + AVOIDED_S, error
         else:
-            endpoint.rest(error, now)
+            endpoint.cool_down(error, now)
         return error
 
     async def survey(

@@ -20,9 +20,9 @@ class EndpointState:
     circuit: Circuit
     failures: int
     rate: float | None
-    rests_s: float
+    cooldown_s: float
     avoided_s: float
-    trouble: str
+    last_error: str
 
 
 @dataclass(eq=False, slots=True)
@@ -36,7 +36,7 @@ class Endpoint:
     batches: Batches = field(default_factory=Batches)
     verified: bool = False  # it answered with the expected chain id
     avoided_until: float = 0.0  # it contradicted itself: used only while the others pause
-    trouble: RpcError | None = None  # the last error, until the next answer
+    last_error: RpcError | None = None  # the last error, until the next answer
     refusals: int = 0  # rate refusals in a row
 
     @property
@@ -58,7 +58,7 @@ class Endpoint:
         self.breaker.succeeded()
         self.throttle.succeeded(calls)
         self.batches.answered(calls)
-        self.trouble, self.refusals = None, 0
+        self.last_error, self.refusals = None, 0
 
     def failed(self, error: RpcError, now: float, sent: float) -> None:
         """Record a failed call that was sent at `sent`."""
@@ -70,23 +70,23 @@ class Endpoint:
                 rest_s = full_jitter(self.refusals, breaker.base_s, breaker.cap_s, breaker.uniform)
             self.refusals += 1
             self.throttle.refused(now, sent, rest_s)
-            self.trouble = error
+            self.last_error = error
         elif error.answered and error.fault not in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
             self.answered(1)  # refusing this one call is no fault of the endpoint
         else:
-            self.rest(error, now, error.retry_after_s)
+            self.cool_down(error, now, error.retry_after_s)
 
-    def rest(self, error: RpcError, now: float, rest_s: float | None = None) -> None:
+    def cool_down(self, error: RpcError, now: float, rest_s: float | None = None) -> None:
         """Pause for `rest_s` or a random time; an open circuit has the chain id verified again."""
         self.breaker.failed(now, rest_s)
-        self.trouble = error
+        self.last_error = error
         if self.breaker.circuit(now) is not Circuit.CLOSED:
             self.verified = False
 
-    def resting(self, now: float) -> RpcError:
+    def cooling_down(self, now: float) -> RpcError:
         """Return the error of a call that was not made because the endpoint still pauses."""
         wait_s = self.wait_s(now)
-        last = self.trouble
+        last = self.last_error
         fault = last.fault if last else RpcFault.RATE
         why = last.why if last else "its rate limit is used up"
         error = rpc_error(self.label, fault, f"{why}; paused for {wait_s:.0f} s", wait_s)
@@ -103,7 +103,7 @@ class Endpoint:
             self.throttle.rate,
             self.wait_s(now),
             max(0.0, self.avoided_until - now),
-            self.trouble.why if self.trouble else "",
+            self.last_error.why if self.last_error else "",
         )
 
 

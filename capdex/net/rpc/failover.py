@@ -6,22 +6,19 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from capdex.errors import Code
 from capdex.net.rpc.endpoint import Endpoint
 from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault, rpc_error
-from capdex.net.rpc.transport import Call, ReadReply, Transport, send_many, send_one
+from capdex.net.rpc.transport import Call, ReadReply, Transport, send
 from capdex.net.rpc.types import quantity
 
 MAX_ATTEMPTS = 6  # about 8 s with one endpoint; a caller that can wait longer tries again
 MAX_TIMEOUTS = 2  # of one call: a smaller request helps more than a third attempt
 MAX_WAIT_S = 30.0  # a call fails if all endpoints pause for longer
-FOREIGN_REST_S = (
-    40.0  # pause of an endpoint of another chain; longer than MAX_WAIT_S, so no call waits
-)
-
+FOREIGN_COOLDOWN_S = 40.0  # of an endpoint of another chain: over MAX_WAIT_S, so no call waits
 STAY_S = 0.5  # wait for a shorter pause: another endpoint rarely has the same head
 
 T = TypeVar("T")
@@ -107,7 +104,7 @@ class Failover:
             endpoint = pick(now, hopeless)
             rest_s = endpoint.wait_s(now)
             if rest_s > wait_s:
-                raise endpoint.resting(now)
+                raise endpoint.cooling_down(now)
             if rest_s > 0:
                 wait_s -= rest_s
                 await asyncio.sleep(rest_s)
@@ -137,7 +134,7 @@ class Failover:
             why = f"it is of chain {found}, not {self.chain_id}"
             error = rpc_error(endpoint.label, RpcFault.FATAL, why)
             error.code, error.fix = Code.WRONG_CHAIN, "pass the endpoint of the configured chain"
-            endpoint.rest(error, clock(), FOREIGN_REST_S)
+            endpoint.cool_down(error, clock(), FOREIGN_COOLDOWN_S)
             raise error
 
     async def _ask(
@@ -149,9 +146,7 @@ class Failover:
         while rest := calls[len(results) :]:
             piece = rest[: endpoint.batches.longest(clock())]
             try:
-                found, more = await self._watched(
-                    endpoint, piece, self._send(endpoint, piece, read)
-                )
+                found, more = await self._send(endpoint, piece, read)
             except RpcError as error:
                 if error.fault in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
                     endpoint.batches.failed(len(piece), clock())
@@ -166,21 +161,12 @@ class Failover:
     async def _send(
         self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
     ) -> tuple[list[T], int]:
-        to = endpoint.url, endpoint.label
-        ids = [next(self._ids) for _ in calls]
-        if len(calls) > 1:
-            return await send_many(self._transport, to, ids, calls, read)
-        result, size = await send_one(self._transport, to, ids[0], calls[0], read, self._read_reply)
-        return [result], size
-
-    async def _watched(
-        self, endpoint: Endpoint, calls: Sequence[Call], exchange: Coroutine[Any, Any, T]
-    ) -> T:
-        """Return the result of an exchange, and record its outcome with the endpoint."""
+        """Send a batch, and record its outcome with the endpoint."""
+        to, ids = (endpoint.url, endpoint.label), [next(self._ids) for _ in calls]
         sent, outcome = clock(), "cancelled"
         endpoint.begin(sent, len(calls))
         try:
-            result = await exchange
+            result = await send(self._transport, to, ids, calls, read, self._read_reply)
             outcome = "ok"
             endpoint.answered(len(calls))
         except RpcError as error:

@@ -31,7 +31,7 @@ from capdex.proof.storage_layout import (
     release_slot,
 )
 from capdex.proof.verify import Anchor, verify
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from capdex.version import Version
 
 MAX_AT_ONCE: Final = 4  # proofs made concurrently: each may read megabytes from the endpoint

@@ -92,38 +92,30 @@ def too_large(label: str) -> RpcError:
     return rpc_error(label, RpcFault.TOO_LARGE_RANGE, why, answered=True)
 
 
-async def send_one(
-    transport: Transport,
-    endpoint: tuple[str, str],
-    id_: int,
-    call: Call,
-    read: Callable[[Any], T],
-    read_reply: ReadReply,
-) -> tuple[T, int]:
-    """Send one call to an endpoint (URL, label); return its result by `read`, and reply bytes."""
-    url, label = endpoint
-    answer = await transport.post(url, label, orjson.dumps(_request(id_, call)))
-    if len(answer.data) < OFF_LOOP_BYTES:
-        return read_one(label, answer, id_, read), len(answer.data)
-    return await read_reply(label, answer, id_, read), len(answer.data)
-
-
-async def send_many(
+async def send(
     transport: Transport,
     endpoint: tuple[str, str],
     ids: Sequence[int],
     calls: Sequence[Call],
     read: Callable[[Any], T],
+    read_reply: ReadReply,
 ) -> tuple[list[T], int]:
-    """Send a batch as `send_one`; return the results in order, or raise the first failure."""
+    """Send one call or a batch to an endpoint (URL, label).
+
+    Returns the results by `read` in order, and the reply's bytes; raises the first failure.
+    """
     url, label = endpoint
-    requests = [_request(id_, call) for id_, call in zip(ids, calls, strict=True)]
-    answer = await transport.post(url, label, orjson.dumps(requests))
-    if len(answer.data) < OFF_LOOP_BYTES:
-        return read_many(label, answer, ids, read), len(answer.data)
-    return await asyncio.to_thread(read_many, label, answer, ids, read), len(answer.data)
-
-
-def _request(id_: int, call: Call) -> dict[str, Any]:
-    method, params = call
-    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": list(params)}
+    requests = [
+        {"jsonrpc": "2.0", "id": id_, "method": method, "params": list(params)}
+        for id_, (method, params) in zip(ids, calls, strict=True)
+    ]
+    single = len(requests) == 1
+    answer = await transport.post(url, label, orjson.dumps(requests[0] if single else requests))
+    size = len(answer.data)
+    if single and size < OFF_LOOP_BYTES:
+        return [read_one(label, answer, ids[0], read)], size
+    if single:
+        return [await read_reply(label, answer, ids[0], read)], size
+    if size < OFF_LOOP_BYTES:
+        return read_many(label, answer, ids, read), size
+    return await asyncio.to_thread(read_many, label, answer, ids, read), size

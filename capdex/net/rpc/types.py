@@ -15,8 +15,7 @@ from operator import itemgetter, lt
 from typing import Any, TypeVar
 
 from capdex.encoding.keccak import keccak
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogColumns, RawLog
+from capdex.registry.logs import BlockRef, LogColumns, RawLog
 
 V = TypeVar("V")
 

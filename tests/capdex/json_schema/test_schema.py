@@ -28,7 +28,7 @@ META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 
 
 def problems(schema: Any, package_schema: dict[str, Any] | None = None) -> list[Problem]:
-    findings = Findings({})
+    findings = Findings()
     check_schema(schema, ("schema",), findings, package_schema=package_schema)
     return list(findings.problems())
 
@@ -148,7 +148,7 @@ def test_subschemas_are_counted() -> None:
 def test_the_package_schema_is_an_object_with_a_schema_uri(
     schema: Any, codes: list[Reason]
 ) -> None:
-    findings = Findings({})
+    findings = Findings()
     uri = check_package_schema(schema, ("schema",), findings)
     assert [x.code for x in findings.problems()] == codes
     assert (uri == "did:nuwa:state:note#v1") == (
@@ -215,7 +215,7 @@ def test_any_text_is_json_or_bad(text: str) -> None:
 
 
 def flagged(mark: str, value: Any) -> list[tuple[Reason, str, Severity]]:
-    findings = Findings({})
+    findings = Findings()
     check_schema({"properties": {"a": {"type": "string", mark: value}}}, (), findings)
     return [(x.code, x.path, x.severity) for x in findings.problems()]
 
@@ -242,6 +242,6 @@ def test_unknown_ways_to_merge_are_flagged(mark: str, value: Any, path: str) -> 
 
 
 def test_a_slip_of_the_finger_is_told() -> None:
-    findings = Findings({})
+    findings = Findings()
     check_schema({"x-crdt": "lww_registr"}, (), findings)
     assert findings.problems()[0].hint == "did you mean lww_register?"

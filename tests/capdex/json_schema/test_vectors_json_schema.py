@@ -33,7 +33,7 @@ POLICIES = {
 
 
 def problems(schema: Any) -> list[Problem]:
-    findings = Findings({})
+    findings = Findings()
     check_schema(schema, (), findings)
     return list(findings.problems())
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.manifest import manifest
-from capdex.manifest.confusables import deceptive_word
 from capdex.manifest.prompt_injection import (
     LABELS,
     Label,
     _judge,
     _strings,
+    deceptive_word,
     label,
     lint,
     lint_summary,

@@ -22,7 +22,7 @@ def tool(name: Any = "find", **changes: Any) -> dict[str, Any]:
 
 
 def read(tools: Any, bindings: Any = None) -> tuple[list[Tool], dict[str, Any], list[Problem]]:
-    findings = Findings({})
+    findings = Findings()
     top = Fields({"tools": tools, "tool_bindings": bindings}, (), findings)
     found = read_tools(top, PACKAGE)
     bound = read_bindings(top, found, PACKAGE)

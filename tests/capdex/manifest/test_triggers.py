@@ -15,7 +15,7 @@ from capdex.problems import Problem, Reason, Severity
 
 
 def read(*triggers: Any) -> tuple[tuple[Trigger, ...], list[Problem]]:
-    findings = Findings({})
+    findings = Findings()
     fields = Fields({"triggers": list(triggers)}, ("metadata",), findings)
     return read_triggers(fields), list(findings.problems())
 

@@ -24,7 +24,7 @@ CASES: list[dict[str, Any]] = json.loads(SUITE.read_text("utf-8"))
 
 def errors(pattern: str) -> list[Problem]:
     """What a package with this pattern for a trigger is refused for."""
-    findings = Findings({})
+    findings = Findings()
     trigger = {"type": "regex", "value": pattern}
     read_triggers(Fields({"triggers": [trigger]}, ("metadata",), findings))
     return [x for x in findings.problems() if x.severity is Severity.ERROR]

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from capdex.diagnostics import walk
 from capdex.limits import MAX_DEPTH, MAX_PACKAGE_BYTES
 from capdex.problems import Reason, Severity
-from capdex.yaml import Style, YamlReading, read_yaml
+from capdex.yaml import Scalar, Style, YamlReading, read_yaml
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 
@@ -188,12 +189,18 @@ def test_a_block_that_ends_with_the_file_is_refused() -> None:
     assert not read_yaml(b"a: |\n  b\n").problems
 
 
+def scalars(reading: YamlReading) -> dict[tuple[str | int, ...], Scalar]:
+    """Every scalar of a file by its path."""
+    found = {path: reading.outline.scalar(path) for path, _ in walk(reading.value)}
+    return {path: scalar for path, scalar in found.items() if scalar is not None}
+
+
 def test_scalars_know_their_bytes() -> None:
     data = (
         "é: 日本 # 😀\nm:\n  k: 'a'\n  s: zabc\n  e:\n  b: |\n    x\nf: {g: \"y\", h: }\n".encode()
     )
     reading = read_yaml(data)
-    spans = {path: data[x.start : x.end].decode() for path, x in reading.scalars.items()}
+    spans = {path: data[x.start : x.end].decode() for path, x in scalars(reading).items()}
     assert spans == {
         ("é",): "日本",
         ("m", "k"): "'a'",
@@ -203,17 +210,19 @@ def test_scalars_know_their_bytes() -> None:
         ("f", "g"): '"y"',
         ("f", "h"): "",
     }
-    assert reading.scalars["m", "s"].style is Style.PLAIN
-    assert reading.scalars["m", "k"].style is Style.QUOTED
-    assert reading.scalars["m", "b"].style is Style.BLOCK
-    assert data[: reading.scalars["m", "e"].start].endswith(b"e:")
-    assert reading.marks["m", "s"] == (4, 6)
+    assert scalars(reading)["m", "s"].style is Style.PLAIN
+    assert scalars(reading)["m", "k"].style is Style.QUOTED
+    assert scalars(reading)["m", "b"].style is Style.BLOCK
+    assert data[: scalars(reading)["m", "e"].start].endswith(b"e:")
+    assert reading.outline.mark(("m", "s")) == (4, 6)
 
 
 def test_mappings_know_where_entries_can_be_added() -> None:
     data = "é: 1\nm:\n  k: 'a'\n  l: [b]\nn: {o: p}\n".encode()
     reading = read_yaml(data)
-    block, flow = reading.mappings["m",], reading.mappings["n",]
+    block, flow = reading.outline.mapping(("m",)), reading.outline.mapping(("n",))
+    assert block is not None
+    assert flow is not None
     assert data[block.start : block.end] == b"k: 'a'\n  l: [b]"
     assert (block.flow, block.column, list(block.keys)) == (False, 3, ["k", "l"])
     assert len(block.keys) == 2
@@ -225,21 +234,21 @@ def test_mappings_know_where_entries_can_be_added() -> None:
 def test_places_are_told_for_every_value_and_for_nothing_else() -> None:
     reading = read_yaml(b"a: [1, {b: x}]\nc: *d\n? [e]\n: f\n")
     paths = {(), ("a",), ("a", 0), ("a", 1), ("a", 1, "b"), ("c",)}
-    assert set(reading.marks) == paths
-    assert len(reading.marks) == len(paths)
-    assert set(reading.scalars) == {("a", 0), ("a", 1, "b")}
-    assert set(reading.mappings) == {(), ("a", 1)}
+    outline = reading.outline
+    assert all(outline.mark(path) for path in paths)
+    assert {path for path in paths if outline.scalar(path)} == {("a", 0), ("a", 1, "b")}
+    assert {path for path in paths if outline.mapping(path)} == {(), ("a", 1)}
     for path in [("b",), ("a", 2), ("a", "b"), ("a", 0, 0), ("c", "d"), ("e",)]:
-        assert path not in reading.marks
-        assert reading.scalars.get(path) is None
-    assert ("a",) not in reading.scalars
+        assert outline.mark(path) is None
+        assert outline.scalar(path) is None
 
 
 def test_a_mapping_that_is_not_read_to_its_end_has_a_place_and_no_span() -> None:
     reading = read_yaml(b"a: {b: {c: 1}, d: [\n")
     assert reading.value is None
-    assert set(reading.marks) == {(), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "d")}
-    assert set(reading.mappings) == {("a", "b")}
+    paths = [(), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "d")]
+    assert all(reading.outline.mark(path) for path in paths)
+    assert [path for path in paths if reading.outline.mapping(path)] == [("a", "b")]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -247,7 +256,7 @@ def test_every_plain_scalar_of_the_examples_stands_where_it_says(path: Path) -> 
     data = path.read_bytes()
     reading = read_yaml(data)
     assert not reading.problems
-    for scalar in reading.scalars.values():
+    for scalar in scalars(reading).values():
         if scalar.style is Style.PLAIN and isinstance(scalar.value, str):
             assert data[scalar.start : scalar.end].decode() == scalar.value
 
@@ -290,5 +299,5 @@ def test_any_bytes_give_a_json_value_or_placed_problems(data: bytes) -> None:
     reading = read_yaml(data)
     assert json.loads(json.dumps(reading.value, allow_nan=False)) == reading.value
     assert inside(data, reading)
-    for scalar in reading.scalars.values():
+    for scalar in scalars(reading).values():
         assert 0 <= scalar.start <= scalar.end <= len(data)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from indexer.db.models import DECODER_VERSION
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.store import Deployment, Store

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from capdex.errors import Code, Unavailable
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from cli.terminal.output import Format, Output, Stream
 from cli.terminal.status_line import ERASE, StatusLine
 from cli.views.backfill_progress import Pace, show_backfill

@@ -20,7 +20,7 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
-from capdex.net.ipfs.open import fetch_file
+from capdex.net.ipfs.open import MultiSource
 from indexer.http.gateway_request import BlockFormat, ByteRange, read_request
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
@@ -325,7 +325,7 @@ async def test_the_probe_finds_a_trustless_gateway(node: Any, method: str) -> No
 async def test_another_node_reads_a_file_of_several_blocks_from_this_one(node: Any) -> None:
     keep(node.surface.blocks, "dir-with-duplicate-files")
     async with Gateway(node.url) as gateway:
-        data = await fetch_file(Cid.parse(FILE), [gateway])
+        data = (await MultiSource([gateway]).file(Cid.parse(FILE))).data
     assert len(data) == 1026
     assert data.startswith(b"Lorem ipsum")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Unavailable
-from capdex.registry.block import BlockRef
+from capdex.registry.logs import BlockRef
 from indexer.db.heartbeat import Heartbeat
 from indexer.monitoring.health import DEPTHS, Health
 from indexer.query.status import Position

@@ -10,8 +10,7 @@ import pytest
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.problems import Availability, Reason, Verdict
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from capdex.uri import CapabilityURI
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.index import Index

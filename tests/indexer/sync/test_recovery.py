@@ -6,8 +6,7 @@ import pytest
 
 from capdex.errors import Code, Unavailable
 from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault
-from capdex.registry.block import BlockRef
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.sync.log_completeness import Checkpoint, MissingLogs
 from indexer.sync.recovery import (
     PAUSE_BASE_S,

@@ -27,7 +27,7 @@ from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import MANY, BlockDirectory
 from capdex.net.ipfs.gateway import MAX_UNDECLARED_BYTES, Gateway, Limits
 from capdex.net.ipfs.kubo import multiaddr_of, url_of
-from capdex.net.ipfs.open import fetch, fetch_file, open_ipfs, open_storage
+from capdex.net.ipfs.open import MultiSource, open_ipfs, open_storage
 from capdex.net.ipfs.source import Outcome, SourceFault
 
 PACKAGE = b"metadata:\n  id: did:nuwa:cap:note@1.0.0\n" * 50
@@ -113,7 +113,7 @@ async def test_a_gateway_that_asks_for_patience_in_no_calendar_leaves_the_other_
     for year in ("99999", "9" * 20):
         never = {"Retry-After": f"Wed, 21 Oct {year} 07:28:00 GMT"}
         async with Gateway(await serve(body(b"", 429, **never))) as gateway:
-            assert await fetch(CID, [gateway, block_directory]) == PACKAGE
+            assert await MultiSource([gateway, block_directory]).get(CID) == PACKAGE
 
 
 async def test_a_redirect_is_not_followed_to_another_host(serve: Serve) -> None:
@@ -262,7 +262,7 @@ async def test_a_dag_pb_block_is_given_as_it_is_and_hashed(serve: Serve) -> None
     cid = Cid.from_bytes(b"\x12\x20" + Cid.of(block).digest)
     async with Gateway(await serve(body(block))) as gateway:
         assert await gateway.get(cid) == block
-        assert await fetch_file(cid, [gateway]) == b"one"
+        assert (await MultiSource([gateway]).file(cid)).data == b"one"
     assert (await refused(await serve(body(PACKAGE)), DAG_PB)).why
 
 
@@ -284,7 +284,7 @@ async def test_the_second_source_is_asked_when_the_first_lies(
 ) -> None:
     lying, honest = Gateway(await serve(body(b"lies"))), Gateway(await serve(body(PACKAGE)))
     try:
-        assert await fetch(CID, [block_directory, lying, honest]) == PACKAGE
+        assert await MultiSource([block_directory, lying, honest]).get(CID) == PACKAGE
     finally:
         await lying.close()
         await honest.close()
@@ -304,7 +304,7 @@ async def test_a_slow_source_is_not_waited_for_when_another_has_it(
         return web.Response()
 
     async with Gateway(await serve(stall)) as slow, Gateway(await serve(body(PACKAGE))) as quick:
-        assert await fetch(CID, [slow, quick]) == PACKAGE
+        assert await MultiSource([slow, quick]).get(CID) == PACKAGE
     await left.wait()  # its connection was let go
 
 
@@ -314,7 +314,7 @@ async def test_a_directory_that_cannot_be_read_leaves_the_other_sources(
     place = tmp_path / "a file"
     place.write_text("not a directory")
     async with Gateway(await serve(body(PACKAGE))) as gateway:
-        assert await fetch(CID, [BlockDirectory(place), gateway]) == PACKAGE
+        assert await MultiSource([BlockDirectory(place), gateway]).get(CID) == PACKAGE
 
 
 async def test_when_nobody_has_it_every_source_is_named(
@@ -322,14 +322,14 @@ async def test_when_nobody_has_it_every_source_is_named(
 ) -> None:
     async with Gateway(await serve(body(b"", 404))) as gateway:
         with pytest.raises(Unavailable) as caught:
-            await fetch(CID, [block_directory, gateway])
+            await MultiSource([block_directory, gateway]).get(CID)
     assert str(block_directory.path) in caught.value.why
     assert gateway.base_url in caught.value.why
 
 
 async def test_no_source_at_all_is_said_plainly() -> None:
     with pytest.raises(Unavailable, match="no source"):
-        await fetch(CID, [])
+        await MultiSource([]).get(CID)
 
 
 async def test_a_directory_gives_back_what_it_took(block_directory: BlockDirectory) -> None:

@@ -92,7 +92,7 @@ async def test_nobody_is_asked_while_the_only_endpoint_wants_patience(endpoints)
         (state,) = chain.endpoints_state()
     assert len(server.seen) == 1
     assert 110 < caught.value.retry_after_s <= 120
-    assert 110 < state.rests_s <= 120
+    assert 110 < state.cooldown_s <= 120
 
 
 async def test_a_lone_endpoint_is_asked_again_when_its_patience_is_over(endpoints, monkeypatch):
@@ -125,7 +125,7 @@ async def test_an_endpoint_that_is_down_is_tried_by_one_call_at_a_time(endpoints
         assert await asyncio.gather(*(head(chain) for _ in range(8))) == ["0x7"] * 8
         (state,) = chain.endpoints_state()
     assert len(server.seen) == before + 8
-    assert (state.circuit, state.failures, state.trouble) == (Circuit.CLOSED, 0, "")
+    assert (state.circuit, state.failures, state.last_error) == (Circuit.CLOSED, 0, "")
 
 
 async def test_an_endpoint_of_another_chain_is_never_mixed_in(endpoints):
@@ -139,7 +139,7 @@ async def test_an_endpoint_of_another_chain_is_never_mixed_in(endpoints):
             await head(chain)
         states = chain.endpoints_state()
     assert set(b.seen) == {"eth_chainId"}
-    assert states[1].trouble == "it is of chain 5, not 1"
+    assert states[1].last_error == "it is of chain 5, not 1"
 
 
 async def test_an_endpoint_that_was_down_must_show_its_chain_again(endpoints):
