@@ -1,7 +1,8 @@
 """No byte of a signed package counts for nothing: each one changed, and announced anew (P5, P6).
 
 Whoever changes the bytes announces their own sha256 and CID, so only the reader and the signature
-stand in the way. HYPOTHESIS_PROFILE=soak changes every byte of every example.
+stand in the way. HYPOTHESIS_PROFILE=soak changes every byte of every example, by every
+kind of signer.
 """
 
 from __future__ import annotations
@@ -144,11 +145,12 @@ def test_every_byte_of_the_smallest_example_counts_however_it_changes(
 
 
 @pytest.mark.parametrize("name", ["secp256k1", "P-256", "EIP-191"])
-def test_every_byte_of_the_smallest_example_counts_whoever_signs_it(name: str) -> None:
+def test_bytes_of_the_smallest_example_count_whoever_signs_it(name: str) -> None:
     data = signed(SMALLEST, SIGNERS[name])
-    found = refusals(data, range(len(data)), iter([CHANGES["lowest bit"]]))
-    assert found.total() == len(data)
-    assert found[Reason.BAD_SIGNATURE] > len(data) // 2
+    indexes = range(0, len(data), 1 if EVERY_BYTE else 8)
+    found = refusals(data, indexes, iter([CHANGES["lowest bit"]]))
+    assert found.total() == len(indexes)
+    assert found[Reason.BAD_SIGNATURE] > len(indexes) // 2
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name.removesuffix(".acp.yaml"))
