@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 from capdex.errors import CapdexError, UsageError
@@ -62,24 +63,11 @@ class CheckRow(NamedTuple):
     fix: str
 
 
-def ok(result: str) -> Check:
-    """Return the result of a check that found nothing wrong."""
-    return Check("", Status.OK, result)
-
-
-def warn(result: str, fix: str = "") -> Check:
-    """Return the result of a check that found what may fail later."""
-    return Check("", Status.WARN, result, fix)
-
-
-def fail(result: str, fix: str = "") -> Check:
-    """Return the result of a check that found what does not work."""
-    return Check("", Status.FAIL, result, fix)
-
-
-def none(why: str) -> Check:
-    """Return the result of a check that does not apply."""
-    return Check("", Status.NONE, why)
+# The results: nothing wrong, what may fail later, what does not work, a check that does not apply.
+ok: Final = partial(Check, "", Status.OK)
+warn: Final = partial(Check, "", Status.WARN)
+fail: Final = partial(Check, "", Status.FAIL)
+none: Final = partial(Check, "", Status.NONE)
 
 
 async def run(row: CheckRow, subject: Subject) -> Check:

@@ -21,6 +21,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.endpoint import redact
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
+from cli.config.sources import is_loopback
 from cli.doctor.check import Check, CheckRow, Subject, fail, none, ok, warn
 from cli.publish.account import account_address, has_account
 from publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
@@ -123,13 +124,13 @@ async def votes(subject: Subject) -> Check:
 
 async def account(subject: Subject) -> Check:
     """Read what the publishing account can spend."""
-    chain, network = subject.chain_id, subject.network
-    if chain is None:
+    network = subject.network
+    if subject.chain_id is None:
         return NO_RPC
     if subject.config_error is not None or not has_account(subject.app):
         return none("there is none; capdex account new makes one")
     address = await account_address(subject.app)
-    check_account(address, chain)
+    check_account(address, subject.chain_id)
     async with Rpc([network.rpc_url], max_attempts=1) as client:
         wei = await client.call("eth_getBalance", [address, "latest"], quantity)
     if wei == 0:
@@ -173,7 +174,8 @@ async def signer(subject: Subject) -> Check:
     if reply.status in (401, 403):
         result = f"{redact(named)} answered {reply.status}"
         return fail(result, "correct the credentials in signer")
-    if urlsplit(named).scheme == "http" and not _is_local(named):
+    url = urlsplit(named)
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
         return warn(
             f"{redact(named)} is used without encryption",
             "use https, or a tunnel: else others on the way can have anything signed",
@@ -272,10 +274,6 @@ async def _view(url: str, address: str, name: str) -> int | None:
             raise
         return None
     return int.from_bytes(word, "big") if len(word) == 32 else None
-
-
-def _is_local(url: str) -> bool:
-    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 _RPC_FIX: Final = "see that it runs and is reachable, or name another with --rpc-url"

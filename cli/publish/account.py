@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
@@ -24,21 +23,13 @@ from cli.terminal.text import safe
 
 if TYPE_CHECKING:
     from publisher.authoring.sign import Author
-    from publisher.keys.external_signer import ExternalSigner
-    from publisher.keys.signer import LocalSigner, Signer
+    from publisher.keys.signer import Signer
 
 F = TypeVar("F", bound=Callable[..., Any])
+KeySource = Literal["keystore", "environment", "signer"]  # sources of the account's key
 
 TYPED: Final = "--config"  # the origin of what was typed
 PRIVATE_KEY: Final = "CAPDEX_PRIVATE_KEY"
-
-
-class KeySource(StrEnum):
-    """Sources of the account's key."""
-
-    KEYSTORE = "keystore"
-    ENVIRONMENT = "environment"
-    SIGNER = "signer"
 
 
 # the options ------------------------------------------------------------------------------------
@@ -46,24 +37,17 @@ class KeySource(StrEnum):
 
 def _set(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value is not None and not ctx.resilient_parsing:
-        key = param.opts[0].removeprefix("--")
-        ctx.find_root().ensure_object(App).options.config += (f"{key}={value}",)
+        app = ctx.find_root().ensure_object(App)
+        if param.name == "passphrase_fd":
+            app.passphrase_fd = value
+        else:
+            app.options.config += (f"{param.opts[0].removeprefix('--')}={value}",)
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    if value is not None and not ctx.resilient_parsing:
-        ctx.find_root().ensure_object(App).passphrase_fd = value
-
-
-def _option(name: str, metavar: str, purpose: str, **attributes: Any) -> Callable[[F], F]:
-    return click.option(
-        name,
-        metavar=metavar,
-        help=f"{purpose}  [env var: CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}]",
-        expose_value=False,
-        callback=_set,
-        **attributes,
-    )
+def _option(name: str, metavar: str, purpose: str) -> Callable[[F], F]:
+    variable = f"CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}"
+    words = f"{purpose}  [env var: {variable}]"
+    return click.option(name, metavar=metavar, help=words, expose_value=False, callback=_set)
 
 
 PASSPHRASE_FD: Final = click.option(
@@ -72,7 +56,7 @@ PASSPHRASE_FD: Final = click.option(
     metavar="N",
     help="Read the passphrase from descriptor N.",
     expose_value=False,
-    callback=_remember,
+    callback=_set,
 )
 PASSPHRASE_FILE: Final = _option(
     "--passphrase-file", "FILE", "Read the passphrase from a file of mode 0600."
@@ -123,22 +107,23 @@ def fee_cap_wei(app: App, *, usual: int | None = None) -> int:
 def key_source(app: App) -> KeySource:
     """Return the source of the account's key; raise UsageError if two were typed."""
     origins = app.settings.origins
-    typed = [x for x in ("keystore", "signer") if origins.get(x) == TYPED]
-    if len(typed) == 2:
+    if origins.get("keystore") == origins.get("signer") == TYPED:
         raise UsageError("--keystore and --signer name two accounts", fix="say one of them")
-    if typed:
-        return KeySource(typed[0])
+    order: tuple[KeySource, KeySource] = ("signer", "keystore")
+    for key in order:
+        if origins.get(key) == TYPED:
+            return key
     if os.environ.get(PRIVATE_KEY):
-        return KeySource.ENVIRONMENT
-    by_variable = [x for x in ("signer", "keystore") if origins.get(x) == "environment"]
-    if by_variable:
-        return KeySource(by_variable[0])
-    return KeySource.SIGNER if app.settings.signer else KeySource.KEYSTORE
+        return "environment"
+    for key in order:
+        if origins.get(key) == "environment":
+            return key
+    return "signer" if app.settings.signer else "keystore"
 
 
 def has_account(app: App) -> bool:
     """True if there is a publishing account."""
-    return key_source(app) is not KeySource.KEYSTORE or keystore_path(app).exists()
+    return key_source(app) != "keystore" or keystore_path(app).exists()
 
 
 def keystore_path(app: App) -> Path:
@@ -158,17 +143,20 @@ async def account_address(app: App) -> str:
 
 async def open_signer(app: App) -> Signer:
     """Return the publishing account; a passphrase is asked for when it first signs."""
-    from publisher.keys.keystore import KeystoreSigner
-
     if app.signer is None:
-        match key_source(app):
-            case KeySource.ENVIRONMENT:
-                app.signer = _from_environment(app)
-            case KeySource.SIGNER:
-                app.signer = await _external(app)
-            case KeySource.KEYSTORE:
-                path = _existing_keystore(app)
-                app.signer = KeystoreSigner(path, lambda: passphrase(app, path))
+        source = key_source(app)
+        if source == "environment":
+            app.signer = _from_environment(app)
+        elif source == "signer":
+            from publisher.keys.external_signer import open_external
+
+            app.signer = await open_external(
+                app.settings.signer,
+                app.settings.signer_address,
+                show=lambda words: app.output.say(f"    {'signer'.ljust(11)} {safe(words)}"),
+            )
+        else:
+            app.signer = _from_key_file(app, keystore_path(app))
     return app.signer
 
 
@@ -190,8 +178,9 @@ async def open_author(app: App) -> Author:
     return await open_signer(app)
 
 
-def _existing_keystore(app: App) -> Path:
-    path = keystore_path(app)
+def _from_key_file(app: App, path: Path) -> Signer:
+    from publisher.keys.keystore import KeystoreSigner
+
     if not path.exists():
         raise UsageError(
             f"there is no account: {path} does not exist",
@@ -200,10 +189,10 @@ def _existing_keystore(app: App) -> Path:
             fix="make one (capdex account new), bring one (capdex account import), or name its "
             "key file (--keystore)",
         )
-    return path
+    return KeystoreSigner(path, lambda: passphrase(app, path))
 
 
-def _from_environment(app: App) -> LocalSigner:
+def _from_environment(app: App) -> Signer:
     from publisher.keys.keystore import parse_private_key
     from publisher.keys.secret import Secret
 
@@ -212,14 +201,3 @@ def _from_environment(app: App) -> LocalSigner:
         "use a key file: capdex account import"
     )
     return parse_private_key(Secret(os.environ.get(PRIVATE_KEY, "")), PRIVATE_KEY)
-
-
-async def _external(app: App) -> ExternalSigner:
-    from publisher.keys.external_signer import open_external
-
-    settings = app.settings
-    return await open_external(
-        settings.signer,
-        settings.signer_address,
-        show=lambda words: app.output.say(f"    {'signer'.ljust(11)} {safe(words)}"),
-    )

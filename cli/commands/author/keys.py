@@ -11,7 +11,6 @@ import click
 from capdex.errors import Refused
 from cli.config.settings import user_directories
 from cli.publish.account import (
-    KeySource,
     account_address,
     account_options,
     key_source,
@@ -114,7 +113,7 @@ def import_command(
 def show_command(app: App) -> None:
     """Show the account's address. Needs no passphrase."""
     address = app.run(account_address(app))
-    _show(app, address, keystore_path(app) if key_source(app) is KeySource.KEYSTORE else None)
+    _show(app, address, keystore_path(app) if key_source(app) == "keystore" else None)
 
 
 @command("balance", examples=["capdex account balance", "capdex account balance --network sepolia"])
