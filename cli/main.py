@@ -10,11 +10,15 @@ from cli.terminal.click_commands import Entry, Program
 # A section is a folder of cli/commands, and a command is in the module of its name or of _MODULES.
 _MODULES = {
     **dict.fromkeys(("keygen", "account"), "keys"),
+    **dict.fromkeys(("sign", "verify"), "signature"),
+    **dict.fromkeys(("search", "resolve"), "query"),
     **dict.fromkeys(("yank", "unyank", "deprecate", "undeprecate"), "lifecycle"),
-    **dict.fromkeys(("transfer", "maintainer", "renounce"), "ownership"),
+    **dict.fromkeys(("transfer", "maintainer", "renounce", "vote"), "names"),
     "car": "cid",
     "explain": "help",
     "completion": "version",
+    "claim": "publish",
+    "mirror": "index",
 }
 _COMMANDS = {
     "Author": {

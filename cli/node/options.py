@@ -16,26 +16,23 @@ from cli.terminal.app import App
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def environment_option(name: str, **attributes: Any) -> Callable[[F], F]:
+    """Return an option that a variable sets, too: CAPDEX_ and its name."""
+    variable = f"CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}"
+    return click.option(name, envvar=variable, show_envvar=True, **attributes)
+
+
 def database_option(function: F) -> F:
     """Add `--db URL`: typed here, typed at `capdex node` before a subcommand, or CAPDEX_DB."""
-    return click.option(
-        "--db",
-        metavar="URL",
-        envvar="CAPDEX_DB",
-        show_envvar=True,
-        help="The node's database.  [default: a file in the data directory]",
-    )(function)
+    purpose = "The node's database.  [default: a file in the data directory]"
+    return environment_option("--db", metavar="URL", help=purpose)(function)
 
 
 def blocks_option(function: F) -> F:
     """Add `--blocks DIR`: the directory of verified packages."""
-    return click.option(
-        "--blocks",
-        type=click.Path(path_type=Path, file_okay=False),
-        envvar="CAPDEX_BLOCKS",
-        show_envvar=True,
-        help="The node's verified packages.  [default: in the data directory]",
-    )(function)
+    directory = click.Path(path_type=Path, file_okay=False)
+    purpose = "The node's verified packages.  [default: in the data directory]"
+    return environment_option("--blocks", type=directory, help=purpose)(function)
 
 
 def serve_signed_option(function: F) -> F:

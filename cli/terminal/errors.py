@@ -57,8 +57,8 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
     except (KeyboardInterrupt, click.Abort, EOFError):
         output().err.write("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        _drop_stdout()
+    except BrokenPipeError:  # Python would report it again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - reported below
         return _unexpected(error, output(), debug=debug)
@@ -138,8 +138,3 @@ def _save_report(text: str) -> str | None:
     except OSError:
         return None
     return str(path)
-
-
-def _drop_stdout() -> None:
-    """Redirect stdout, so that Python does not report the broken pipe again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -40,6 +40,10 @@ class StatusLine:
             self._logged_at = time.monotonic()
             self._output.say(line + text)
 
+    def count(self, what: str, done: int, total: int) -> None:
+        """Show how many of something are done."""
+        self.show(f"{done} of {total} {what}")
+
     def clear(self) -> None:
         """Erase the line."""
         self.show("")

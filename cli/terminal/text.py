@@ -32,7 +32,7 @@ def safe(text: object) -> str:
     value = str(text)
     if value.isascii() and value.isprintable():
         return value
-    return "".join(_escape(char) if _hidden(char) else char for char in value)
+    return "".join(x.encode("unicode_escape").decode() if _hidden(x) else x for x in value)
 
 
 def safe_block(text: object) -> str:
@@ -47,16 +47,6 @@ def json_safe(document: str) -> str:
     return "".join(
         char if char == "\n" or not _hidden(char) else _json_escape(char) for char in document
     )
-
-
-def _escape(char: str) -> str:
-    named = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char)
-    if named:
-        return named
-    code = ord(char)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _json_escape(char: str) -> str:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 from cli.config.settings import user_directories
 from cli.terminal.app import App
 from cli.terminal.status_line import StatusLine
-from cli.terminal.text import safe, short, size
+from cli.terminal.text import grouped, safe, short, size
 
 if TYPE_CHECKING:
-    from publisher.ethereum.contract import Receipt
     from publisher.ethereum.transaction import Sent, Transaction
-    from publisher.progress import Reserved, Reserving, Served, Step, Uploaded
+    from publisher.progress import Reserving, Served, Step, Uploaded
     from publisher.registry.registry import Registry
 
 PUBLIC_NOTE: Final = "names, reasons and addresses on a chain are public and cannot be deleted"
@@ -39,29 +38,34 @@ class Progress:
     def __call__(self, step: Step) -> None:
         """Show one step."""
         from publisher.ethereum.contract import Receipt
-        from publisher.ethereum.transaction import Sent
+        from publisher.ethereum.transaction import Sent, ether
         from publisher.progress import Reserved, Reserving, Served, Uploaded
 
-        if isinstance(step, Uploaded):
-            self._uploads.append(step)
-            self._status.show(f"uploading {len(self._uploads)} of {self._total}")
-            if len(self._uploads) == self._total:
-                self._say_uploaded()
-            return
-        self._say_uploaded()
-        if isinstance(step, Reserving):
-            self._wait_for_names(step)
-        elif isinstance(step, Reserved):
-            self._say_reserved(step)
-        elif isinstance(step, Sent):
-            self._say_sent(step)
-        elif isinstance(step, Receipt):
-            self._say_mined(step)
-        elif isinstance(step, Served):
-            self._served.append(step)
-            self._status.show(f"served {len(self._served)} of {self._total}")
-            if len(self._served) == self._total:
-                self._say_served()
+        if not isinstance(step, Uploaded):
+            self._say_uploaded()
+        match step:
+            case Uploaded():
+                self._uploads.append(step)
+                self._status.show(f"uploading {len(self._uploads)} of {self._total}")
+                if len(self._uploads) == self._total:
+                    self._say_uploaded()
+            case Reserving():
+                self._wait_for_names(step)
+            case Reserved(name, mined):
+                place = f"block {mined.block_number}, tx {short(mined.tx_hash)}"
+                words = f"{safe(name)} (1 of 2)   {place}, cost {ether(mined.fee_wei)}"
+                self._step("ok", "reserved", words)
+            case Sent():
+                self._say_sent(step)
+            case Receipt():
+                place = f"block {step.block_number}, tx {short(step.tx_hash)}"
+                many = f", {len(step.events)} releases" if len(step.events) > 1 else ""
+                self._step("ok", self._done, f"{place}{many}, cost {ether(step.fee_wei)}")
+            case Served():
+                self._served.append(step)
+                self._status.show(f"served {len(self._served)} of {self._total}")
+                if len(self._served) == self._total:
+                    self._say_served()
 
     @asynccontextmanager
     async def interruptible(self) -> AsyncIterator[None]:
@@ -99,14 +103,6 @@ class Progress:
         )
         self._waits = True
 
-    def _say_reserved(self, step: Reserved) -> None:
-        from publisher.ethereum.transaction import ether
-
-        receipt = step.receipt
-        place = f"block {receipt.block_number}, tx {short(receipt.tx_hash)}"
-        cost = ether(receipt.fee_wei)
-        self._step("ok", "reserved", f"{safe(step.name)} (1 of 2)   {place}, cost {cost}")
-
     def _say_sent(self, step: Sent) -> None:
         from publisher.ethereum.transaction import ether
 
@@ -117,30 +113,21 @@ class Progress:
             words = f"tx {short(step.tx_hash)} instead of {short(step.earlier[0])}, at most {most}"
             self._step("plan", "sent again", words)
 
-    def _say_mined(self, step: Receipt) -> None:
-        from publisher.ethereum.transaction import ether
-
-        place = f"block {step.block_number}, tx {short(step.tx_hash)}"
-        many = f", {len(step.events)} releases" if len(step.events) > 1 else ""
-        self._step("ok", self._done, f"{place}{many}, cost {ether(step.fee_wei)}")
-
     def _say_served(self) -> None:
         if not self._served:
             return
         took = [one.after_s for one in self._served if one.after_s is not None]
         missing = len(self._served) - len(took)
         self._served = []
-        if took and not missing:
-            self._step("ok", "served", f"your node answers with {self._it} after {max(took):.1f} s")
+        many = self._total > 1
+        if not missing:
+            it = "them all" if many else "it"
+            self._step("ok", "served", f"your node answers with {it} after {max(took):.1f} s")
             return
-        which = f"{missing} of {missing + len(took)} packages" if self._total > 1 else "it"
-        are = "they are" if self._total > 1 else "it is"
+        which = f"{missing} of {missing + len(took)} packages" if many else "it"
+        are = "they are" if many else "it is"
         words = f"your node does not answer with {which} yet; {are} on chain"
         self._step("warn", "not served", words)
-
-    @property
-    def _it(self) -> str:
-        return "it" if self._total == 1 else "them all"
 
     def _step(self, kind: str, label: str, text: str) -> None:
         self._status.clear()
@@ -173,7 +160,7 @@ def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note:
     about = ether(sum(one.expected_fee_wei for one in every))
     most = ether(sum(one.max_fee_wei for one in every))
     count = f"{len(every)} transactions, " if len(every) > 1 else ""
-    gas = f"{sum(one.gas for one in every):,}".replace(",", " ")
+    gas = grouped(sum(one.gas for one in every))
     words = f"{count}up to {gas} gas: about {about}, at most {most}"
     cap = f"(cap {ether(app.settings.fee_cap_wei)})"
     app.output.say(f"    {'note'.ljust(11)} {PUBLIC_NOTE}")

@@ -134,8 +134,13 @@ async def _deploy(
             app.output.step("ok", "unchanged", f"deployed since block {found.block_number}")
             _show(app, found, new=False)
             return
-        sender = await _sender(app, needed=not dry_run)
-        priced = None
+        sender = priced = None
+        try:
+            sender = await account_address(app)
+        except UsageError as error:
+            if not dry_run:
+                raise
+            app.output.warn(f"{error.message}: the cost was not checked")
         if sender is not None:
             priced = await price(chain, sender, creation, fee_cap_wei=cap)
             cost = f"about {ether(priced.expected_fee_wei)}, at most {ether(priced.max_fee_wei)}"
@@ -151,17 +156,6 @@ async def _deploy(
         made, new = await deploy(chain, await open_signer(app), folder, creation, fee_cap_wei=cap)
     app.output.step("ok", "deployed" if new else "unchanged", f"block {made.block_number}")
     _show(app, made, new=new)
-
-
-async def _sender(app: App, *, needed: bool) -> str | None:
-    """Return the account that pays; None if there is none and it is not `needed`."""
-    try:
-        return await account_address(app)
-    except UsageError as error:
-        if needed:
-            raise
-        app.output.warn(f"{error.message}: the cost was not checked")
-        return None
 
 
 def _plan(creation: Creation) -> dict[str, Any]:

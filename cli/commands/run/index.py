@@ -1,9 +1,11 @@
-"""`capdex index`: the digests of an index, to compare it with another one."""
+"""`capdex index` and `mirror`: the digests of an index, and an index as static files."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -11,6 +13,7 @@ from capdex.errors import UsageError
 from cli.node.options import database_option, database_url
 from cli.terminal.app import App
 from cli.terminal.click_commands import Group, command
+from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, safe
 
 Json = dict[str, Any]
@@ -106,3 +109,72 @@ index_command = Group(
     help="Show the digests of an index.",
     examples=["capdex index digest", "capdex index digest --block 21000000 --json"],
 )
+
+
+@command(
+    "mirror",
+    examples=[
+        "capdex mirror public/index --base-url https://node.example",
+        "capdex mirror mirror --db sqlite:///index.db --json",
+    ],
+)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--base-url", metavar="URL", help="A node or gateway that serves the packages.")
+@database_option
+def mirror_command(app: App, directory: Path, base_url: str | None, db: str | None) -> None:
+    """Write an index as static files, for a web server or IPFS.
+
+    There is one file per name, with one JSON line per release. Only changed files are written, and
+    the same state of an index gives the same bytes everywhere. The node may run meanwhile. What its
+    operator denies is left out.
+    """
+    from indexer.db.engine import open_reader, transaction
+    from indexer.mirror.directory import write_mirror
+
+    gateway = None if base_url is None else _gateway(base_url)
+    status = StatusLine(app.output)
+    engine = open_reader(database_url(app, db))
+    try:
+        with transaction(engine) as connection:
+            written = write_mirror(
+                connection,
+                directory,
+                gateway=gateway,
+                report=partial(status.count, "names"),
+            )
+    finally:
+        status.clear()
+        engine.dispose()
+    value = {
+        "directory": str(directory),
+        **written.digest.to_json(),
+        **{key: getattr(written, key) for key in ("names", "releases", "denied")},
+        "files": {key: getattr(written, key) for key in ("written", "unchanged", "removed")},
+    }
+    changed = f"{written.written} written, {written.unchanged} unchanged"
+    rows = [
+        ("mirror", safe(directory)),
+        ("holds", f"{written.names} names, {written.releases} releases"),
+        ("files", f"{changed}, {written.removed} removed"),
+        ("block", f"{value['block_number']} of chain {value['chain_id']}"),
+        ("digest", value["index_digest"]),
+    ]
+    if written.denied:
+        rows.append(("denied", f"{written.denied} names or CIDs are left out"))
+    app.output.result("mirror", value, human=columns(rows), plain=[directory])
+
+
+def _gateway(base_url: str) -> str:
+    """Return the URL template of packages; raises UsageError for an unusable base URL."""
+    try:
+        parts = urlsplit(base_url)
+        valid = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+        valid = valid and parts.port != 0  # raises ValueError for an invalid port
+    except ValueError:
+        valid = False
+    if not valid or not base_url.isprintable() or set("{}?# ") & set(base_url):
+        raise UsageError(
+            f"{base_url[:80]!r} is not the URL of a node",
+            fix="write it like https://node.example",
+        )
+    return f"{base_url.rstrip('/')}/ipfs/{{cid}}?format=raw"

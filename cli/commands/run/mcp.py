@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import click
-
-from cli.node.options import serve_signed_option, served_verdicts
+from cli.node.options import environment_option, serve_signed_option, served_verdicts
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 
@@ -18,22 +16,11 @@ if TYPE_CHECKING:
 
 
 @command("mcp", examples=["capdex mcp --db sqlite:///index.db"])
-@click.option(
-    "--db",
-    required=True,
-    metavar="URL",
-    envvar="CAPDEX_DB",
-    show_envvar=True,
-    help="Database of a node.",
-)
-@click.option(
-    "--rpc-url",
-    multiple=True,
-    metavar="URL",
-    envvar="CAPDEX_RPC_URL",
-    show_envvar=True,
+@environment_option("--db", required=True, metavar="URL", help="Database of a node.")
+@environment_option(
+    "--rpc-url", multiple=True, metavar="URL",
     help="Chain endpoint that answers are proven by; without one they are not proven.",
-)
+)  # fmt: skip
 @serve_signed_option
 def mcp_command(app: App, db: str, rpc_url: tuple[str, ...], serve_signed: bool) -> None:
     """Answer MCP over stdin and stdout.
@@ -56,9 +43,6 @@ async def _serve(index: Index, serve: frozenset[Verdict], rpc_urls: Sequence[str
     from mcp_service.server import serve_stdio
 
     state = index.status()  # refuse a wrong database now, not at each call of the host
-    async with AsyncExitStack() as parts:
-        prover = None
-        if rpc_urls:
-            proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
-            prover = await parts.enter_async_context(proving)
+    proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
+    async with proving if rpc_urls else nullcontext() as prover:
         await serve_stdio(index, serve=serve, prover=prover)

@@ -12,6 +12,7 @@ from cli.node.options import (
     database_option,
     default_blocks,
     default_database,
+    environment_option,
     serve_signed_option,
     served_verdicts,
 )
@@ -51,35 +52,27 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 @click.option("--chain-id", type=int, help="Chain id of the endpoints.")
 @click.option("--registry", metavar="ADDRESS", help="Registry contract.")
 @click.option(
-    "--votes",
-    metavar="ADDRESS",
+    "--votes", metavar="ADDRESS",
     help="Contract of the votes on its names.  [env var: CAPDEX_VOTES]",
-)
+)  # fmt: skip
 @click.option("--start-block", type=click.IntRange(0), help="Block the registry was deployed in.")
 @database_option
 @click.option(
     "--ipfs", multiple=True, metavar="SPEC", help="dir:PATH, gateway:URL or a Kubo RPC address."
 )
 @blocks_option
-@click.option(
-    "--host", default="127.0.0.1", envvar="CAPDEX_HOST", show_envvar=True, help="Address."
+@environment_option("--host", default="127.0.0.1", help="Address.")
+@environment_option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="Port; 0: any free one."
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, envvar="CAPDEX_PORT",
-    show_envvar=True, help="Port; 0: any free one.",
-)  # fmt: skip
-@click.option(
+@environment_option(
     "--role", type=click.Choice(["writer", "reader", "both"]), default="both",
-    envvar="CAPDEX_ROLE", show_envvar=True,
     help="Write the index, answer from it, or both. A reader needs only --db.",
 )  # fmt: skip
-@click.option(
-    "--standby",
-    is_flag=True,
-    envvar="CAPDEX_STANDBY",
-    show_envvar=True,
+@environment_option(
+    "--standby", is_flag=True,
     help="Wait while another node writes this index; take over when it ends.",
-)
+)  # fmt: skip
 @serve_signed_option
 @click.option(
     "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
@@ -87,27 +80,17 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     help="Blocks after which a block is final, where the chain does not say.",
 )  # fmt: skip
 @click.option(
-    "--poll-interval",
-    type=float,
-    default=1.0,
-    callback=_seconds,
-    metavar="S",
+    "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S",
     help="Seconds between looks at the chain.",
-)
+)  # fmt: skip
 @click.option(
-    "--allowed-host",
-    multiple=True,
-    metavar="HOST",
+    "--allowed-host", multiple=True, metavar="HOST",
     help="Accept this Host header besides loopback's.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["auto", "logfmt", "json"]),
-    default="auto",
-    envvar="CAPDEX_LOG_FORMAT",
-    show_envvar=True,
+)  # fmt: skip
+@environment_option(
+    "--log-format", type=click.Choice(["auto", "logfmt", "json"]), default="auto",
     help="auto: logfmt on a terminal, else json.",
-)
+)  # fmt: skip
 def node_command(
     app: App,
     rpc_url: tuple[str, ...],

@@ -15,7 +15,7 @@ from cli.terminal.click_commands import command
 from cli.terminal.text import duration, safe
 
 if TYPE_CHECKING:
-    from indexer.query.pending import QueuedRelease, QueuePage
+    from indexer.query.pending import QueuedRelease
 
 Json = dict[str, Any]
 LANES = ("new", "retry", "again")
@@ -136,13 +136,18 @@ def queue_command(
     from capdex.uri import PREFIX, check_name
     from indexer.db.engine import open_reader, transaction
     from indexer.query.pending import WAITING, read_queue
+    from indexer.store import Operator
 
     name = None if name is None else check_name(name.removeprefix(PREFIX))
     url = database_url(app, db)
     if rearm:
         if state or cursor:
             raise UsageError("--rearm takes no other option", fix="give a name, or nothing else")
-        _rearm(app, url, name)
+        with Operator(url) as operator:
+            count = operator.rearm(name)
+        human = [f"{count} parked {'release is' if count == 1 else 'releases are'} due again"]
+        value = {"name": name, "rearmed": count}
+        app.output.result("node.rearm", value, human=human, plain=[count])
         return
     states = WAITING if state is None else (Availability(state),)
     engine = open_reader(url)
@@ -151,22 +156,9 @@ def queue_command(
             page = read_queue(connection, states=states, name=name, limit=limit, cursor=cursor)
     finally:
         engine.dispose()
-    _show(app, page)
-
-
-def _rearm(app: App, url: str, name: str | None) -> None:
-    from indexer.store import Operator
-
-    with Operator(url) as operator:
-        count = operator.rearm(name)
-    human = [f"{count} parked {'release is' if count == 1 else 'releases are'} due again"]
-    app.output.result("node.rearm", {"name": name, "rearmed": count}, human=human, plain=[count])
-
-
-def _show(app: App, page: QueuePage) -> None:
     now = time.time()
     values = [_value(one, now) for one in page.releases]
-    totals = {str(state): count for state, count in page.totals.items()}
+    totals = {str(key): number for key, number in page.totals.items()}
     app.output.results(
         "node.queue",
         values,
@@ -176,7 +168,7 @@ def _show(app: App, page: QueuePage) -> None:
         next_cursor=page.next_cursor,
     )
     if values:
-        app.output.say(app.output.err.dim(", ".join(f"{n} {state}" for state, n in totals.items())))
+        app.output.say(app.output.err.dim(", ".join(f"{n} {x}" for x, n in totals.items())))
     if page.next_cursor:
         app.output.say(app.output.err.dim(f"more: --cursor {safe(page.next_cursor)}"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from cli.terminal.text import columns, size
 
 if TYPE_CHECKING:
     from capdex.proof.log_head import LogProof
-    from cli.config.settings import Network
     from indexer.snapshot.export import ExportPlan
     from indexer.snapshot.manifest import SnapshotManifest
     from indexer.snapshot.verify import VerifiedSnapshot
@@ -70,9 +68,8 @@ def export_command(
     target = out or Path(f"capdex-{planned.chain_id}-{planned.block_number}.car")
     status = StatusLine(app.output)
     directory = BlockDirectory(blocks or default_blocks(planned.chain_id))
-    number = planned.block_number
     manifest = export_snapshot(
-        url, directory, target, number, proofs=proofs, progress=_show_on(status)
+        url, directory, target, planned.block_number, proofs=proofs, progress=status.count
     )
     status.clear()
     value = {
@@ -110,10 +107,7 @@ def import_command(
     the network gives (or --trust-block). Every event is compared with the endpoint's logs. A node
     then continues from the snapshot's block, and judges the packages itself.
     """
-    network = app.settings.need_network("chain_id", "registry")
-    url, directory = database_url(app, db), blocks or default_blocks(network.chain)
-    hashes = trust_block, trust_digest
-    checked, kept = app.run(_import(app, network, file, hashes, url, directory))
+    checked, kept = app.run(_import(app, file, db, blocks, trust_block, trust_digest))
     if not checked.placed and trust_digest is None:
         app.output.warn(
             "no endpoint was used: the events are proven to be complete, but their blocks and "
@@ -134,36 +128,30 @@ def import_command(
 
 
 async def _import(
-    app: App,
-    network: Network,
-    file: Path,
-    hashes: tuple[bytes | None, bytes | None],
-    db: str,
-    blocks: Path,
+    app: App, file: Path, db: str | None, blocks: Path | None, *trusted: bytes | None
 ) -> tuple[VerifiedSnapshot, int]:
     """Check the snapshot, then restore it; return the check and the number of packages kept."""
-    from contextlib import AsyncExitStack
+    from contextlib import nullcontext
 
     from capdex.net.ipfs.block_store import BlockDirectory
     from capdex.net.rpc.client import Rpc
     from indexer.snapshot.restore import restore
     from indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
 
+    network = app.settings.need_network("chain_id", "registry")
+    url, directory = database_url(app, db), blocks or default_blocks(network.chain)
     status = StatusLine(app.output)
     votes = network.address("votes") if network.votes else None
     start_block = network.start_block or None
     expected = ExpectedIndex(network.chain, network.address("registry"), votes, start_block)
     try:
-        async with AsyncExitStack() as stack:
-            url = network.rpc_url
-            rpc = await stack.enter_async_context(Rpc([url])) if url else None
-            checked = await verify_snapshot(
-                file, expected, TrustAnchor(rpc, *hashes), progress=_show_on(status)
-            )
+        async with Rpc([network.rpc_url]) if network.rpc_url else nullcontext() as rpc:
+            trust = TrustAnchor(rpc, *trusted)
+            checked = await verify_snapshot(file, expected, trust, progress=status.count)
         status.clear()
         app.output.step("ok", "proven", f"all events up to block {checked.manifest.block.number}")
-        create_directories(db, blocks)
-        kept = await restore(file, checked, db, BlockDirectory(blocks), progress=_show_on(status))
+        create_directories(url, directory)
+        kept = await restore(file, checked, url, BlockDirectory(directory), progress=status.count)
     finally:
         status.clear()
     return checked, kept
@@ -190,10 +178,6 @@ async def _prove(app: App, plan: ExportPlan) -> dict[int, LogProof]:
             f"an endpoint that keeps the state of block {number}"
         )
         return {}
-
-
-def _show_on(status: StatusLine) -> Callable[[str, int, int], None]:
-    return lambda what, done, total: status.show(f"{done} of {total} {what}")
 
 
 def _describe(manifest: SnapshotManifest) -> Json:

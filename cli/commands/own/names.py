@@ -1,4 +1,4 @@
-"""`capdex transfer`, `renounce` and `maintainer`: who owns a name and who may publish it (P12)."""
+"""`capdex transfer`, `renounce`, `maintainer` and `vote`: changes of a name (P12)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.publish.change import NAME, makes_change
+from cli.publish.change import NAME, change, makes_change, sending_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import Group, command
 from cli.views.progress import open_registry
@@ -120,18 +120,17 @@ def remove_command(registry: Registry, name: str, account: str) -> Change:
 @NAME
 def list_command(app: App, name: str) -> None:
     """List the maintainers of a name."""
-    state = app.run(_read_name(app, name))
+    from publisher.registry.audit import name_on_chain
+
+    async def read() -> NameState:
+        async with open_registry(app) as registry:
+            return (await name_on_chain(registry, name, need_history=True)).state
+
+    state = app.run(read())
     found = sorted(state.maintainers)
     values = [{"name": name, "account": x} for x in found]
     human = found or ["no maintainers beside the owner"]
     app.output.results("maintainer", values, human=human, plain=found, name=name, owner=state.owner)
-
-
-async def _read_name(app: App, name: str) -> NameState:
-    from publisher.registry.audit import name_on_chain
-
-    async with open_registry(app) as registry:
-        return (await name_on_chain(registry, name, need_history=True)).state
 
 
 maintainer_command = Group(
@@ -140,3 +139,24 @@ maintainer_command = Group(
     help="Say who may publish a name's releases beside its owner.",
     examples=[f"capdex maintainer add weather {OTHER}", "capdex maintainer list weather"],
 )
+
+
+@command("vote", examples=["capdex vote weather up", "capdex vote weather clear"])
+@NAME
+@click.argument("choice", type=click.Choice(["up", "down", "clear"]))
+@sending_options
+def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
+    """Vote for or against a name, or take the vote back.
+
+    Votes are public and can be changed at any time. `capdex show NAME` counts them.
+    """
+    from publisher.ethereum.contract import Contract
+    from publisher.registry.votes import vote
+
+    address = app.settings.need_network("votes").votes
+
+    def make(registry: Registry) -> Change:
+        votes = Contract(registry.chain, address, "CapabilityVotes")
+        return vote(votes, registry, name, choice)
+
+    change(app, make, dry_run=dry_run, on_node=False)
