@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,18 +70,18 @@ async def wait_served(
     if is_served is None:
         return None
     started, pause_s, after_s = time.monotonic(), 0.05, None
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            while after_s is None:
-                try:
-                    if await is_served():
-                        after_s = time.monotonic() - started
-                        break
-                except Unavailable:
-                    pass
+            while not await _answers(is_served):
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, MAX_SERVED_POLL_S)
-    except TimeoutError:
-        pass
+            after_s = time.monotonic() - started
     on_step(Served(after_s))
     return after_s
+
+
+async def _answers(is_served: Callable[[], Awaitable[bool]]) -> bool:
+    try:
+        return await is_served()
+    except Unavailable:
+        return False

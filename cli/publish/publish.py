@@ -51,7 +51,7 @@ class PublishProgress(Progress):
                 if not self._many:
                     self._step("ok", "signed", safe(step.author))
             case FileRejected():
-                self.reject(step.file.name, step.error)
+                self.reject(step.file, step.error)
             case VersionComparison():
                 self._show_comparison(step)
             case Plan():

@@ -69,12 +69,9 @@ def scaffold(
             name=name,
         ),
         _SCHEMA.format(name=name),
-        _PROMPT.format(
-            hint=" Use get_answer to look things up." if kind is PackageKind.TOOL else ""
-        ),
+        _PROMPT.format(hint=" Use get_answer to look things up." if has_tool else ""),
+        *([_TOOLS.format(name=name)] if has_tool else []),
     ]
-    if has_tool:
-        sections.append(_TOOLS.format(name=name))
     text = "\n".join(sections)
     reading = manifest.read(text.encode("utf-8", "surrogatepass"))
     if reading.problems:

@@ -1,5 +1,4 @@
 """Claim new names by commit and reveal (P12), which protects a claim in flight from being copied.
 
-`commitment` computes the secret and its commitment, `commit` sends it, `maturity` waits until it is
-old enough.
+`commit` makes and sends the commitment of a secret, `maturity` waits until it is old enough.
 """

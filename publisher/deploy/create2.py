@@ -22,14 +22,6 @@ FACTORY_CODE: Final = bytes.fromhex(
     "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
 )
 FACTORY_MAKER: Final = "0x3fAB184622Dc19b6109349B94811493BF2a45362"
-FACTORY_TRANSACTION: Final = (
-    "0xf8a58085174876e800830186a08080b853604580600e600039806000f350fe"
-    + FACTORY_CODE.hex()
-    + "1ba0"
-    + "22" * 32
-    + "a0"
-    + "22" * 32
-)
 SALT: Final = bytes(32)
 
 DEV_AGES_S: Final = (0, 0)  # a claim needs no commitment: there is no public mempool

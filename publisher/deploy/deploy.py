@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -80,17 +80,14 @@ async def deploy(
         if found is None:
             raise
         return found, False
-    if not await stands(chain, creation):
+    made = await find(chain, creation, directory, start_block=mined.block_number)
+    if made is None:
         raise Unavailable(
             f"transaction {mined.tx_hash} left no contract at {creation.address}",
             Code.RPC_UNAVAILABLE,
             why="its receipt does not fit what was sent",
             fix="ask another endpoint (--rpc-url)",
         )
-    made = _deployment(
-        chain, creation, signer.address, mined.block_number, mined.block_hash, mined.tx_hash
-    )
-    _write(made, directory)
     return made, True
 
 
@@ -159,9 +156,10 @@ async def find(
     """
     if not await stands(chain, creation):
         return None
-    known = None
+    kind = "-votes" if creation.contract == "CapabilityVotes" else ""
+    path, known = directory / f"{chain.chain_id}{kind}.json", None
     with suppress(UsageError):
-        known = read_deployment(_file(directory, chain.chain_id, creation.contract))
+        known = read_deployment(path)
     if (
         known is not None
         and (known.chain_id, known.address) == (chain.chain_id, creation.address)
@@ -183,10 +181,20 @@ async def find(
             why=f"block {number} does not hold the transaction that made it",
             fix="say --start-block N: a block explorer shows it",
         )
-    sender = parse_address(str(made[0].get("from"))) if made else ""
-    tx_hash = str(made[0].get("hash")) if made else ""
-    found = _deployment(chain, creation, sender, number, str(block.get("hash")), tx_hash)
-    _write(found, directory)
+    arguments = dict(creation.arguments)
+    found = Deployment(
+        chain_id=chain.chain_id,
+        contract=creation.contract,
+        address=creation.address,
+        registry=str(arguments.get("REGISTRY", creation.address)),
+        arguments=arguments,
+        deployer=parse_address(str(made[0].get("from"))) if made else "",
+        block_number=number,
+        block_hash=str(block.get("hash")),
+        tx_hash=str(made[0].get("hash")) if made else "",
+    )
+    document = json.dumps(asdict(found), indent=2) + "\n"
+    write_atomically(path, document.encode("utf-8"))
     return found
 
 
@@ -194,16 +202,9 @@ def read_deployment(path: Path) -> Deployment:
     """Read a deployment file; raises UsageError UNREADABLE."""
     try:
         document: Any = json.loads(path.read_text("utf-8"))
+        kinds = {"int": int, "str": str}
         return Deployment(
-            chain_id=int(document["chain_id"]),
-            contract=str(document["contract"]),
-            address=str(document["address"]),
-            registry=str(document["registry"]),
-            arguments=dict(document["arguments"]),
-            deployer=str(document["deployer"]),
-            block_number=int(document["block_number"]),
-            block_hash=str(document["block_hash"]),
-            tx_hash=str(document["tx_hash"]),
+            **{x.name: kinds.get(str(x.type), dict)(document[x.name]) for x in fields(Deployment)}
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
@@ -212,35 +213,6 @@ def read_deployment(path: Path) -> Deployment:
             why=str(error)[:200],
             fix="`capdex deploy` writes it anew when you have moved it away",
         ) from None
-
-
-def _deployment(
-    chain: Chain, creation: Creation, deployer: str, number: int, block_hash: str, tx_hash: str
-) -> Deployment:
-    arguments = dict(creation.arguments)
-    return Deployment(
-        chain_id=chain.chain_id,
-        contract=creation.contract,
-        address=creation.address,
-        registry=str(arguments.get("REGISTRY", creation.address)),
-        arguments=arguments,
-        deployer=deployer,
-        block_number=number,
-        block_hash=block_hash,
-        tx_hash=tx_hash,
-    )
-
-
-def _file(directory: Path, chain_id: int, contract: str) -> Path:
-    return directory / f"{chain_id}{'-votes' if contract == 'CapabilityVotes' else ''}.json"
-
-
-def _write(deployment: Deployment, directory: Path) -> None:
-    path = _file(directory, deployment.chain_id, deployment.contract)
-    write_atomically(path, (json.dumps(asdict(deployment), indent=2) + "\n").encode("utf-8"))
-
-
-# reads ------------------------------------------------------------------------
 
 
 async def _first_block(chain: Chain, creation: Creation) -> int:

@@ -94,11 +94,6 @@ class Chain:
                 )
             yield cls(rpc, chain_id, state_dir, confirmations=confirmations, patience=patience)
 
-    @property
-    def endpoint(self) -> str:
-        """The endpoint as it may be shown: without user, path and query."""
-        return self.rpc.endpoint
-
     # ------------------------------------------------------------------------------------- reads
 
     async def balance(self, address: str) -> int:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
 
@@ -28,14 +28,9 @@ Topics = Sequence[str | Sequence[str] | None]  # 0x hex; a list means any of the
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """A mined transaction and the events it left in our contract, in order; hashes are 0x hex."""
+class Receipt(Mined):
+    """A mined transaction and the events it left in our contract, in order."""
 
-    tx_hash: str
-    block_number: int
-    block_hash: str
-    gas_used: int
-    fee_wei: int
     events: tuple[Event, ...]
 
     @property
@@ -93,14 +88,7 @@ class Contract:
                 why="its receipt does not fit the contract",
                 fix="ask another endpoint (--rpc-url)",
             )
-        return Receipt(
-            tx_hash=mined.tx_hash,
-            block_number=mined.block_number,
-            block_hash=mined.block_hash,
-            gas_used=mined.gas_used,
-            fee_wei=mined.fee_wei,
-            events=events,
-        )
+        return Receipt(**{x.name: getattr(mined, x.name) for x in fields(mined)}, events=events)
 
     async def logs(self, topics: Topics, first: int, last: int) -> tuple[Event, ...]:
         """Return the contract's events of these topics in blocks `first` to `last`, inclusive."""
@@ -159,7 +147,7 @@ async def scan(
         raise Unavailable(
             f"the history of the contract at {contract.address} is out of reach",
             Code.RPC_UNAVAILABLE,
-            why=f"{contract.chain.endpoint} gives too few blocks at once",
+            why=f"{contract.chain.rpc.endpoint} gives too few blocks at once",
             fix="use another endpoint (--rpc-url), or set start-block of this network to the block "
             "of the deployment",
         )

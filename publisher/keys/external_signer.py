@@ -16,9 +16,8 @@ import shlex
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-import aiohttp
 import orjson
 
 from capdex import did, signing
@@ -139,6 +138,8 @@ class ExternalSigner:
         )
 
     async def _post(self, body: bytes) -> bytes:
+        import aiohttp  # a quarter of a second that commands need not pay
+
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
         headers = {"Content-Type": "application/json"}
         try:
@@ -250,25 +251,27 @@ def check_transaction(answer: object, fields: dict[str, Any], address: str) -> S
     text = answer.get("raw") if isinstance(answer, dict) else answer
     raw = _bytes(text, "a signed transaction")
     if raw[:1] != DYNAMIC_FEE:
-        _refuse("it is not a transaction of type 2 (EIP-1559)")
+        raise _refused("it is not a transaction of type 2 (EIP-1559)") from None
     try:
         signed = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
         signature = {name: signed[name] for name in "vrs"}
         requested = TypedTransaction.from_dict({**fields, "accessList": (), **signature})
     except Exception:  # noqa: BLE001 - the library raises whatever the bytes provoke
-        _refuse("it is not a transaction at all")
+        raise _refused("it is not a transaction at all") from None
     for name, expected in requested.as_dict().items():
         if signed[name] != expected:
-            _refuse(f"its {name} is {_shown(signed[name])}, not {_shown(expected)}")
+            raise _refused(
+                f"its {name} is {_shown(signed[name])}, not {_shown(expected)}"
+            ) from None
     canonical = bytes(requested.encode()) == raw and signature["v"] in (0, 1)
     if not canonical or not 0 < signature["s"] <= HALF_ORDER:
-        _refuse("its signature is not in canonical form")
+        raise _refused("its signature is not in canonical form") from None
     try:
         signer = Account.recover_transaction(raw)
     except Exception:  # noqa: BLE001 - as above
-        _refuse("its signature is none")
+        raise _refused("its signature is none") from None
     if signer != address:
-        _refuse(f"it is signed by {signer}, not by {address}")
+        raise _refused(f"it is signed by {signer}, not by {address}") from None
     return Signed(raw, "0x" + keccak(raw).hex())
 
 
@@ -283,7 +286,7 @@ def check_message(answer: object, message: bytes, address: str) -> bytes:
     try:
         signing.verify_signature(did.did_url(did.pkh(1, address)), message, signature)
     except CapdexError:
-        _refuse(f"it is not the signature of {address} over the message")
+        raise _refused(f"it is not the signature of {address} over the message") from None
     return signature
 
 
@@ -297,17 +300,13 @@ def _refused(why: str) -> Refused:
     )
 
 
-def _refuse(why: str) -> NoReturn:
-    raise _refused(why) from None
-
-
 def _bytes(text: object, what: str) -> bytes:
     try:
         if not isinstance(text, str) or not text.startswith("0x"):
             raise ValueError
         return bytes.fromhex(text[2:])
     except ValueError:
-        _refuse(f"its answer is not {what}")
+        raise _refused(f"its answer is not {what}") from None
 
 
 def _shown(item: object) -> str:

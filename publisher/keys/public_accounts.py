@@ -26,14 +26,9 @@ PUBLIC_ACCOUNTS: Final = frozenset(
 )
 
 
-def is_public(address: str) -> bool:
-    """Return True if the private key of this account is public."""
-    return address in PUBLIC_ACCOUNTS
-
-
 def check_account(address: str, chain_id: int) -> None:
     """Refuse (KEY_EXPOSED) an account whose key is public, except on the development chain."""
-    if is_public(address) and chain_id != DEV_CHAIN_ID:
+    if address in PUBLIC_ACCOUNTS and chain_id != DEV_CHAIN_ID:
         raise Refused(
             f"{address} is a test account: its private key is public",
             Code.KEY_EXPOSED,

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from publisher.commit_reveal.commit import (
+    NO_SECRET,
     NameCommitment,
     commit,
     find_commitments,
     forget_secrets,
     price_commits,
 )
-from publisher.commit_reveal.commitment import NO_SECRET
 from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from publisher.errors import renounced
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import ignore
-from publisher.publish.batch import claim_gas
+from publisher.publish.plan import claim_gas
 from publisher.publish.preflight import check_free, taken
 from publisher.registry.change import (
     Change,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from capdex.diff.diff import Allowance
@@ -40,7 +40,7 @@ from publisher.tx.confirm import RECEIPT_WAIT_S
 class FileRejected:
     """A file is not published."""
 
-    file: PackageFile
+    file: str
     error: CapdexError
 
 
@@ -49,7 +49,7 @@ Confirm = Callable[[Plan], Awaitable[bool]]
 IsServed = Callable[[str, str], Awaitable[bool]]  # of a capability URI and its sha256 (hex)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Publication:
     """Result for one file. `error` says why it is not published (in a dry run: cannot be).
 
@@ -93,6 +93,9 @@ class Publication:
         }
 
 
+Prepared = tuple[Publication, VerifiedPackage | RejectedPackage]
+
+
 async def publish(
     files: Sequence[PackageFile],
     *,
@@ -133,8 +136,7 @@ async def publish(
     if not prepared:
         return call.results
     async with nullcontext(registry) if isinstance(registry, Registry) else registry as opened:
-        packages = call.reject_unbound(prepared)
-        candidates = await call.look_up(packages, opened, fee_cap_wei)
+        candidates = await call.look_up(prepared, opened, fee_cap_wei)
         candidates = await call.compare(candidates, opened, allow)
         plan = await make_plan(candidates, registry=opened, signer=signer, fee_cap_wei=fee_cap_wei)
         call.record_plan(plan, dry_run=dry_run)
@@ -166,50 +168,45 @@ class _Call:
         self._files = files
         self._uploader = uploader
         self._on_step = on_step
-        self._index: dict[str, int] = {}  # of the file of each candidate, by capability URI
+        self._by_uri: dict[str, Publication] = {}  # of each candidate
         self.results = [Publication(file.name) for file in files]
 
-    async def prepare(
-        self, preparation: Preparation
-    ) -> dict[int, VerifiedPackage | RejectedPackage]:
-        """Return the package of each file that is ready or not bound, by the file's index."""
-        packages = {}
-        for index, file in enumerate(self._files):
+    async def prepare(self, preparation: Preparation) -> list[Prepared]:
+        """Return the package of each file that is ready or not bound."""
+        ready = []
+        for file, result in zip(self._files, self.results, strict=True):
             try:
-                packages[index] = await preparation.prepare(file)
+                ready.append((result, await preparation.prepare(file)))
             except CapdexError as error:
-                self._reject(index, error)
-        return packages
-
-    def reject_unbound(
-        self, prepared: dict[int, VerifiedPackage | RejectedPackage]
-    ) -> dict[int, VerifiedPackage]:
-        """Reject packages of another account or chain, once the endpoint's chain is known."""
-        packages = {}
-        for index, one in prepared.items():
-            if isinstance(one, VerifiedPackage):
-                packages[index] = one
-            else:
-                self._reject(index, one.failure())
-        return packages
+                self._reject(result, error)
+        return ready
 
     async def look_up(
-        self, packages: dict[int, VerifiedPackage], registry: Registry, fee_cap_wei: int
+        self, prepared: list[Prepared], registry: Registry, fee_cap_wei: int
     ) -> list[Candidate]:
-        """Return the candidates that the registry accepts."""
+        """Return the candidates that the registry accepts.
+
+        Packages of another account or chain are rejected here: the endpoint's chain is known now.
+        """
+        packages = []
+        for result, judged in prepared:
+            if isinstance(judged, VerifiedPackage):
+                packages.append((result, judged))
+            else:
+                self._reject(result, judged.failure())
         found = refuse_conflicts(
-            await look_up_all(list(packages.values()), registry=registry, fee_cap_wei=fee_cap_wei)
+            await look_up_all([x for _, x in packages], registry=registry, fee_cap_wei=fee_cap_wei)
         )
         candidates = []
-        for (index, package), one in zip(packages.items(), found, strict=True):
+        for (result, package), one in zip(packages, found, strict=True):
             said = package.announcement
-            self._update(index, cap_uri=said.cap_uri, cid=said.cid, sha256=said.sha256.hex())
+            result.cap_uri, result.cid, result.sha256 = said.cap_uri, said.cid, said.sha256.hex()
             if isinstance(one, Candidate):
-                self._update(index, already=one.already, claims_name=one.claims_name)
-                self._index[one.uri] = index
+                result.already, result.claims_name = one.already, one.claims_name
+                self._by_uri[one.uri] = result
                 candidates.append(one)
             else:
-                self._reject(index, one)
+                self._reject(result, one)
         return candidates
 
     async def compare(
@@ -227,22 +224,22 @@ class _Call:
                         beside=candidates,
                         allow=allow,
                     )
-                    self._update(self._index[one.uri], previous=compared.previous)
+                    self._by_uri[one.uri].previous = compared.previous
                     self._on_step(compared)
                 kept.append(one)
             except CapdexError as error:
-                self._reject(self._index[one.uri], error)
+                self._reject(self._by_uri[one.uri], error)
         return kept
 
     def record_plan(self, plan: Plan, *, dry_run: bool) -> None:
         """Record what the plan refuses and, in a dry run, what would be sent for each file."""
         for uri, error in plan.refused.items():
-            self._reject(self._index[uri], error)
+            self._reject(self._by_uri[uri], error)
         for batch in plan.batches if dry_run else ():
             for one in batch.candidates:
-                commitment = plan.commits.get(one.name)
-                index = self._index[one.uri]
-                self._update(index, commitment=commitment, transaction=batch.transaction)
+                result = self._by_uri[one.uri]
+                result.commitment = plan.commits.get(one.name)
+                result.transaction = batch.transaction
 
     async def upload(self, plan: Plan, announcer: Announcer) -> None:
         """Store every package and fetch it back, before anything is paid.
@@ -259,24 +256,20 @@ class _Call:
         """Wait until the node serves what is announced, and record every result."""
 
         async def wait(uri: str, end: Announced) -> None:
-            index = self._index[uri]
-            sha256 = self.results[index].sha256
-            after_s = await wait_served(
-                None if is_served is None else lambda: is_served(uri, sha256),
+            result = self._by_uri[uri]
+            result.already, result.receipt = end.already, end.receipt
+            result.served_after_s = await wait_served(
+                None if is_served is None else lambda: is_served(uri, result.sha256),
                 self._on_step,
                 timeout_s=timeout_s,
             )
-            self._update(index, already=end.already, receipt=end.receipt, served_after_s=after_s)
 
         ends = [(uri, end) for uri, end in results.items() if isinstance(end, Announced)]
         await asyncio.gather(*(wait(uri, end) for uri, end in ends))
-        for uri, index in self._index.items():
+        for uri, result in self._by_uri.items():
             if isinstance(error := results.get(uri), CapdexError):
-                self._reject(index, error)
+                self._reject(result, error)
 
-    def _update(self, index: int, **fields: Any) -> None:
-        self.results[index] = replace(self.results[index], **fields)
-
-    def _reject(self, index: int, error: CapdexError) -> None:
-        self._update(index, error=error)
-        self._on_step(FileRejected(self._files[index], error))
+    def _reject(self, result: Publication, error: CapdexError) -> None:
+        result.error = error
+        self._on_step(FileRejected(result.file, error))

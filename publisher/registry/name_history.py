@@ -121,7 +121,7 @@ def _gaps(registry: Registry, name: str, why: str) -> Unavailable:
     return Unavailable(
         f'the endpoint does not give the whole history of "{name}"',
         Code.RPC_UNAVAILABLE,
-        why=f"{registry.chain.endpoint}: {why}",
+        why=f"{registry.chain.rpc.endpoint}: {why}",
         fix="use another endpoint (--rpc-url), or correct start-block of this network",
     )
 

@@ -46,7 +46,7 @@ class Registry(Contract):
                 raise UsageError(
                     f"there is no contract at {checked} on chain {chain_id}",
                     Code.NO_CONTRACT,
-                    why=f"asked {chain.endpoint}",
+                    why=f"asked {chain.rpc.endpoint}",
                     fix="check the registry's address, or deploy one: capdex deploy",
                 )
             yield cls(chain, checked, start_block=start_block)

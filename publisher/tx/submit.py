@@ -225,7 +225,7 @@ async def _not_sent(chain: Chain, transaction: Transaction, refusal: RpcError) -
             await chain.check_balance(transaction.sender, transaction.max_fee_wei)
         except CapdexError as error:
             return error
-    refusal.message = f"the RPC endpoint {chain.endpoint} refused the transaction"
+    refusal.message = f"the RPC endpoint {chain.rpc.endpoint} refused the transaction"
     refusal.fix = "run the same command again, or use another endpoint (--rpc-url)"
     return refusal
 

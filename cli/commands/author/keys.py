@@ -94,7 +94,7 @@ def import_command(
     command line, which other programs can read.
     """
     from publisher.keys.keystore import check_free, load_account, parse_private_key, store_account
-    from publisher.keys.public_accounts import is_public
+    from publisher.keys.public_accounts import PUBLIC_ACCOUNTS
 
     path = out or user_directories().keys / "account.json"
     check_free(path)  # before a secret is typed
@@ -102,7 +102,7 @@ def import_command(
         account = load_account(source, passphrase(app, source))
     else:
         account = parse_private_key(*_read_key(app, key_fd))
-    if is_public(account.address):
+    if account.address in PUBLIC_ACCOUNTS:
         app.output.warn(f"the key of {account.address} is public: for local chains only")
     store_account(path, account, passphrase(app, path, new=True), light=light)
     _show(app, str(account.address), path)

@@ -17,8 +17,7 @@ from publisher.authoring.validate import PackageFile
 from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Uploaded
-from publisher.publish.batch import MAX_BATCH, divide, gas_bound
-from publisher.publish.plan import Plan
+from publisher.publish.plan import MAX_BATCH, Plan, divide, gas_bound
 from publisher.publish.publish import publish as publish_files
 from publisher.publish.upload import Uploader
 from publisher.tx.submit import submit

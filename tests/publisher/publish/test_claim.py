@@ -15,15 +15,14 @@ from capdex.registry.events import Claimed, Committed, Published
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
 from publisher.authoring.validate import PackageFile
-from publisher.commit_reveal.commitment import SecretFile, commitment_of, secret_text
+from publisher.commit_reveal.commit import SecretFile, commitment_of, secret_text
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
 from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Reserved, Reserving
-from publisher.publish.batch import claim_gas
 from publisher.publish.claim import claim as claim_name
-from publisher.publish.plan import Plan
+from publisher.publish.plan import Plan, claim_gas
 from publisher.publish.publish import publish as publish_files
 from publisher.publish.upload import Uploader
 from publisher.registry.registry import Registry
