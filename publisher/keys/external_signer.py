@@ -251,7 +251,7 @@ def check_transaction(answer: object, fields: dict[str, Any], address: str) -> S
     text = answer.get("raw") if isinstance(answer, dict) else answer
     raw = _bytes(text, "a signed transaction")
     if raw[:1] != DYNAMIC_FEE:
-        raise _refused("it is not a transaction of type 2 (EIP-1559)") from None
+        raise _refused("it is not a transaction of type 2 (EIP-1559)")
     try:
         signed = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
         signature = {name: signed[name] for name in "vrs"}
@@ -265,13 +265,13 @@ def check_transaction(answer: object, fields: dict[str, Any], address: str) -> S
             ) from None
     canonical = bytes(requested.encode()) == raw and signature["v"] in (0, 1)
     if not canonical or not 0 < signature["s"] <= HALF_ORDER:
-        raise _refused("its signature is not in canonical form") from None
+        raise _refused("its signature is not in canonical form")
     try:
         signer = Account.recover_transaction(raw)
     except Exception:  # noqa: BLE001 - as above
         raise _refused("its signature is none") from None
     if signer != address:
-        raise _refused(f"it is signed by {signer}, not by {address}") from None
+        raise _refused(f"it is signed by {signer}, not by {address}")
     return Signed(raw, "0x" + keccak(raw).hex())
 
 

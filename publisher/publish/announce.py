@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
@@ -11,7 +12,7 @@ from capdex.registry.events import Published
 from publisher.commit_reveal.commit import commit, forget_secrets
 from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from publisher.ethereum.contract import Receipt
-from publisher.ethereum.transaction import Sent, Transaction
+from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep
 from publisher.publish.plan import Batch, Plan, price_batch
@@ -34,18 +35,16 @@ class Announced(NamedTuple):
 Results = dict[str, Announced | CapdexError]  # by capability URI
 
 
+@dataclass(slots=True)
 class Announcer:
     """Carries out one plan; `results` grows until every candidate has one."""
 
-    def __init__(
-        self, plan: Plan, registry: Registry, signer: Signer, on_step: OnStep, timeout_s: float
-    ) -> None:
-        self.results: Results = {}
-        self._plan = plan
-        self._registry = registry
-        self._signer = signer
-        self._on_step = on_step
-        self._timeout_s = timeout_s
+    plan: Plan
+    registry: Registry
+    signer: Signer
+    on_step: OnStep
+    timeout_s: float
+    results: Results = field(default_factory=dict)
 
     def fail(self, candidates: Iterable[Candidate], error: CapdexError) -> None:
         """Set the result of those that have none yet."""
@@ -53,11 +52,11 @@ class Announcer:
 
     async def refresh(self) -> dict[str, Candidate]:
         """Read the open candidates again, by URI: minutes may have passed since the plan."""
-        candidates = self._open(self._plan.candidates)
+        candidates = self._open(self.plan.candidates)
         found = await look_up_all(
             [one.package for one in candidates],
-            registry=self._registry,
-            fee_cap_wei=self._plan.fee_cap_wei,
+            registry=self.registry,
+            fee_cap_wei=self.plan.fee_cap_wei,
         )
         for one, now in zip(candidates, found, strict=True):
             if isinstance(now, CapdexError):
@@ -69,19 +68,19 @@ class Announcer:
     async def commit(self, current: dict[str, Candidate]) -> None:
         """Make the commitments of new names that can still be claimed; wait until they count."""
         names = {one.name for one in current.values() if one.to_send}
-        wanted = [one for one in self._plan.commitments if one.name in names]
+        wanted = [one for one in self.plan.commitments if one.name in names]
         try:
             await commit(
                 wanted,
-                self._plan.commits,
-                registry=self._registry,
-                signer=self._signer,
-                on_step=self._on_step,
-                receipt_timeout_s=self._timeout_s,
+                self.plan.commits,
+                registry=self.registry,
+                signer=self.signer,
+                on_step=self.on_step,
+                receipt_timeout_s=self.timeout_s,
             )
         except CapdexError as error:
             failed = {one.name for one in wanted}
-            self.fail((x for x in self._plan.candidates if x.name in failed), error)
+            self.fail((x for x in self.plan.candidates if x.name in failed), error)
 
     async def announce(self, current: dict[str, Candidate]) -> None:
         """Send what is not on chain, wait for the blocks, and set every result."""
@@ -90,7 +89,7 @@ class Announcer:
             if one.resumes is not None:
                 sent = one.resumes
                 waiting.setdefault(sent.tx_hash, (sent, []))[1].append(one)
-        for batch in self._plan.batches:
+        for batch in self.plan.batches:
             now = self._open(current[x.uri] for x in batch.candidates if x.uri in current)
             to_send = [one for one in now if one.to_send]
             if to_send:
@@ -102,33 +101,32 @@ class Announcer:
         """Send the releases of a batch that the contract takes: one transaction, or none."""
         refused: dict[str, CapdexError] = {}
         try:
-            kept, priced = await retry_until_mature(
-                lambda: self._price(batch, refused), timeout_s=self._timeout_s
+            priced = await retry_until_mature(
+                lambda: self._price(batch, refused), timeout_s=self.timeout_s
             )
             self.results.update(refused)
             if priced is None:
                 return {}
+            remember = self._remember(priced.candidates)
             sent = await submit(
-                self._registry.chain, self._signer, priced, on_signed=self._remember(kept)
+                self.registry.chain, self.signer, priced.transaction, on_signed=remember
             )
         except CapdexError as error:
             self.fail(batch.candidates, error)
             return {}
-        self._on_step(sent)
-        return {sent.tx_hash: (sent, list(kept))}
+        self.on_step(sent)
+        return {sent.tx_hash: (sent, list(priced.candidates))}
 
-    async def _price(
-        self, batch: Batch, refused: dict[str, CapdexError]
-    ) -> tuple[tuple[Candidate, ...], Transaction | None]:
+    async def _price(self, batch: Batch, refused: dict[str, CapdexError]) -> Batch | None:
         """Price the transaction at the fees of now, within the cap that was agreed to."""
         return await price_batch(
             batch.candidates,
-            self._plan.secrets,
-            registry=self._registry,
-            sender=self._signer.address,
+            self.plan.secrets,
+            registry=self.registry,
+            sender=self.signer.address,
             fee_cap_wei=batch.transaction.fee_cap_wei,
             refused=refused,
-            bounded=makes_blocks_on_demand(self._registry.chain),
+            bounded=makes_blocks_on_demand(self.registry.chain),
         )
 
     def _remember(self, candidates: Sequence[Candidate]) -> Callable[[Sent], None]:
@@ -136,9 +134,9 @@ class Announcer:
 
         def remember(signed: Sent) -> None:
             for one in candidates:
-                pending(self._registry, one.package).save(signed)
+                pending(self.registry, one.package).save(signed)
             if signed.earlier:  # it is sent again while it is waited for
-                self._on_step(signed)
+                self.on_step(signed)
 
         return remember
 
@@ -146,14 +144,14 @@ class Announcer:
         """Wait for the block of a transaction, and set the result of each of its releases."""
         try:
             mined = await confirm(
-                self._registry.chain,
+                self.registry.chain,
                 sent,
-                timeout_s=self._timeout_s,
-                signer=self._signer,
+                timeout_s=self.timeout_s,
+                signer=self.signer,
                 on_signed=self._remember(candidates),
                 is_done=lambda: self._all_published(candidates),
             )
-            receipt = self._registry.receipt(mined)
+            receipt = self.registry.receipt(mined)
         except (InvalidInput, Refused) as error:
             why = error if len(candidates) == 1 else _reverted(error)
             for one in candidates:
@@ -162,7 +160,7 @@ class Announcer:
         except CapdexError as error:
             self.fail(candidates, error)
             return
-        self._on_step(receipt)
+        self.on_step(receipt)
         published = {
             event.announcement.cap_uri for event in receipt.events if isinstance(event, Published)
         }
@@ -177,9 +175,9 @@ class Announcer:
 
         Another process of the same account may have published it before.
         """
-        pending(self._registry, one.package).remove()
+        pending(self.registry, one.package).remove()
         try:
-            now = await look_up(one.package, registry=self._registry)
+            now = await look_up(one.package, registry=self.registry)
         except CapdexError as why:
             self.fail([one], why)
             return
@@ -189,25 +187,25 @@ class Announcer:
             self.fail([one], error)
 
     async def _all_published(self, candidates: Sequence[Candidate]) -> bool:
-        found = [await look_up(one.package, registry=self._registry) for one in candidates]
+        found = [await look_up(one.package, registry=self.registry) for one in candidates]
         return all(one.already for one in found)
 
     async def _finish_published(self, one: Candidate) -> None:
         """Set the result of a release that is on chain, with its receipt if it can be found."""
         receipt = None
         try:
-            event = await self._registry.find_publication(one.name, one.announcement.semver)
+            event = await self.registry.find_publication(one.name, one.announcement.semver)
             if event is not None:
-                mined = await confirm(self._registry.chain, "0x" + event.position.tx_hash.hex())
-                receipt = self._registry.receipt(mined)
+                mined = await confirm(self.registry.chain, "0x" + event.position.tx_hash.hex())
+                receipt = self.registry.receipt(mined)
         except CapdexError as error:
             self.fail([one], error)
         else:
             self._finish(one, receipt, already=True)
 
     def _finish(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
-        pending(self._registry, one.package).remove()
-        forget_secrets([one.name], registry=self._registry, claimer=self._signer.address)
+        pending(self.registry, one.package).remove()
+        forget_secrets([one.name], registry=self.registry, claimer=self.signer.address)
         self.results[one.uri] = Announced(already, receipt)
 
     def _open(self, candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -93,12 +93,12 @@ async def make_plan(
     batches = []
     limit = await registry.chain.block_number_of("latest", "gasLimit") if to_send else 0
     for group in divide(to_send, limit):
-        kept, priced = await price_batch(
+        batch = await price_batch(
             group, secrets, registry=registry, sender=signer.address, fee_cap_wei=fee_cap_wei,
             refused=refused,
         )  # fmt: skip
-        if priced is not None:
-            batches.append(Batch(kept, priced))
+        if batch is not None:
+            batches.append(batch)
     kept_names = {one.name for batch in batches for one in batch.candidates}
     wanted = tuple(one for one in commitments if one.name in kept_names)
     commits = await price_commits(
@@ -128,26 +128,27 @@ async def price_batch(
     fee_cap_wei: int,
     refused: Refusals,
     bounded: bool = True,
-) -> tuple[tuple[Candidate, ...], Transaction | None]:
-    """Price the releases that the contract accepts; put the others into `refused`.
+) -> Batch | None:
+    """Price the releases that the contract accepts, None if none; put the others into `refused`.
 
     A batch succeeds or reverts as a whole: if it reverts, each release is estimated by itself.
     `bounded`: a claim that is not mature is priced by its bound; else it raises Unavailable.
     """
 
-    async def price(some: Sequence[Candidate]) -> Transaction:
+    async def price(some: Sequence[Candidate]) -> Batch:
         function, arguments = call(some, secrets)
         bound = gas_bound(some) if bounded else None
-        return await registry.price(
+        priced = await registry.price(
             sender, function, *arguments, immature_gas=bound, fee_cap_wei=fee_cap_wei
         )
+        return Batch(tuple(some), priced)
 
     try:
-        return tuple(candidates), await price(candidates)
+        return await price(candidates)
     except (InvalidInput, Refused) as error:
         if len(candidates) == 1:
             refused[candidates[0].uri] = error
-            return (), None
+            return None
         kept = []
         for one in candidates:
             try:
@@ -158,7 +159,7 @@ async def price_batch(
                 kept.append(one)
         if len(kept) == len(candidates):
             raise  # each alone succeeds, and all together do not: the fee, most likely
-    return tuple(kept), await price(kept) if kept else None
+    return await price(kept) if kept else None
 
 
 def divide(

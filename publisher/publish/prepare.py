@@ -33,23 +33,15 @@ class FileSigned:
     author: str
 
 
+@dataclass(slots=True)
 class Preparation:
     """Prepares the files of one call; the author's key is opened for the first that needs it."""
 
-    def __init__(
-        self,
-        *,
-        account: str,
-        chain_id: int,
-        author: Author | OpenAuthor,
-        write: bool,
-        on_step: Callable[[FileRead | FileSigned], None],
-    ) -> None:
-        self._account = account
-        self._chain_id = chain_id
-        self._author = author
-        self._write = write
-        self._on_step = on_step
+    account: str
+    chain_id: int
+    author: Author | OpenAuthor
+    write: bool
+    on_step: Callable[[FileRead | FileSigned], None]
 
     async def prepare(self, file: PackageFile) -> VerifiedPackage | RejectedPackage:
         """Return the verified package; raise InvalidInput or VerificationFailure.
@@ -60,7 +52,7 @@ class Preparation:
         author has to correct it.
         """
         reading = read(file.data)
-        self._on_step(FileRead(file, reading))
+        self.on_step(FileRead(file, reading))
         judged = self._judge(reading)
         if isinstance(judged, RejectedPackage) and judged.reason in MENDED_BY_SIGNING:
             judged = await self._sign(file, judged)
@@ -68,22 +60,22 @@ class Preparation:
             if judged.reason is Reason.NOT_BOUND:
                 return judged
             raise judged.failure()
-        self._on_step(FileSigned(file, judged.signer.partition("#")[0]))
+        self.on_step(FileSigned(file, judged.signer.partition("#")[0]))
         return judged
 
     def _judge(self, reading: ManifestReading) -> VerifiedPackage | RejectedPackage:
-        announcement = announcement_of(reading, chain_id=self._chain_id, publisher=self._account)
+        announcement = announcement_of(reading, chain_id=self.chain_id, publisher=self.account)
         return judge(announcement, reading)
 
     async def _sign(
         self, file: PackageFile, judged: RejectedPackage
     ) -> VerifiedPackage | RejectedPackage:
-        if callable(self._author):
-            self._author = await self._author()
-        author, named = self._author, judged.manifest and judged.manifest.author
-        if judged.reason is Reason.BAD_SIGNATURE and named != author_url(author, self._chain_id):
+        if callable(self.author):
+            self.author = await self.author()
+        author, named = self.author, judged.manifest and judged.manifest.author
+        if judged.reason is Reason.BAD_SIGNATURE and named != author_url(author, self.chain_id):
             return judged
         signed = await sign_file(
-            file, author, chain_id=self._chain_id, publisher=self._account, write=self._write
+            file, author, chain_id=self.chain_id, publisher=self.account, write=self.write
         )
         return self._judge(read(signed.data))

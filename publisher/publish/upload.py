@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,8 +83,10 @@ class Uploader:
         """Return the label of the source that returned the bytes."""
         if self.gateway is not None:
             return await self._poll(self.gateway, cid)
-        if self.node is not None and await _has(self.node, cid):
-            return self.node.label
+        if self.node is not None:
+            with suppress(Unavailable):
+                await _get(self.node, cid)
+                return self.node.label
         try:
             await _get(self.storage, cid)
         except Unavailable as error:
@@ -109,14 +111,6 @@ class Uploader:
 async def _get(source: Source, cid: Cid) -> None:
     if not cid.matches(await source.get(cid)):
         raise Unavailable(f"{source.label} gave other bytes", Code.IPFS_UNAVAILABLE)
-
-
-async def _has(source: Source, cid: Cid) -> bool:
-    try:
-        await _get(source, cid)
-    except Unavailable:
-        return False
-    return True
 
 
 def _not_kept(why: str) -> Unavailable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, UsageError
 from capdex.registry.state import MAX_REASON_BYTES
@@ -15,29 +15,23 @@ NOT_DEPRECATED: Final = "it is not deprecated"
 DEPRECATED_ALREADY: Final = "it is deprecated already; to change the message, undeprecate it first"
 
 
-class _Verb(NamedTuple):
-    """A change of a flag of a release, and the texts for people."""
-
-    flag: str
-    value: bool
-    already: str
-    effect: str
-
-
-_VERBS: Final = {
-    "yank": _Verb(
+# By verb: a flag of a release, its new value, and words for people: that the flag has this value
+# already, and the effect.
+_VERBS: Final[dict[str, tuple[str, bool, str, str]]] = {
+    "yank": (
         "yanked",
         True,
         "it is yanked already; to change the reason, unyank it first",
         "latest, ranges and search pass it over; who asks for it exactly still gets it",
     ),
-    "unyank": _Verb("yanked", False, "it is not yanked", "latest, ranges and search find it again"),
-    "deprecate": _Verb(
-        "deprecated", True, DEPRECATED_ALREADY, "it is found as before, with your message"
+    "unyank": ("yanked", False, "it is not yanked", "latest, ranges and search find it again"),
+    "deprecate": (
+        "deprecated",
+        True,
+        DEPRECATED_ALREADY,
+        "it is found as before, with your message",
     ),
-    "undeprecate": _Verb(
-        "deprecated", False, NOT_DEPRECATED, "it is found without a warning again"
-    ),
+    "undeprecate": ("deprecated", False, NOT_DEPRECATED, "it is found without a warning again"),
 }
 
 

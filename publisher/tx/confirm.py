@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -58,7 +59,8 @@ async def confirm(
     """
     if isinstance(sent, str):
         sent = Sent(sent, nonce=-1)
-    confirmation = _Confirmation(chain, sent, signer, on_signed, is_done)
+    # What an earlier run sent is looked at at once.
+    confirmation = _Confirmation(chain, sent, signer, on_signed, is_done, sent.signed_at)
     try:
         async with asyncio.timeout(timeout_s):
             mined, succeeded = await confirmation.wait()
@@ -69,26 +71,19 @@ async def confirm(
     return mined
 
 
+@dataclass(slots=True)
 class _Confirmation:
     """The wait for one transaction: its newest hash, and what was observed of it."""
 
-    def __init__(
-        self,
-        chain: Chain,
-        sent: Sent,
-        signer: Signer | None,
-        on_signed: OnSigned | None,
-        is_done: IsDone | None,
-    ) -> None:
-        self.chain = chain
-        self.sent = sent
-        self.signer = signer
-        self.on_signed = on_signed
-        self.is_done = is_done
-        self.why = "the chain is slow, or the fee is too low for now"
-        self.mined: Mined | None = None  # seen in a block that is not deep enough yet
-        self._looked_at = sent.signed_at  # what an earlier run sent is looked at at once
-        self._lost_since: float | None = None
+    chain: Chain
+    sent: Sent
+    signer: Signer | None
+    on_signed: OnSigned | None
+    is_done: IsDone | None
+    looked_at: float  # at the pool, in seconds since the epoch
+    lost_since: float | None = None
+    mined: Mined | None = None  # seen in a block that is not deep enough yet
+    why: str = "the chain is slow, or the fee is too low for now"
 
     async def wait(self) -> tuple[Mined, bool]:
         """Return the mined transaction, and True if it succeeded."""
@@ -99,8 +94,8 @@ class _Confirmation:
                 self.mined = None if found is None else found[0]
                 if found is not None and await self._is_deep(found[0]):
                     return found
-                if found is None and time.time() - self._looked_at >= self.chain.patience.look_s:
-                    self._looked_at = time.time()
+                if found is None and time.time() - self.looked_at >= self.chain.patience.look_s:
+                    self.looked_at = time.time()
                     await self._repair()
             except Unavailable as error:
                 self.why = f"{error.message}: {error.why}"
@@ -163,12 +158,12 @@ class _Confirmation:
             if await self._receipt() is not None:
                 return  # it was mined between the two calls
             now = time.monotonic()
-            self._lost_since = self._lost_since or now
+            self.lost_since = self.lost_since or now
             self.why = f"the chain does not know it any more: it was {state.value}"
-            if now - self._lost_since >= self.chain.patience.lost_s:
+            if now - self.lost_since >= self.chain.patience.lost_s:
                 await self._send_again()
             return
-        self._lost_since = None
+        self.lost_since = None
         if state is _State.FOREIGN_PENDING:
             self.why = f"another transaction of {sender} waits under its nonce, {nonce}"
         elif await self.chain.nonce(sender, "latest") < nonce:
@@ -193,7 +188,7 @@ class _Confirmation:
         self.sent = await submit(
             self.chain, self.signer, priced, on_signed=self.on_signed, earlier=self.sent.hashes
         )
-        self._lost_since = None
+        self.lost_since = None
 
     async def _replace_if_stuck(self) -> None:
         transaction, patience = self.sent.transaction, self.chain.patience

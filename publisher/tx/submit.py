@@ -180,28 +180,28 @@ async def _locked(
         ) from None
 
 
+@dataclasses.dataclass(slots=True)
 class _LastSent:
     """The account's last transaction, for endpoints whose pending nonce ignores the pool.
 
     Without it two transactions would get one nonce there, and the dearer one replace the other.
     """
 
-    def __init__(self, chain: Chain, address: str, path: Path) -> None:
-        self._chain = chain
-        self._address = address
-        self._path = path
+    chain: Chain
+    address: str
+    path: Path
 
     async def next_nonce(self) -> int:
         """Return the nonce after every transaction that the chain knows."""
-        pending = await self._chain.nonce(self._address, "pending")
+        pending = await self.chain.nonce(self.address, "pending")
         nonce, tx_hash = self._read()
-        known = nonce >= pending and await self._chain.knows(tx_hash)
+        known = nonce >= pending and await self.chain.knows(tx_hash)
         return nonce + 1 if known else pending
 
     def write(self, sent: Sent) -> None:
         """Store what was just sent."""
         entry = {"nonce": sent.nonce, "tx_hash": sent.tx_hash}
-        write_atomically(self._path, json.dumps(entry).encode("ascii"))
+        write_atomically(self.path, json.dumps(entry).encode("ascii"))
 
     def update(self, sent: Sent) -> None:
         """Store a replacement, if it replaces what was sent last."""
@@ -210,7 +210,7 @@ class _LastSent:
 
     def _read(self) -> tuple[int, str]:
         try:
-            entry = json.loads(self._path.read_text("ascii"))
+            entry = json.loads(self.path.read_text("ascii"))
             nonce, tx_hash = int(entry["nonce"]), str(entry["tx_hash"])
             if len(bytes.fromhex(tx_hash.removeprefix("0x"))) != 32:
                 raise ValueError

@@ -37,9 +37,7 @@ class Pruned(Rpc):
 
     async def call(self, method: str, params: Any = (), read: Any = lambda result: result) -> Any:
         if method == "eth_getCode" and params[1] != "latest":
-            raise rpc_error(
-                self.rpc.endpoint, RpcFault.NO_STATE, "missing trie node", answered=True
-            )
+            raise rpc_error(self.endpoint, RpcFault.NO_STATE, "missing trie node", answered=True)
         return await super().call(method, params, read)
 
 
