@@ -5,8 +5,11 @@ from __future__ import annotations
 from capdex.errors import Code, InvalidInput, Refused
 
 
-def name_taken(name: str, taken_by: str, owner: str = "") -> Refused:
-    """Return the error for a name that another account owns, itself or in a look-alike form."""
+def name_taken(name: str, taken_by: str, owner: str = "", account: str = "<you>") -> Refused:
+    """Return the error for a name that another account owns, itself or in a look-alike form.
+
+    Its owner could let `account` publish under it.
+    """
     if name == taken_by:
         message = f'"{name}" belongs to another account'
         why = "a name belongs to the account that claimed it first"
@@ -14,7 +17,8 @@ def name_taken(name: str, taken_by: str, owner: str = "") -> Refused:
         message = f'"{name}" looks the same as "{taken_by}"'
         why = 'names are unique after 0→o, 1→l, i→l and without "-"'
     owned = f" (owner {owner})" if owner else ""
-    fix = f"pick another name, or ask the owner to add you: capdex maintainer add {taken_by} <you>"
+    command = f"capdex maintainer add {taken_by} {account}"
+    fix = f"pick another name, or ask the owner to run: {command}"
     return Refused(message + owned, Code.NAME_TAKEN, why=why, fix=fix)
 
 

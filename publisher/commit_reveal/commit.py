@@ -129,12 +129,6 @@ async def commit(
     )
 
 
-def forget_secrets(names: Sequence[str], *, registry: Registry, claimer: str) -> None:
-    """Remove the secrets of names that are claimed now."""
-    for name in names:
-        SecretFile(registry, claimer, name).forget()
-
-
 def _change(registry: Registry, one: NameCommitment) -> Change:
     async def stands(_sender: str) -> bool:  # anybody may send a commitment; it stays ours
         return await registry.committed_at(one.commitment) != one.made_at

@@ -137,18 +137,25 @@ class Chain:
             base = max(base, await self.block_number_of("pending", "baseFeePerGas"))
         return Fees(base, tip)
 
-    async def knows(self, tx_hash: str) -> bool:
-        """Return True if the chain has this transaction, mined or pending."""
-        return await self._transaction(tx_hash) is not None
+    async def knows(self, *hashes: str) -> bool:
+        """Return True if the chain has one of these transactions, mined or pending."""
+        for tx_hash in hashes:
+            if await self._transaction(tx_hash) is not None:
+                return True
+        return False
 
-    async def receipt(self, tx_hash: str) -> tuple[Mined, bool] | None:
-        """Return a mined transaction and True if it succeeded; None if no block holds it."""
-        try:
-            return await self.rpc.call("eth_getTransactionReceipt", [tx_hash], _read_receipt)
-        except RpcError as error:
-            if "indexing is in progress" in error.why:
-                return None
-            raise
+    async def receipt(self, *hashes: str) -> tuple[Mined, bool] | None:
+        """Return the first that is mined and True if it succeeded; None if no block holds one."""
+        for tx_hash in hashes:
+            try:
+                found = await self.rpc.call("eth_getTransactionReceipt", [tx_hash], _read_receipt)
+            except RpcError as error:
+                if "indexing is in progress" not in error.why:
+                    raise
+                found = None
+            if found is not None:
+                return found
+        return None
 
     async def call(
         self, to: str, data: str, read: Callable[[bytes], T], block: Block = "latest"

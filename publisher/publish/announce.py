@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.events import Published
-from publisher.commit_reveal.commit import commit, forget_secrets
+from publisher.commit_reveal.commit import SecretFile, commit
 from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent
@@ -205,7 +205,7 @@ class Announcer:
 
     def _finish(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
         pending(self.registry, one.package).remove()
-        forget_secrets([one.name], registry=self.registry, claimer=self.signer.address)
+        SecretFile(self.registry, self.signer.address, one.name).forget()
         self.results[one.uri] = Announced(already, receipt)
 
     def _open(self, candidates: Iterable[Candidate]) -> list[Candidate]:

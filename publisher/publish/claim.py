@@ -8,18 +8,18 @@ from dataclasses import replace
 from publisher.commit_reveal.commit import (
     NO_SECRET,
     NameCommitment,
+    SecretFile,
     commit,
     find_commitments,
-    forget_secrets,
     price_commits,
 )
 from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
-from publisher.errors import renounced
+from publisher.errors import name_taken, renounced
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import ignore
 from publisher.publish.plan import claim_gas
-from publisher.publish.preflight import check_free, taken
+from publisher.publish.preflight import check_free
 from publisher.registry.change import (
     Change,
     Changed,
@@ -94,7 +94,7 @@ async def claim(
     done = await carry_out_change(
         plan, signer=signer, on_step=on_step, receipt_timeout_s=receipt_timeout_s
     )
-    forget_secrets([name], registry=registry, claimer=sender)
+    SecretFile(registry, sender, name).forget()
     return done
 
 
@@ -110,7 +110,7 @@ def claim_of(registry: Registry, name: str, commitments: Sequence[NameCommitment
         if state.owner is None:
             raise renounced(name)
         if state.owner != sender:
-            raise taken(name, name, state.owner, sender)
+            raise name_taken(name, name, state.owner, sender)
         return True
 
     return name_change(

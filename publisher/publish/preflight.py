@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from capdex.errors import CapdexError, InvalidInput, Refused
+from capdex.errors import CapdexError, InvalidInput
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Announcement
 from capdex.registry.state import NameState
@@ -117,16 +117,7 @@ async def check_free(registry: Registry, name: str, address: str) -> None:
         raise name_reserved(name)
     taken_by = await registry.name_of_skeleton(name)
     if taken_by is not None:
-        raise taken(name, taken_by, await registry.owner_of(taken_by) or "", address)
-
-
-def taken(name: str, taken_by: str, owner: str, address: str) -> Refused:
-    """Return the refusal of another account's name; its owner could let `address` publish."""
-    error = name_taken(name, taken_by, owner)
-    error.fix = (
-        f"pick another name, or ask the owner to run: capdex maintainer add {taken_by} {address}"
-    )
-    return error
+        raise name_taken(name, taken_by, await registry.owner_of(taken_by) or "", address)
 
 
 def pending(registry: Registry, package: VerifiedPackage) -> PendingTransaction:
@@ -146,4 +137,4 @@ async def _check_may_publish(
     if state.owner is None:
         raise given_up(name)
     if state.owner != address and not await registry.is_maintainer(name, address):
-        raise taken(name, name, state.owner, address)
+        raise name_taken(name, name, state.owner, address)

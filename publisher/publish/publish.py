@@ -73,22 +73,15 @@ class Publication:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result of a published file, or of a dry run, as the command line prints it."""
-        receipt = self.receipt
+        plain = ("file", "cap_uri", "cid", "sha256", "already", "claims_name")
+        mined = ("tx_hash", "block_number", "gas_used", "fee_wei")
         return {
-            "file": self.file,
-            "cap_uri": self.cap_uri,
-            "cid": self.cid,
-            "sha256": self.sha256,
-            "already": self.already,
-            "claims_name": self.claims_name,
+            **{key: getattr(self, key) for key in plain},
             "previous": None if self.previous is None else str(self.previous),
             "commitment": None if self.commitment is None else self.commitment.to_json(),
             "transaction": None if self.transaction is None else self.transaction.to_json(),
-            "tx_hash": receipt and receipt.tx_hash,
-            "block_number": receipt and receipt.block_number,
-            "gas_used": receipt and receipt.gas_used,
-            "fee_wei": receipt and receipt.fee_wei,
-            "batch": receipt and len(receipt.events),
+            **{key: getattr(self.receipt, key, None) for key in mined},
+            "batch": self.receipt and len(self.receipt.events),
             "served_after_s": self.served_after_s,
         }
 

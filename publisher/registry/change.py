@@ -159,7 +159,7 @@ async def plan_change(
         return ChangePlan(change, sender, already=True)
     sent = await pending.load(fee_cap_wei=fee_cap_wei)
     if sent is not None:
-        if not await _is_mined(change, sent):
+        if await change.contract.chain.receipt(*sent.hashes) is None:
             return ChangePlan(change, sender, resumes=sent)
         pending.remove()
         if await change.stands(sender):  # mined just now; else it was taken back since
@@ -252,13 +252,6 @@ def _remember(change: Change, sender: str, on_step: OnStep) -> OnSigned:
             on_step(signed)
 
     return remember
-
-
-async def _is_mined(change: Change, sent: Sent) -> bool:
-    for tx_hash in sent.hashes:
-        if await change.contract.chain.receipt(tx_hash) is not None:
-            return True
-    return False
 
 
 async def _stands_now(change: Change, sender: str, reverted: CapdexError) -> bool:

@@ -17,7 +17,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
@@ -31,13 +30,6 @@ MIN_POLL_S: Final = 0.05
 MAX_POLL_S: Final = 2.0
 
 IsDone = Callable[[], Awaitable[bool]]
-
-
-class _State(Enum):
-    PENDING = "pending"
-    DROPPED = "dropped"
-    REPLACED = "replaced"
-    FOREIGN_PENDING = "another transaction is pending"
 
 
 async def confirm(
@@ -90,7 +82,7 @@ class _Confirmation:
         pause_s = MIN_POLL_S
         while True:
             try:
-                found = await self._receipt()
+                found = await self.chain.receipt(*self.sent.hashes)
                 self.mined = None if found is None else found[0]
                 if found is not None and await self._is_deep(found[0]):
                     return found
@@ -122,13 +114,6 @@ class _Confirmation:
             details={"tx_hash": tx_hash},
         )
 
-    async def _receipt(self) -> tuple[Mined, bool] | None:
-        for tx_hash in self.sent.hashes:
-            found = await self.chain.receipt(tx_hash)
-            if found is not None:
-                return found
-        return None
-
     async def _is_deep(self, mined: Mined) -> bool:
         wanted = self.chain.confirmations
         if wanted <= 1:
@@ -139,37 +124,28 @@ class _Confirmation:
         again = await self.chain.receipt(mined.tx_hash)
         return again is not None and again[0].block_hash == mined.block_hash
 
-    async def _state(self, sender: str) -> _State:
-        if await self.chain.nonce(sender, "latest") > self.sent.nonce:
-            return _State.REPLACED
-        for tx_hash in self.sent.hashes:
-            if await self.chain.knows(tx_hash):
-                return _State.PENDING
-        if await self.chain.nonce(sender, "pending") > self.sent.nonce:
-            return _State.FOREIGN_PENDING
-        return _State.DROPPED
-
     async def _repair(self) -> None:
+        """Act on what is observed now, as the table above says."""
         if self.sent.transaction is None:
             return
         sender, nonce = self.sent.transaction.sender, self.sent.nonce
-        state = await self._state(sender)
-        if state in (_State.DROPPED, _State.REPLACED):
-            if await self._receipt() is not None:
-                return  # it was mined between the two calls
+        mined = await self.chain.nonce(sender, "latest")
+        if mined <= nonce and await self.chain.knows(*self.sent.hashes):
+            self.lost_since = None
+            if mined < nonce:
+                self.why = f"an earlier transaction of {sender} waits before it"
+            else:
+                await self._replace_if_stuck()
+        elif mined <= nonce < await self.chain.nonce(sender, "pending"):
+            self.lost_since = None
+            self.why = f"another transaction of {sender} waits under its nonce, {nonce}"
+        elif await self.chain.receipt(*self.sent.hashes) is None:  # else mined between two calls
             now = time.monotonic()
             self.lost_since = self.lost_since or now
-            self.why = f"the chain does not know it any more: it was {state.value}"
+            lost = "replaced" if mined > nonce else "dropped"
+            self.why = f"the chain does not know it any more: it was {lost}"
             if now - self.lost_since >= self.chain.patience.lost_s:
                 await self._send_again()
-            return
-        self.lost_since = None
-        if state is _State.FOREIGN_PENDING:
-            self.why = f"another transaction of {sender} waits under its nonce, {nonce}"
-        elif await self.chain.nonce(sender, "latest") < nonce:
-            self.why = f"an earlier transaction of {sender} waits before it"
-        else:
-            await self._replace_if_stuck()
 
     async def _send_again(self) -> None:
         """Send it under the account's next nonce, at the current price."""

@@ -46,10 +46,7 @@ class PendingTransaction:
             return None
         if sent.transaction is not None and fee_cap_wei is not None:
             sent = replace(sent, transaction=replace(sent.transaction, fee_cap_wei=fee_cap_wei))
-        for tx_hash in sent.hashes:
-            if await self._contract.chain.knows(tx_hash):
-                return sent
-        return None
+        return sent if await self._contract.chain.knows(*sent.hashes) else None
 
     def remove(self) -> None:
         """Remove the file: the transaction is mined."""
