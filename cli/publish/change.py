@@ -44,21 +44,15 @@ def makes_change(make: Callable[..., Change]) -> Callable[..., None]:
 
     @wraps(make)
     def run(app: App, dry_run: bool, **typed: Any) -> None:
-        change(app, partial(make, **typed), dry_run=dry_run)
+        app.run(change(app, partial(make, **typed), dry_run=dry_run))
 
     return sending_options(run)
 
 
-def change(
+async def change(
     app: App, make: Callable[[Registry], Change], *, dry_run: bool, on_node: bool = True
 ) -> None:
     """Make the change `make(registry)`; `on_node`: wait until the node has indexed its block."""
-    app.run(_change(app, make, dry_run=dry_run, on_node=on_node))
-
-
-async def _change(
-    app: App, make: Callable[[Registry], Change], *, dry_run: bool, on_node: bool
-) -> None:
     from publisher.registry.change import make_change
 
     async with open_registry(app) as registry:
@@ -90,11 +84,6 @@ class ChangeProgress(Progress):
     """Shows the plan of a change and each step, and asks a person to agree."""
 
     plan: ChangePlan
-
-    def __init__(self, app: App, done: str, *, dry_run: bool) -> None:
-        super().__init__(app, done)
-        self._app = app
-        self._dry_run = dry_run
 
     @override
     def __call__(self, step: ChangePlan | Step) -> None:

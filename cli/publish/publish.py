@@ -29,11 +29,9 @@ class PublishProgress(Progress):
     """Shows the steps of one call. `codes` are the exit codes of files that are not published."""
 
     def __init__(self, app: App, where: str, *, many: bool, dry_run: bool) -> None:
-        super().__init__(app, "mined")
-        self._app = app
+        super().__init__(app, "mined", dry_run=dry_run)
         self._where = where  # the network and the account
         self._many = many
-        self._dry_run = dry_run
         self.codes: list[int] = []
 
     @override

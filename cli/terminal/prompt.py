@@ -59,7 +59,8 @@ def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
             "CAPDEX_PASSPHRASE can be read by other programs of yours; prefer --passphrase-file"
         )
         return Secret(text)
-    prompt = (lambda: _ask(of, new=new)) if app.may_ask else None
+    question = f"{'New passphrase' if new else 'Passphrase'} of {safe(of)}"
+    prompt = (lambda: ask_secret(question, twice=new)) if app.may_ask else None
     return read_passphrase(file=file, prompt=prompt)
 
 
@@ -68,11 +69,6 @@ def ask_secret(question: str, *, twice: bool = False) -> str:
     with _interruptible():
         answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
     return answer
-
-
-def _ask(of: Path, *, new: bool) -> str:
-    question = f"{'New passphrase' if new else 'Passphrase'} of {safe(of)}"
-    return ask_secret(question, twice=new)
 
 
 @contextmanager

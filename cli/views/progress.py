@@ -22,13 +22,14 @@ PUBLIC_NOTE: Final = "names, reasons and addresses on a chain are public and can
 class Progress:
     """Shows each step when it is done, and knows what was sent if a person interrupts.
 
-    Of several packages (`total`) uploads and answers of the node are counted, and said once.
+    Of several packages (`_total`) uploads and answers of the node are counted, and said once.
     """
 
-    def __init__(self, app: App, done: str, *, total: int = 1) -> None:
-        self._output = app.output
+    def __init__(self, app: App, done: str, *, dry_run: bool) -> None:
+        self._app, self._output = app, app.output
         self._done = done
-        self._total = total
+        self._dry_run = dry_run
+        self._total = 1
         self._status = StatusLine(app.output)
         self._uploads: list[Uploaded] = []
         self._served: list[Served] = []

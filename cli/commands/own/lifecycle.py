@@ -90,7 +90,7 @@ def deprecate_command(
             return change_release(registry, "deprecate", name, version[0], message)
         return deprecate_name(registry, name, message, replaced_by)
 
-    change(app, make, dry_run=dry_run)
+    app.run(change(app, make, dry_run=dry_run))
 
 
 @command("undeprecate", examples=["capdex undeprecate weather@1.3.0", "capdex undeprecate weather"])

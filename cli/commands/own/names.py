@@ -159,4 +159,4 @@ def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
         votes = Contract(registry.chain, address, "CapabilityVotes")
         return vote(votes, registry, name, choice)
 
-    change(app, make, dry_run=dry_run, on_node=False)
+    app.run(change(app, make, dry_run=dry_run, on_node=False))
