@@ -1,11 +1,4 @@
-"""Errors of capdex, divided by what the caller can do about them.
-
-CapdexError
-├── InvalidInput          mend the input: it was judged and is wrong
-│   └── UsageError        mend the call: a file cannot be read, an option makes no sense
-├── VerificationFailure   never retry: the bytes are not what the chain and the signature say
-├── Refused               a person must decide: consent, passphrase, ownership, money
-└── Unavailable           try again later: an endpoint, a daemon, a lock, bytes not had yet
+"""Errors of capdex, divided by what the caller can do about them (see the classes).
 
 Each carries a `code` of the one table below, which the command line, HTTP, MCP and the docs all
 read (docs/protocol.md P16). A message says what happened; `why` names the offending value and its

@@ -103,18 +103,11 @@ class _Judgement:
         self.checks: list[Check] = []
 
     def hold(
-        self,
-        name: str,
-        held: bool,
-        verdict: Verdict,
-        reason: Reason,
-        message: str,
-        *,
-        detail: str = "",
+        self, name: str, held: bool, verdict: Verdict, reason: Reason, message: str, detail: str
     ) -> None:
-        self.checks.append(Check(name, held, detail if held else message))
         if not held:
-            raise _Rejection(verdict, reason, message)
+            raise self.refuse(name, verdict, reason, message)
+        self.checks.append(Check(name, True, detail))
 
     def refuse(self, name: str, verdict: Verdict, reason: Reason, message: str) -> _Rejection:
         self.checks.append(Check(name, False, message))
@@ -215,7 +208,7 @@ def _check_announcement(judgement: _Judgement) -> None:
         Verdict.MISMATCH,
         Reason.VERSION_MISMATCH,
         f"the event says version {event.semver[:80]!r}, its cap_uri {version!r}",
-        detail=event.cap_uri,
+        event.cap_uri,
     )
     try:
         cid = Cid.parse(event.cid)
@@ -228,7 +221,7 @@ def _check_announcement(judgement: _Judgement) -> None:
         Verdict.MISMATCH,
         Reason.CID_MISMATCH,
         f"the CID holds sha256 {cid.digest.hex()}, the event says {event.sha256.hex()}",
-        detail=event.cid,
+        event.cid,
     )
 
 
@@ -240,7 +233,7 @@ def _check_bytes(judgement: _Judgement, data: bytes) -> None:
         Verdict.MISMATCH,
         Reason.SHA256_MISMATCH,
         f"the bytes have sha256 {found.hex()}, the chain says {announced.hex()}",
-        detail=found.hex(),
+        found.hex(),
     )
 
 
@@ -260,7 +253,7 @@ def _check_manifest(judgement: _Judgement, reading: ManifestReading) -> Manifest
         Verdict.MISMATCH,
         Reason.ID_MISMATCH,
         f"metadata.id is {claimed}, the event says {announced}",
-        detail=claimed,
+        claimed,
     )
     return reading.manifest
 
@@ -299,5 +292,5 @@ def _check_binding(judgement: _Judgement, manifest: Manifest, signer: str) -> No
         Verdict.SIGNED,
         Reason.NOT_BOUND,
         f"published by {account}, but the package names {manifest.publisher or 'no publisher'}",
-        detail=f"{'the author is' if by_author else 'metadata.publisher names'} {account}",
+        f"{'the author is' if by_author else 'metadata.publisher names'} {account}",
     )

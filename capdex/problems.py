@@ -181,8 +181,7 @@ REASONS: dict[Reason, ReasonText] = {
         "a tool binding cannot be used", "see docs/protocol.md P10 for the four binding types"
     ),
     Reason.UNBOUND_TOOL: ReasonText(
-        "a tool is neither built in nor bound, so no runtime can call it",
-        "add it to tool_bindings",
+        "a tool is neither built in nor bound, so no runtime can call it", "add it to tool_bindings"
     ),
     Reason.UNDECLARED_PERMISSION: ReasonText(
         "a state.* tool is used that permissions.require does not declare",

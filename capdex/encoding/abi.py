@@ -94,13 +94,7 @@ def publication(data: bytes) -> tuple[int, str, str, str, bytes]:
             return number, _plain(data, at1), _plain(data, at2), _plain(data, at3), digest
     except (struct.error, OverflowError, ValueError):
         pass  # what is wrong with it, the readers of single values say
-    return (
-        unsigned(data, 0, 64),
-        string(data, 1),
-        string(data, 2),
-        string(data, 3),
-        word(data, 4),
-    )
+    return (unsigned(data, 0, 64), string(data, 1), string(data, 2), string(data, 3), word(data, 4))
 
 
 def _plain(data: bytes, offset: int) -> str:

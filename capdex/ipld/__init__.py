@@ -4,10 +4,4 @@ from capdex.ipld.car import read_car, write_car
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES, Assembly
 
-__all__ = [
-    "MAX_BLOCK_BYTES",
-    "Assembly",
-    "Cid",
-    "read_car",
-    "write_car",
-]
+__all__ = ["MAX_BLOCK_BYTES", "Assembly", "Cid", "read_car", "write_car"]

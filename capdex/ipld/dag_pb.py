@@ -15,9 +15,7 @@ from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 
 MAX_LINKS: Final = 64  # a package has at most 64 blocks, so one block has at most 64 links
-MAX_FIELDS: Final = (
-    MAX_LINKS + 16
-)  # of a message: UnixFS has one size for each link, and 7 other fields
+MAX_FIELDS: Final = MAX_LINKS + 16  # UnixFS has one size for each link, and 7 other fields
 
 _VARINT, _BYTES = 0, 2  # protobuf's wire types
 _RAW, _FILE = 0, 2  # of UnixFS; the others cannot be a package

@@ -18,9 +18,7 @@ from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.dag_pb import MAX_LINKS, Piece, read_piece
 from capdex.limits import MAX_PACKAGE_BYTES
 
-MAX_BLOCKS: Final = (
-    MAX_LINKS  # repeated blocks count each time, since repetition makes a DAG explode
-)
+MAX_BLOCKS: Final = MAX_LINKS  # repeated ones count each time: repetition makes a DAG explode
 MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS nodes exchange
 # A package in blocks, each counted as often as it occurs: hundreds of them are in memory at once.
 MAX_KEPT_BYTES: Final = 2 * MAX_PACKAGE_BYTES
@@ -36,9 +34,8 @@ class Assembly:
 
     def __init__(self, root: Cid) -> None:
         self._data = bytearray()
-        self._todo: list[tuple[Cid, int, int | None]] = [
-            (root, 1, None)
-        ]  # a stack of (block, its depth, its declared size)
+        # A stack of (block, its depth, its declared size).
+        self._todo: list[tuple[Cid, int, int | None]] = [(root, 1, None)]
         self._blocks = 0
         self._given_bytes = 0
         self._kept: dict[Cid, bytes] = {}
@@ -78,9 +75,8 @@ class Assembly:
                 f"the block {cid} holds {piece.size_bytes} bytes of the file",
                 why=f"the block above it says {size}",
             )
-        if (
-            size is None and piece.size_bytes > MAX_PACKAGE_BYTES
-        ):  # the sizes of other blocks add up to the root's
+        # The sizes of other blocks add up to the root's.
+        if size is None and piece.size_bytes > MAX_PACKAGE_BYTES:
             raise _too_large(f"it declares {piece.size_bytes} bytes")
         if piece.children and depth == MAX_DEPTH:
             raise _too_large(f"its blocks are more than {MAX_DEPTH} deep")

@@ -72,11 +72,7 @@ def when(name: str, value: str, then: Json) -> Json:
 
 def subschema() -> Json:
     """Return the rules of a schema in a package; only the top of section `schema` has an `$id`."""
-    return {
-        "type": ["object", "boolean"],
-        "$ref": "#/$defs/keywords",
-        "properties": {"$id": False},
-    }
+    return {"type": ["object", "boolean"], "$ref": "#/$defs/keywords", "properties": {"$id": False}}
 
 
 def keywords() -> Json:

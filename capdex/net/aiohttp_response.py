@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Self
 
 import aiohttp
 from aiohttp.connector import Connection
@@ -10,7 +10,7 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from typing_extensions import override
 
-MAX_INFORMATIONAL: Final = 16  # responses before the final one; a few hints are usual
+from capdex.net.http import MAX_INFORMATIONAL
 
 
 class Response(aiohttp.ClientResponse):

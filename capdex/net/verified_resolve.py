@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capdex.errors import CapdexError, Code
+from capdex.errors import CapdexError, Code, Refused, Unavailable
 from capdex.net.node_client import NodeClient
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.endpoint import redact
-from capdex.net.trusted_block import trusted_block
+from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.proof.document import Proof, refused
 from capdex.proof.resolution import check_refusal, check_resolution
 from capdex.proof.verify import Anchor, Proven
+from capdex.registry.logs import BlockRef
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 
 MAX_BEHIND_S: Final = 600  # an older proof could hide what was published since
 MAX_BEHIND_BLOCKS: Final = 3  # on a chain that mines on demand the previous block may be old
+WAIT_S: Final = 12.0  # one slot of Ethereum: two endpoints rarely differ by more
+POLL_S: Final = 0.5
 
 Json = dict[str, Any]
 
@@ -115,6 +119,43 @@ async def _anchor(
             "ask again when the node has caught up, or name a block with --trust-block",
         )
     return Anchor(chain_id, contract, block.hash), f"the block hash that {by} gave"
+
+
+async def trusted_block(rpc: Rpc, *, chain_id: int, number: int) -> tuple[BlockRef, BlockRef]:
+    """Return block `number` of the endpoint, and the endpoint's newest block.
+
+    Waits up to WAIT_S while the endpoint has not reached the block.
+    Raises Refused (WRONG_CHAIN), RpcError, or Unavailable when the block does not come.
+    """
+    if (found := await rpc.chain_id()) != chain_id:
+        raise Refused(
+            f"the trusted endpoint is of chain {found}, not {chain_id}",
+            Code.WRONG_CHAIN,
+            why=f"it is {rpc.endpoint}",
+            fix="name an endpoint of this network with --trust-rpc",
+        )
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + WAIT_S
+    while (block := await _block(rpc, number)) is None:
+        if loop.time() > deadline:
+            raise Unavailable(
+                f"the trusted endpoint has no block {number} yet",
+                Code.RPC_UNAVAILABLE,
+                why=f"{rpc.endpoint} is behind the node, or the node is on another chain",
+                fix="try again, or trust another endpoint",
+            )
+        await asyncio.sleep(POLL_S)
+    return block, await rpc.block("latest") or block
+
+
+async def _block(rpc: Rpc, number: int) -> BlockRef | None:
+    try:
+        found = await rpc.block(number)
+    except RpcError as error:
+        if error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
+            return None
+        raise
+    return found if found is None or found.number == number else None
 
 
 def _claim(proven: Proven, uri: CapabilityURI, answer: Json) -> str:

@@ -51,9 +51,7 @@ def read_value(root: bytes, key: bytes, proof: Sequence[bytes]) -> bytes:
         if not _is_node(node):
             raise ValueError("a node is neither branch, extension nor leaf")
     try:
-        value: bytes = HexaryTrie(nodes, root).get(
-            keccak(key)
-        )  # all nodes are checked, so this is bytes
+        value: bytes = HexaryTrie(nodes, root).get(keccak(key))  # all nodes are checked
     except MissingTrieNode:
         raise ValueError("a node on the path to a key is missing or changed") from None
     except ValidationError:

@@ -11,15 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from capdex.encoding.abi import (
-    account,
-    address,
-    publication,
-    signed,
-    string,
-    unsigned,
-    words,
-)
+from capdex.encoding.abi import account, address, publication, signed, string, unsigned, words
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
 from capdex.registry.logs import LogPosition, RawLog

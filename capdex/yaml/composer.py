@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import product
 from typing import Any, Final
 
 import yaml as pyyaml
@@ -39,11 +38,6 @@ _READ_OTHERWISE = re.compile(
 # Only such plain text is anything but text, or may be to others.
 _BLOCK: Final = ("|", ">")
 _NUMERIC: Final = frozenset("+-.0123456789")
-_TOLD: Final = frozenset(WORDS).union(
-    "".join(letters)
-    for word in _TRUTHS
-    for letters in product(*((letter, letter.upper()) for letter in word))
-)
 
 
 class Stop(Exception):
@@ -241,7 +235,7 @@ class Composer:
             self._check_size(event)
         value: Any = text
         if not style:
-            if (text in _TOLD or text[0] in _NUMERIC) and tag is None:
+            if tag is None and (text in WORDS or text[0] in _NUMERIC or text.lower() in _TRUTHS):
                 value = self._resolve(text, event)
         elif style == '"':
             if not (text.isascii() and text.isprintable()):

@@ -17,7 +17,7 @@ from capdex.errors import Code, InvalidInput, UsageError, VerificationFailure
 from capdex.ipld.cid import RAW
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import prove_log
-from capdex.net.trusted_block import trusted_block
+from capdex.net.verified_resolve import trusted_block
 from capdex.proof.log_head import verify_log
 from capdex.proof.verify import Anchor
 from capdex.registry.events import Published

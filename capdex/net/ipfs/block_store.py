@@ -23,9 +23,8 @@ from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 
 MANY: Final = 4  # from this many files on, one syncfs() (Linux) instead of one fsync() each
 
-_NUMBERS = count(
-    time.time_ns()
-)  # unlike a pid: in a container the next process can have the same one
+# Unlike a pid: in a container the next process can have the same one.
+_NUMBERS = count(time.time_ns())
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -82,7 +81,7 @@ class BlockDirectory:
                 _write(target, data, sync=not together)
                 written.append(target)
             if together:
-                _sync_all(self._folder)
+                _sync(self._folder, file_system=True)
             elif new:
                 for folder in {self._folder, *map(os.path.dirname, new)}:
                     _sync(folder)
@@ -148,20 +147,13 @@ def _write(target: str, data: bytes, *, sync: bool) -> None:
         raise
 
 
-def _sync(folder: str) -> None:
-    """Make the directory entries of a folder durable."""
+def _sync(folder: str, *, file_system: bool = False) -> None:
+    """Make the entries of a folder durable, or all writes to its file system."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_all(folder: str) -> None:
-    """Make all writes to the file system of a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        if _LIBC.syncfs(descriptor) != 0:
+        if not file_system:
+            os.fsync(descriptor)
+        elif _LIBC.syncfs(descriptor) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
     finally:

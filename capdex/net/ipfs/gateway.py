@@ -128,9 +128,7 @@ class Http(ABC):
         if self._session is None:
             limits = self.limits
             timeout = aiohttp.ClientTimeout(
-                total=limits.total_s,
-                connect=limits.connect_s,
-                sock_read=limits.first_byte_s,
+                total=limits.total_s, connect=limits.connect_s, sock_read=limits.first_byte_s
             )
             self._session = aiohttp.ClientSession(
                 timeout=timeout,

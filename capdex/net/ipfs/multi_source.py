@@ -83,9 +83,7 @@ class MultiSource:
                 if ready:
                     running.add(asyncio.create_task(self._request(*ready.pop(0), cid)))
                 done, running = await asyncio.wait(
-                    running,
-                    timeout=source_.SLOW_S if ready else None,
-                    return_when=FIRST_COMPLETED,
+                    running, timeout=source_.SLOW_S if ready else None, return_when=FIRST_COMPLETED
                 )
                 for task in done:
                     try:

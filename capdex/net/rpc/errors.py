@@ -106,28 +106,16 @@ _WORDS: tuple[tuple[RpcFault, re.Pattern[str]], ...] = tuple(
 _CODES = {
     3: RpcFault.REVERTED,
     -32003: RpcFault.REJECTED,
-    429: RpcFault.RATE,
     -32001: RpcFault.UNKNOWN_BLOCK,
-    -32004: RpcFault.FATAL,
-    -32005: RpcFault.RATE,
-    -32007: RpcFault.RATE,
+    **dict.fromkeys((429, -32005, -32007, -32012, -32029), RpcFault.RATE),
     -32008: RpcFault.TOO_LARGE_RANGE,
-    -32012: RpcFault.RATE,
-    -32029: RpcFault.RATE,
-    -32600: RpcFault.FATAL,
-    -32601: RpcFault.FATAL,
-    -32602: RpcFault.FATAL,
-    -32700: RpcFault.FATAL,
+    **dict.fromkeys((-32004, -32600, -32601, -32602, -32700), RpcFault.FATAL),
 }
-
 _STATUSES = {
-    408: RpcFault.TIMEOUT,
+    **dict.fromkeys((408, 504, 522, 524), RpcFault.TIMEOUT),
     413: RpcFault.TOO_LARGE_RANGE,
     425: RpcFault.TRANSIENT,
     429: RpcFault.RATE,
-    504: RpcFault.TIMEOUT,
-    522: RpcFault.TIMEOUT,
-    524: RpcFault.TIMEOUT,
 }
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_hex
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from operator import itemgetter, lt
-from typing import Any, TypeVar
+from typing import Any
 
 from capdex.encoding.keccak import keccak
 from capdex.registry.logs import BlockRef, LogColumns, RawLog
-
-V = TypeVar("V")
 
 _QUANTITY = re.compile(r"0x[0-9A-Fa-f]{1,64}")
 
@@ -114,18 +112,6 @@ def _ordered(found: LogColumns) -> LogColumns:
     return LogColumns.of([logs[at] for at in sorted(logs)])
 
 
-class _Once(dict[str, V]):
-    """A cache: each text is parsed once."""
-
-    def __init__(self, read: Callable[[str], V]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, text: str) -> V:
-        value = self[text] = self._read(text)
-        return value
-
-
 _PARTS = itemgetter(
     *("address", "blockNumber", "blockHash", "transactionHash", "logIndex", "topics", "data")
 )
@@ -137,19 +123,19 @@ def read_columns(value: list[Any]) -> LogColumns:
         return LogColumns()
     if {*map(type, value)} != {dict} or any(log.get("removed") for log in value):
         raise ValueError("a log is not a log of the canonical chain")
-    address, number, hash_ = _Once(unhex), _Once(quantity), _Once(_hash)
+    address, number, hash_ = cache(unhex), cache(quantity), cache(_hash)  # each text once
     try:
         columns = zip(*map(_PARTS, value), strict=True)
         addresses, numbers, block_hashes, tx_hashes, indexes, topics, data = columns
         if {*map(type, topics)} != {list} or max(map(len, topics)) > 4:
             raise ValueError("a log has up to four topics")
         return LogColumns(
-            [address[text] for text in addresses],
-            [number[text] for text in numbers],
-            [hash_[text] for text in block_hashes],
+            [address(text) for text in addresses],
+            [number(text) for text in numbers],
+            [hash_(text) for text in block_hashes],
             [_hash(text) for text in tx_hashes],
-            [number[text] for text in indexes],
-            [b"".join([hash_[topic] for topic in some]) for some in topics],
+            [number(text) for text in indexes],
+            [b"".join([hash_(topic) for topic in some]) for some in topics],
             [unhex(text) for text in data],
         )
     except (KeyError, TypeError):  # missing, or a list or an object

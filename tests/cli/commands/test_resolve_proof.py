@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from capdex.net import trusted_block
+from capdex.net import verified_resolve
 
 RECORDED: Any = json.loads(
     (Path(__file__).parents[2] / "vectors" / "proofs" / "documents.json").read_text("utf-8")
@@ -81,8 +81,8 @@ def trusted() -> Iterator[Trusted]:
 def network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPDEX_CHAIN_ID", str(RECORDED["chain_id"]))
     monkeypatch.setenv("CAPDEX_REGISTRY", RECORDED["contract"])
-    monkeypatch.setattr(trusted_block, "POLL_S", 0.001)
-    monkeypatch.setattr(trusted_block, "WAIT_S", 0.05)
+    monkeypatch.setattr(verified_resolve, "POLL_S", 0.001)
+    monkeypatch.setattr(verified_resolve, "WAIT_S", 0.05)
 
 
 def answers(node: Any, name: str, **changes: Any) -> None:

@@ -11,12 +11,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
-from capdex.net import trusted_block as trusted
+from capdex.net import verified_resolve as trusted
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc import proofs
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
-from capdex.net.trusted_block import trusted_block
+from capdex.net.verified_resolve import trusted_block
 from capdex.proof.document import MAX_RELEASES
 from capdex.version import Version
 
