@@ -99,7 +99,7 @@ _WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
         Code.PERMISSION_DENIED: "credentials do not suffice",
         Code.NAME_TAKEN: "another account owns the name",
         Code.NOT_OWNER: "the account does not own the name",
-        Code.NO_CONSENT: "nobody was there to say yes",
+        Code.NO_CONSENT: "the plan was not agreed to",
         Code.WRONG_PASSPHRASE: "the key file did not open",
         Code.KEY_EXPOSED: "a key is public or its file readable by others",
         Code.EMPTY_ACCOUNT: "the account cannot pay the fee",

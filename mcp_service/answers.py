@@ -153,7 +153,7 @@ _AS_OF = _object(
 
 _LINT: Json = {
     "type": ["object", "null"],
-    "description": "Text in the package that may steer a model; null where nobody judged it.",
+    "description": "Text in the package that may steer a model; null where the package was not judged.",
     "properties": {
         "score": {"type": "integer", "minimum": 0, "maximum": 100},
         "label": {"type": ["string", "null"], "enum": ["high", "medium", None]},
@@ -214,7 +214,7 @@ _RELEASE: Json = {
 
 _PROOF: Json = {
     "type": "object",
-    "description": "A capdex.proof/1 document, where one was asked for. It is not in the text.",
+    "description": "A capdex.proof/1 document, if one was requested. It is not in the text.",
 }
 
 RESOLUTION_SCHEMA: Json = _object(_RELEASE | {"as_of": _AS_OF, "proof": _PROOF}, "proof")

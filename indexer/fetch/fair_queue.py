@@ -1,7 +1,7 @@
 """Fair queue in memory: lanes by weighted turns, then the publisher with the fewest fetches.
 
 New releases get six turns of eight, retries and re-judged releases one each, so that no backlog
-delays a new release and none waits for ever.
+delays a new release and none waits without end.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def read_passphrase(
     if prompt is not None:
         return Secret(prompt())
     raise Refused(
-        "no passphrase was given, and there is nobody to ask",
+        "no passphrase was given, and no question can be asked",
         fix="use --passphrase-file FILE or --passphrase-fd N",
     )
 
