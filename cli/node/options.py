@@ -12,6 +12,7 @@ import click
 from capdex.problems import Verdict
 from cli.config.settings import user_directories
 from cli.terminal.app import App
+from cli.terminal.click_commands import DIRECTORY
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,9 +31,8 @@ def database_option(function: F) -> F:
 
 def blocks_option(function: F) -> F:
     """Add `--blocks DIR`: the directory of verified packages."""
-    directory = click.Path(path_type=Path, file_okay=False)
     purpose = "The node's verified packages.  [default: in the data directory]"
-    return environment_option("--blocks", type=directory, help=purpose)(function)
+    return environment_option("--blocks", type=DIRECTORY, help=purpose)(function)
 
 
 def serve_signed_option(function: F) -> F:

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -106,6 +107,8 @@ class _Hash(click.ParamType[bytes]):
 
 
 HASH = _Hash()
+FILE = click.Path(path_type=Path)
+DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
 
 class Command(click.Command):
@@ -194,17 +197,11 @@ def command(
     name: str, *, examples: Sequence[str], **attributes: Any
 ) -> Callable[[Callable[..., Any]], Command]:
     """Make a command of a function whose first parameter is the `App`."""
-
-    def make(function: Callable[..., Any]) -> Command:
-        wrapped = click.pass_obj(function)
-        return click.command(name, cls=Command, examples=examples, **attributes)(wrapped)
-
-    return make
+    made = click.command(name, cls=Command, examples=examples, **attributes)
+    return lambda function: made(click.pass_obj(function))
 
 
-def run_group(
-    name: str, *, examples: Sequence[str], **attributes: Any
-) -> Callable[[Callable[..., Any]], Group]:
+def run_group(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Group]:
     """Make a group of a function like a command's: it runs when no subcommand is given."""
 
     def make(function: Callable[..., Any]) -> Group:
@@ -213,14 +210,11 @@ def run_group(
             alone = click.get_current_context().invoked_subcommand is None
             return function(*args, **options) if alone else None
 
-        return click.command(
-            name,
-            cls=Group,
-            examples=examples,
-            invoke_without_command=True,
-            subcommand_metavar="[COMMAND [ARGS]...]",
-            **attributes,
-        )(click.pass_obj(run))
+        words = "[COMMAND [ARGS]...]"
+        group = click.group(
+            name, Group, invoke_without_command=True, subcommand_metavar=words, **attributes
+        )
+        return group(click.pass_obj(run))
 
     return make
 

@@ -81,12 +81,10 @@ def lines(error: CapdexError, output: Output) -> list[str]:
     """Return the error as lines for people."""
     style = output.err.style
     shown = [f"{style(f'error[{error.code}]', 'red', bold=True)}: {safe(error.message)}"]
-    if error.why:
-        shown.append(f"  {style('why', bold=True)}: {safe(error.why)}")
-    if error.fix:
-        shown.append(f"  {style('fix', bold=True)}: {safe(error.fix)}")
-    if error.code not in (Code.USAGE, Code.INTERNAL):
-        shown.append(f"  {style('more', bold=True)}: capdex explain {error.code}")
+    more = "" if error.code in (Code.USAGE, Code.INTERNAL) else f"capdex explain {error.code}"
+    for label, text in (("why", error.why), ("fix", error.fix), ("more", more)):
+        if text:
+            shown.append(f"  {style(label, bold=True)}: {safe(text)}")
     return shown
 
 

@@ -51,11 +51,12 @@ class Stream:
     unicode: bool
 
     @classmethod
-    def of(cls, file: TextIO, color: str, environ: Mapping[str, str]) -> Stream:
+    def of(cls, file: TextIO, color: str) -> Stream:
         """Detect the capabilities of `file`."""
         tty = file.isatty()
         encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
-        return cls(file, tty, wants_color(color, tty, environ), encoding in ("utf8", "cp65001"))
+        unicode = encoding in ("utf8", "cp65001")
+        return cls(file, tty, wants_color(color, tty, os.environ), unicode)
 
     def style(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
         """Return `text` in colour if the stream shows colour."""
@@ -88,17 +89,9 @@ class Output:
     _warned: set[str] = field(default_factory=set)
 
     @classmethod
-    def open(
-        cls,
-        chosen: Format | None = None,
-        color: str = "auto",
-        verbosity: int = 0,
-        environ: Mapping[str, str] | None = None,
-    ) -> Output:
+    def open(cls, chosen: Format | None = None, color: str = "auto", verbosity: int = 0) -> Output:
         """Open the output of this process by its options, environment and streams."""
-        environ = os.environ if environ is None else environ
-        out = Stream.of(sys.stdout, color, environ)
-        err = Stream.of(sys.stderr, color, environ)
+        out, err = Stream.of(sys.stdout, color), Stream.of(sys.stderr, color)
         form = chosen or (Format.HUMAN if out.tty else Format.JSONL)
         return cls(out, err, form, verbosity, explicit=chosen is not None)
 

@@ -48,7 +48,8 @@ def github(name: str, problem: Problem) -> str:
         "col": str(max(problem.column, 1)),
         "title": str(problem.code),
     }
-    properties = ",".join(f"{key}={_property(value)}" for key, value in values.items())
+    escaped = {k: _data(v).replace(":", "%3A").replace(",", "%2C") for k, v in values.items()}
+    properties = ",".join(f"{key}={value}" for key, value in escaped.items())
     path = f"{problem.path}: " if problem.path else ""
     return f"::{GITHUB[problem.severity]} {properties}::{_data(path + problem.message)}"
 
@@ -70,7 +71,3 @@ def _line(data: bytes, number: int) -> str | None:
 
 def _data(text: str) -> str:
     return safe(text).replace("%", "%25")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

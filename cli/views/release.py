@@ -93,13 +93,9 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
         ("signer", safe(part(answer, "verification", "signer") or "-")),
         ("as of", freshness(answer) if answer.get("as_of") is not None else ""),
     ]
-    reason = part(answer, "status", "yank_reason")
-    if part(answer, "status", "yanked") is True:
-        rows.append(("yanked", safe(reason or "no reason given")))
-    if part(answer, "status", "deprecated") is True:
-        rows.append(
-            ("deprecated", safe(part(answer, "status", "deprecation_message") or "no reason given"))
-        )
+    for flag, key in (("yanked", "yank_reason"), ("deprecated", "deprecation_message")):
+        if part(answer, "status", flag) is True:
+            rows.append((flag, safe(part(answer, "status", key) or "no reason given")))
     warnings = answer.get("warnings")
     rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
     return [(label, text) for label, text in rows if text]

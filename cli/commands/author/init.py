@@ -10,7 +10,7 @@ import click
 from capdex.errors import Code, Refused, UsageError
 from capdex.uri import check_name
 from cli.terminal.app import App
-from cli.terminal.click_commands import command
+from cli.terminal.click_commands import FILE, command
 from cli.terminal.text import safe
 
 
@@ -35,9 +35,7 @@ from cli.terminal.text import safe
     "--kind", type=click.Choice(["tool", "prompt"]), default="tool",
     help="A prompt and a tool that calls a service, or a prompt alone.",
 )  # fmt: skip
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="[default: NAME.acp.yaml]"
-)
+@click.option("--out", type=FILE, metavar="FILE", help="[default: NAME.acp.yaml]")
 def init_command(
     app: App,
     name: str | None,

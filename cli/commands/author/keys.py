@@ -18,16 +18,14 @@ from cli.publish.account import (
     passphrase_options,
 )
 from cli.terminal.app import App
-from cli.terminal.click_commands import Group, command
+from cli.terminal.click_commands import FILE, Group, command
 from cli.terminal.prompt import ask_secret, passphrase
 from cli.terminal.text import safe
 
 if TYPE_CHECKING:
     from publisher.keys.secret import Secret
 
-OUT: Final = click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where the key file goes."
-)
+OUT: Final = click.option("--out", type=FILE, metavar="FILE", help="Where the key file goes.")
 LIGHT: Final = click.option(
     "--light", is_flag=True, help="Encrypt quickly and weakly: throw-away chains only."
 )
@@ -75,7 +73,7 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
     ],
 )
 @click.option(
-    "--from", "source", type=click.Path(path_type=Path), metavar="FILE",
+    "--from", "source", type=FILE, metavar="FILE",
     help="A web3 keystore (version 3) to copy, opened with the same passphrase options.",
 )  # fmt: skip
 @click.option(

@@ -128,10 +128,7 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
         app.output.results("publication", values, human=human, plain=cids)
 
 
-@command(
-    "claim",
-    examples=["capdex claim weather", "capdex claim weather --dry-run --json"],
-)
+@command("claim", examples=["capdex claim weather", "capdex claim weather --dry-run --json"])
 @click.argument("name", metavar="NAME")
 @sending_options
 def claim_command(app: App, name: str, dry_run: bool) -> None:

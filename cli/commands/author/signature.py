@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,12 @@ from cli.publish.account import AUTHOR_KEY, account_options, has_account, open_a
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK, exit_code, show, worst
-from cli.terminal.file_arguments import expand, read
+from cli.terminal.file_arguments import expand, read, write
 from cli.terminal.output import Stream
 from cli.terminal.text import safe
 from cli.views.progress import open_registry
+
+FROM_CHAIN = ("event", "cid", "sha256", "id")  # checks that compare with the announcement
 
 
 @command(
@@ -59,8 +60,7 @@ async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run
             file, author, chain_id=chain_id, publisher=publisher, write=not dry_run
         )
         if name == "-":
-            sys.stdout.buffer.write(b"" if dry_run else signed.data)
-            sys.stdout.buffer.flush()
+            write(name, b"" if dry_run else signed.data)
             continue
         manifest, changed = read_package(signed.data).require(), signed.data != file.data
         value = {"path": name, "cap_uri": str(manifest.uri), "author": manifest.author}
@@ -73,9 +73,6 @@ async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run
         app.output.step("plan" if dry_run else "ok", "signed", f"{safe(name)}  {safe(words)}")
     if values:
         app.output.results("signature", values, plain=[value["path"] for value in values])
-
-
-FROM_CHAIN = ("event", "cid", "sha256", "id")
 
 
 @command(

@@ -72,13 +72,14 @@ def _write(app: App, validated: list[Validation], form: str) -> None:
     stream = app.output.out
     for one in validated:
         for problem in one.problems:
-            if form == "full":
-                for line in full(one.file.name, one.file.data, problem, stream):
-                    stream.write(line)
-            elif form == "github":
-                stream.write(github(one.file.name, problem))
+            if form == "github":
+                lines = [github(one.file.name, problem)]
+            elif form == "concise":
+                lines = [concise(one.file.name, problem, stream)]
             else:
-                stream.write(concise(one.file.name, problem, stream))
+                lines = full(one.file.name, one.file.data, problem, stream)
+            for line in lines:
+                stream.write(line)
     for one in validated:
         uri = f"  {one.manifest.uri}" if one.manifest else ""
         words = f"{safe(one.file.name)}: {counted(one.problems)}, {one.verdict}{safe(uri)}"

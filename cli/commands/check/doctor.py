@@ -22,8 +22,7 @@ MARK = {"ok": "ok", "warn": "warn", "fail": "fail", "none": "plan"}
 
 
 @command(
-    "doctor",
-    examples=["capdex doctor", "capdex doctor --network sepolia", "capdex doctor --json"],
+    "doctor", examples=["capdex doctor", "capdex doctor --network sepolia", "capdex doctor --json"]
 )
 @account_options
 def doctor_command(app: App) -> int:

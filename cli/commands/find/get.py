@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from capdex.package import VerifiedPackage
 
 
-@command(
-    "get",
-    examples=["capdex get weather", "capdex get weather@1.3.0 --output - | less"],
-)
+@command("get", examples=["capdex get weather", "capdex get weather@1.3.0 --output - | less"])
 @click.argument("uri", metavar="URI", shell_complete=complete)
 @click.option(
     "-o", "--output", "target", metavar="FILE",

@@ -9,7 +9,7 @@ import click
 
 from capdex.errors import Code, InvalidInput
 from capdex.uri import CapabilityURI
-from capdex.version import Version
+from capdex.version import Version, VersionRange
 from cli.config.completion_cache import complete, remember
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
@@ -34,7 +34,7 @@ def show_command(app: App, name: str) -> None:
     audited = app.run(_audit(app, uri.name))
     standing, answer, found = audited.chain, audited.node, audited.releases
     if uri.selector is not None:
-        found = [x for x in found if _chosen(uri, x)]
+        found = [x for x in found if _chosen(uri.selector, x)]
         if not found:
             raise InvalidInput(
                 f"{uri.name} has no release {uri.selector}",
@@ -68,14 +68,12 @@ async def _audit(app: App, name: str) -> NameAudit:
     return audited
 
 
-def _chosen(uri: CapabilityURI, release: Json) -> bool:
-    semver = str(release.get("semver"))
-    if isinstance(uri.selector, Version) or uri.selector is None:
-        return semver == str(uri.selector)
+def _chosen(wanted: Version | VersionRange, release: Json) -> bool:
     try:
-        return Version.parse(semver) in uri.selector
+        version = Version.parse(str(release.get("semver")))
     except InvalidInput:
         return False
+    return version in wanted if isinstance(wanted, VersionRange) else version == wanted
 
 
 def _row(stream: Stream, release: Json) -> tuple[str, ...]:

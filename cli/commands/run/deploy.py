@@ -13,7 +13,7 @@ from capdex.errors import UsageError
 from cli.config.settings import user_directories
 from cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
 from cli.terminal.app import App
-from cli.terminal.click_commands import command
+from cli.terminal.click_commands import DIRECTORY, command
 from cli.terminal.prompt import confirm
 from cli.terminal.text import columns, safe
 
@@ -45,8 +45,8 @@ def _count(name: str, metavar: str, purpose: str) -> Callable[[F], F]:
 @_count("--max-commitment-age", "SECONDS", "Default 86400 (0 on chain 31337); changes the address.")
 @_count("--start-block", "N", "Block it was deployed in, if the endpoint cannot find it.")
 @click.option(
-    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False),
-    default=Path("deployments"), help="Directory of <chain-id>.json.",
+    "--dir", "folder", type=DIRECTORY, default=Path("deployments"),
+    help="Directory of <chain-id>.json.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Check and show the transaction; do not send it.")
 @spending_options

@@ -12,7 +12,7 @@ import click
 from capdex.errors import UsageError
 from cli.node.options import database_option, database_url
 from cli.terminal.app import App
-from cli.terminal.click_commands import Group, command
+from cli.terminal.click_commands import DIRECTORY, Group, command
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, safe
 
@@ -118,7 +118,7 @@ index_command = Group(
         "capdex mirror mirror --db sqlite:///index.db --json",
     ],
 )
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", metavar="DIR", type=DIRECTORY)
 @click.option("--base-url", metavar="URL", help="A node or gateway that serves the packages.")
 @database_option
 def mirror_command(app: App, directory: Path, base_url: str | None, db: str | None) -> None:

@@ -16,7 +16,7 @@ from cli.node.options import (
     default_blocks,
 )
 from cli.terminal.app import App
-from cli.terminal.click_commands import HASH, Group, command
+from cli.terminal.click_commands import FILE, HASH, Group, command
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, size
 
@@ -37,7 +37,7 @@ Json = dict[str, Any]
     ],
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    "--out", type=FILE, metavar="FILE",
     help="The snapshot.  [default: capdex-CHAIN-BLOCK.car]",
 )  # fmt: skip
 @click.option(
@@ -88,7 +88,7 @@ def export_command(
         "capdex snapshot import index.car --db sqlite:///index.db --blocks blocks",
     ],
 )
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=FILE)
 @click.option("--trust-block", type=HASH, help="Trusted hash of the snapshot's block.")
 @click.option("--trust-digest", type=HASH, help="Trusted index digest of the snapshot.")
 @database_option

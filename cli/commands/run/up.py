@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cli.terminal.app import App
-from cli.terminal.click_commands import command
+from cli.terminal.click_commands import DIRECTORY, command
 
 PORT = click.IntRange(0, 65535)
 
@@ -17,23 +17,16 @@ PORT = click.IntRange(0, 65535)
 @click.option("--port", type=PORT, default=8765, help="Port of the node; 0: any free one.")
 @click.option("--rpc-port", type=PORT, default=8545, help="Port of the chain; 0: any free one.")
 @click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".capdex"),
-    help="Directory of everything.",
+    "--dir", "folder", type=DIRECTORY, default=Path(".capdex"), help="Directory of everything."
 )
 @click.option(
-    "--examples",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    "--examples", type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Publish the packages of this directory.",
-)
+)  # fmt: skip
 @click.option(
-    "--ipfs",
-    type=click.Choice(["auto", "dir", "kubo"]),
-    default="auto",
+    "--ipfs", type=click.Choice(["auto", "dir", "kubo"]), default="auto",
     help="Store packages in a directory (auto, too) or in a running Kubo.",
-)
+)  # fmt: skip
 def up_command(
     app: App,
     fresh: bool,

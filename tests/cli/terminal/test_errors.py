@@ -67,7 +67,7 @@ def raising(error: BaseException) -> Any:
 
 
 def ending(error: BaseException, *, debug: bool = False) -> int:
-    return guard(raising(error), lambda: Output.open(environ={}), debug=debug)
+    return guard(raising(error), lambda: Output.open(), debug=debug)
 
 
 def test_every_code_has_the_exit_code_of_the_table() -> None:
@@ -107,7 +107,7 @@ def test_an_error_is_one_json_object_when_json_was_asked_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     error = InvalidInput("no", Code.NOT_FOUND, why="w", fix="f")
-    assert show(error, Output.open(Format.JSON, environ={})) == 1
+    assert show(error, Output.open(Format.JSON)) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
     assert json.loads(shown.err) == {
@@ -155,7 +155,7 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_commands_return_value_is_its_exit_code() -> None:
     def output() -> Output:
-        return Output.open(environ={})
+        return Output.open()
 
     assert guard(lambda: 1, output, debug=False) == 1
     assert guard(lambda: None, output, debug=False) == 0

@@ -14,7 +14,7 @@ from cli.terminal.output import Format, Output, Stream, wants_color
 def stream(encoding: str = "utf-8", *, tty: bool = False) -> Stream:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     file.isatty = lambda: tty  # type: ignore[method-assign]
-    return Stream.of(file, "auto", {})
+    return Stream.of(file, "never")
 
 
 def written(to: Stream) -> str:
@@ -80,8 +80,8 @@ def test_a_list_is_one_document_or_a_line_each() -> None:
 
 
 def test_into_a_pipe_results_are_json_lines_and_on_a_terminal_they_are_for_people() -> None:
-    assert Output.open(environ={}).format in (Format.JSONL, Format.HUMAN)
-    assert Output.open(Format.PLAIN, environ={}).format is Format.PLAIN
+    assert Output.open().format in (Format.JSONL, Format.HUMAN)
+    assert Output.open(Format.PLAIN).format is Format.PLAIN
 
 
 def test_marks_are_ascii_where_the_locale_is_not_utf8() -> None:
