@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.net.ipfs.open import Gateway, Source, Storage, open_storage
 from publisher.progress import OnStep, Uploaded
+
+if TYPE_CHECKING:
+    from capdex.net.ipfs.open import Source, Storage
 
 MAX_CONCURRENT_UPLOADS: Final = 8  # a storage at home has little more bandwidth
 GATEWAY_WAIT_S: Final = 60.0  # a public gateway finds new bytes through the DHT within a minute
@@ -37,6 +39,8 @@ class Uploader:
         cls, ipfs: str, *, gateway_url: str = "", node_url: str = ""
     ) -> AsyncIterator[Uploader]:
         """Open a storage (`dir:PATH` or a Kubo RPC) and gateways; an empty URL means none."""
+        from capdex.net.ipfs.open import Gateway, open_storage  # aiohttp, for those who upload
+
         gateway = Gateway(gateway_url) if gateway_url and gateway_url != node_url else None
         uploader = cls(open_storage(ipfs), gateway, Gateway(node_url) if node_url else None)
         try:

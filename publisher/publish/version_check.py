@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from capdex.diff.diff import Allowance, Difference, check_step, compare
 from capdex.diff.semver_step import predecessor
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import Manifest, read
-from capdex.net.ipfs.open import MultiSource, Source
 from capdex.registry.state import ReleaseState
 from capdex.version import Version
 from publisher.publish.preflight import Candidate
 from publisher.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from capdex.net.ipfs.open import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ async def compare_with_previous(
 
 async def _fetch_manifest(release: ReleaseState, sources: Sequence[Source]) -> Manifest:
     """Return the manifest of a release on chain; raise Unavailable, or InvalidInput without one."""
+    from capdex.net.ipfs.multi_source import MultiSource
+
     data = await MultiSource(sources).get(Cid.parse(release.cid))
     if hashlib.sha256(data).digest() != release.sha256:
         raise Unavailable("the bytes are not those of the release")

@@ -49,3 +49,7 @@ def test_signing_imports_no_web3() -> None:
 def test_key_files_and_addresses_need_no_network() -> None:
     offline = imported("publisher.keys.keystore", "publisher.deploy.create2", "publisher.ethereum")
     assert not offline & {"aiohttp", *SLOW}
+
+
+def test_publishing_loads_no_http_client_before_it_uploads() -> None:
+    assert "aiohttp" not in imported(*COMMANDS["publish"], *COMMANDS["signer"])
