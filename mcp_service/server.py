@@ -112,7 +112,7 @@ async def _answer(
 
 def _result(content: answers.Json, *, failed: bool = False) -> types.CallToolResult:
     shown = _without_proof(content)
-    text = _as_text(shown)
+    text = orjson.dumps(shown).decode("utf-8")
     if _too_large(shown, text):  # one huge package, in another script than ASCII
         text = "The answer is too large to be repeated as text: read structuredContent."
     block = types.TextContent(type="text", text=text)
@@ -138,9 +138,7 @@ def _resolve_now(index: Index, serve: frozenset[Verdict], uri: CapabilityURI) ->
 def _search(index: Index, arguments: Arguments) -> answers.Json:
     _refuse_unknown(arguments, SEARCH)
     query = _text(arguments, "query_string")
-    given = arguments.get("filters")
-    if given is None:
-        given = {}
+    given = {} if arguments.get("filters") is None else arguments["filters"]
     if not isinstance(given, dict):
         raise InvalidInput("filters is not an object")
     filters = Filters.parse(given)
@@ -154,7 +152,7 @@ def _search(index: Index, arguments: Arguments) -> answers.Json:
         position = index.position()
         page = index.search(query, filters, limit=limit, cursor=cursor)
         answer = answers.results(page, position)
-        if limit == 1 or not _too_large(answer, _as_text(answer)):
+        if limit == 1 or not _too_large(answer, orjson.dumps(answer).decode("utf-8")):
             return answer
         limit = max(1, limit // 2)  # large packages: a shorter page, whose cursor goes on from it
 
@@ -173,10 +171,6 @@ def _too_large(answer: answers.Json, text: str) -> bool:
     if 2 * 12 * len(text) <= MAX_REPLY_BYTES:
         return False
     return len(json.dumps(text)) + len(json.dumps(answer)) > MAX_REPLY_BYTES
-
-
-def _as_text(answer: answers.Json) -> str:
-    return orjson.dumps(answer).decode("utf-8")
 
 
 def _text(arguments: Arguments, key: str) -> str:
