@@ -153,7 +153,8 @@ _AS_OF = _object(
 
 _LINT: Json = {
     "type": ["object", "null"],
-    "description": "Text in the package that may steer a model; null where the package was not judged.",
+    "description": "Text in the package that may steer a model; null where the package was not "
+    "judged.",
     "properties": {
         "score": {"type": "integer", "minimum": 0, "maximum": 100},
         "label": {"type": ["string", "null"], "enum": ["high", "medium", None]},
