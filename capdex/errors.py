@@ -158,6 +158,11 @@ class CapdexError(Exception):
         return (type(self), (self.message, self.code, self.why, self.fix, self.details))
 
     @property
+    def line(self) -> str:
+        """The message and its cause in one line."""
+        return f"{self.message}: {self.why}".removesuffix(": ")
+
+    @property
     def kind(self) -> ErrorKind:
         """The row of the table for this error's code."""
         return KINDS[self.code]

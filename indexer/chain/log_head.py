@@ -27,42 +27,32 @@ class LogHeadReader:
     def __init__(self, rpc: Rpc, registry: bytes) -> None:
         self._rpc, self._registry = rpc, registry
         self._served = False  # after a recent block, ever
-        self._recent_refusals = self._old_refusals = 0
+        self._refusals = {True: 0, False: 0}  # after recent blocks, and after old ones
 
     async def at(self, block: Header, head: int) -> LogHead | None:
         """Return the log head after a block, seen from `head`; None if its state is not served.
 
         Raises ChainChanged if a recent block is no longer known.
         """
-        recent = block.number > head - RECENT
-        return await (self.recent(block.hash) if recent else self.old(block.hash))
+        return await self.read(block.hash, recent=block.number > head - RECENT)
 
-    async def recent(self, block_hash: bytes) -> LogHead | None:
-        """Return it after a block whose state every node should have; raises ChainChanged."""
+    async def read(self, block_hash: bytes, *, recent: bool = False) -> LogHead | None:
+        """Return it after a block; every node should have the state of a `recent` one."""
         while True:
             log_head, fault = await self._read(block_hash)
             if log_head:
-                self._served, self._recent_refusals = True, 0
+                self._served = self._served or recent
+                self._refusals[recent] = 0
                 return log_head
-            gave_up = self._recent_refusals == MAX_REFUSALS
-            if gave_up or (fault in _RETRIED and not self._served):
+            insists = recent and self._served
+            gave_up = self._refusals[recent] == MAX_REFUSALS
+            if gave_up or (fault in _RETRIED and not insists):
                 return None
-            self._recent_refusals += 1
-            if self._served and fault in _GONE:
+            self._refusals[recent] += 1
+            if insists and fault in _GONE:
                 raise ChainChanged("it no longer knows a block it has just shown")
-            if self._served or not self._rpc.alone:
+            if insists or (recent and not self._rpc.alone):
                 self._rpc.blame("it does not serve the contract's log head after a recent block")
-
-    async def old(self, block_hash: bytes) -> LogHead | None:
-        """Return it after a block whose state few nodes keep."""
-        while True:
-            log_head, fault = await self._read(block_hash)
-            if log_head:
-                self._old_refusals = 0
-                return log_head
-            if self._old_refusals == MAX_REFUSALS or fault in _RETRIED:
-                return None
-            self._old_refusals += 1
 
     async def _read(self, block_hash: bytes) -> tuple[LogHead | None, RpcFault | None]:
         try:

@@ -135,7 +135,7 @@ class ChainReader:
 
     async def log_head_at(self, block: BlockRef) -> LogHead | None:
         """Return the contract's log head after a block; None if that state is not served."""
-        return await self._log_heads.old(block.hash)
+        return await self._log_heads.read(block.hash)
 
     async def reread(
         self, after: BlockRef | None, last: int | None = None

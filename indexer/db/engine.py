@@ -1,7 +1,7 @@
 """Opening the database of the index: SQLite in WAL mode or PostgreSQL, one writer, many readers.
 
-Errors of a driver become errors of capdex (`indexer.db.errors`). Every transaction of a reader sees
-one state of the index.
+Errors of a driver become errors of capdex that tell an operator what to do. Every transaction of a
+reader sees one state of the index.
 """
 
 from __future__ import annotations
@@ -18,10 +18,89 @@ from typing import Any, Final
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from capdex.errors import Code, Unavailable, UsageError
-from indexer.db.errors import locked, translated_errors
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
+
+
+@contextmanager
+def translated_errors(engine: Engine) -> Iterator[None]:
+    """Turn an error of the driver into Unavailable or UsageError, without the URL's password."""
+    where = engine.url.render_as_string(hide_password=True)
+    try:
+        yield
+    except PoolTimeout:
+        raise Unavailable(
+            f"every connection to {where} is busy", Code.DATABASE_UNAVAILABLE, fix="try again"
+        ) from None
+    except (OverflowError, DataError):
+        raise Unavailable(
+            "a value of the chain does not fit the index",
+            Code.STALLED,
+            fix="read it again, from another endpoint",
+        ) from None
+    except DBAPIError as error:
+        raise _classify(error, where) from error
+
+
+def locked(what: str) -> Unavailable:
+    """Return the DATABASE_LOCKED error: another process writes this database."""
+    return Unavailable(
+        f"another writer holds {what}",
+        Code.DATABASE_LOCKED,
+        why="an index has one writer; it is most likely another capdex node",
+        fix="stop the other node, or give this one a database of its own",
+    )
+
+
+def _says(error: DBAPIError, *words: str) -> bool:
+    return any(word in str(error.orig).lower() for word in words)
+
+
+def _classify(error: DBAPIError, where: str) -> CapdexError:
+    why = " ".join(str(error.orig).split())[:300]
+    if _says(error, "database is locked", "database table is locked", "lock timeout"):
+        return locked(where)
+    if _says(error, "already exists"):
+        return UsageError(
+            f"{where} belongs to another program",
+            Code.FOREIGN_DATABASE,
+            why,
+            "give the index a database of its own",
+        )
+    if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
+        error, "database", "role"
+    ):
+        return Unavailable(
+            f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
+        )
+    if _says(error, "permission denied", "no schema has been selected"):
+        return Unavailable(
+            f"the account may not do this in {where}",
+            Code.DATABASE_UNAVAILABLE,
+            why,
+            "let it create and write tables there; a reader's account needs SELECT on all of them",
+        )
+    if _says(error, "not a database", "malformed", "unable to open"):
+        return UsageError(
+            f"{where} cannot be opened",
+            Code.UNREADABLE,
+            why,
+            "name a file this account may read and write, or start the node on it first",
+        )
+    read_only = _says(error, "readonly", "read-only")  # may pass, like a connection error
+    if not read_only and not isinstance(error, OperationalError | InterfaceError):
+        return Unavailable(
+            f"the database refused a statement of capdex ({where})", Code.INTERNAL, why
+        )
+    return Unavailable(
+        f"the database {where} is unavailable",
+        Code.DATABASE_UNAVAILABLE,
+        why,
+        "see that it runs, may be written to, is reachable and has room on its disk",
+    )
+
 
 BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
 CONNECT_TIMEOUT_S: Final = 5

@@ -1,5 +1,5 @@
 """Fetching and judging of releases: from the store's queue to rows with a verdict.
 
-`fetcher` runs the queue, `fair_queue` orders it, `retry_schedule` repeats failed tries,
-`result_writer` stores results in batches.
+`fetcher` runs the queue, `fair_queue` orders it, `result_writer` stores results in batches and
+schedules further tries.
 """

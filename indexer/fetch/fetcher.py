@@ -8,7 +8,7 @@ time; each release popped from it is one task: fetch, judge on a worker, store (
 | a fetch runs for SLOT_S | it gives its slot back and goes on; every four such slow fetches take one slot away, down to MIN_SLOTS |
 | one publisher floods the queue | the publisher with the fewest running fetches, slow ones included, is next |
 | several releases have one CID | it is fetched once |
-| no source gives the bytes | tried again by `retry_schedule`, then parked: absence is never final |
+| no source gives the bytes | tried again by the schedule of `result_writer`, then parked: absence is never final |
 | every source rests | postponed, and no try is counted |
 | the process crashes | the row is still due: work is repeated, never skipped |
 """  # noqa: E501 - a table
@@ -34,11 +34,10 @@ from capdex.net.tasks import end
 from capdex.package import RejectedPackage
 from capdex.problems import Reason, Verdict
 from indexer.fetch.fair_queue import FairQueue
-from indexer.fetch.result_writer import ResultWriter
-from indexer.fetch.retry_schedule import (
+from indexer.fetch.result_writer import (
     FetchResult,
     JudgedRelease,
-    one_line,
+    ResultWriter,
     retry_after_fault,
     retry_later,
 )
@@ -165,9 +164,9 @@ class Fetcher:
             result = await self._judge(job)
         except AllResting as error:
             wait_s = error.wait_s * random.uniform(1, 1.25)  # noqa: S311 - jitter
-            result = Delay(job.release_id, one_line(error), self._clock() + wait_s, tried=False)
+            result = Delay(job.release_id, error.line, self._clock() + wait_s, tried=False)
         except CapdexError as error:
-            result = retry_later(job, one_line(error), self._clock())
+            result = retry_later(job, error.line, self._clock())
         except Exception as error:  # noqa: BLE001 - a fault of ours costs one release a try
             result = retry_after_fault(job, error, self._clock())
         self._writer.put(job, result)  # the release stays known until it is stored
@@ -178,7 +177,7 @@ class Fetcher:
             file, kept = await self._fetch_in_slot(job)
         except InvalidInput as error:  # the blocks themselves are wrong: no source has others
             rejected = RejectedPackage(
-                job.announcement, Verdict.MISMATCH, Reason.NOT_A_FILE, one_line(error)
+                job.announcement, Verdict.MISMATCH, Reason.NOT_A_FILE, error.line
             )
             return JudgedRelease(Judgement.of(rejected))
         self._unjudged += 1

@@ -1,26 +1,83 @@
-"""Write results of fetches in batches: blocks first, so that no verdict is stored without them."""
+"""Write results of fetches in batches: blocks first, so that no verdict is stored without them.
+
+A try is repeated after 1, 5 and 15 s, then from 1 min doubled up to 24 h; after MAX_TRIES the
+release is parked until `capdex node queue --rearm`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
-from indexer.fetch.retry_schedule import (
-    FetchResult,
-    JudgedRelease,
-    log_result,
-    one_line,
-    retry_after_fault,
-    retry_later,
-)
+from capdex.problems import Reason
+from indexer.projection.package_rows import Judgement
 from indexer.store import Delay, Job, Store
+
+log = structlog.get_logger(part="fetch")
+
+MAX_TRIES: Final = 20
+# A fresh CID often arrives seconds later; a pinning service may take a day.
+FIRST_DELAYS_S: Final = (1.0, 5.0, 15.0)
+DELAY_S: Final = 60.0
+MAX_DELAY_S: Final = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRelease:
+    """The judgement of one release, and its blocks that are to be kept."""
+
+    judgement: Judgement
+    blocks: Mapping[Cid, bytes] = field(default_factory=dict)
+
+
+FetchResult = JudgedRelease | Delay
+
+
+def delay_s(attempts: int) -> float:
+    """Return the pause after `attempts` failed tries and one more, before jitter."""
+    if attempts < len(FIRST_DELAYS_S):
+        return FIRST_DELAYS_S[attempts]
+    return float(min(DELAY_S * 2 ** (attempts - len(FIRST_DELAYS_S)), MAX_DELAY_S))
+
+
+def retry_later(job: Job, why: str, now: float) -> Delay:
+    """Return the delay until the next try, or park the release after MAX_TRIES."""
+    if job.attempts + 1 >= MAX_TRIES:
+        return Delay(job.release_id, why, reason=Reason.UNAVAILABLE)
+    pause_s = delay_s(job.attempts) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+    return Delay(job.release_id, why, now + pause_s)
+
+
+def retry_after_fault(job: Job, error: Exception, now: float) -> Delay:
+    """Log an unexpected error with its traceback, and return the delay until the next try."""
+    log.error("not judged", cap_uri=job.announcement.cap_uri, exc_info=error)
+    return retry_later(job, f"a fault of this node: {type(error).__name__}", now)
+
+
+def log_result(job: Job, result: FetchResult) -> None:
+    """Log the result of a try."""
+    uri = job.announcement.cap_uri
+    if isinstance(result, JudgedRelease):
+        found = result.judgement
+        if found.reason is not None:
+            log.warning("rejected", cap_uri=uri, reason=str(found.reason), why=found.message)
+        else:
+            log.info("verified", cap_uri=uri)
+    elif result.reason is not None:
+        log.warning("parked", cap_uri=uri, reason=str(result.reason), why=result.error)
+    elif result.tried:
+        log.info("not available yet", cap_uri=uri, why=result.error)
+
 
 log = structlog.get_logger(part="fetch")
 
@@ -138,7 +195,7 @@ class ResultWriter:
     def _failed(self, job: Job, error: Exception) -> Delay:
         if isinstance(error, UsageError):  # of the block directory: no try of the package
             due_at = self._clock() + DISK_RETRY_S
-            return Delay(job.release_id, one_line(error), due_at, tried=False)
+            return Delay(job.release_id, error.line, due_at, tried=False)
         if isinstance(error, CapdexError):
-            return retry_later(job, one_line(error), self._clock())
+            return retry_later(job, error.line, self._clock())
         return retry_after_fault(job, error, self._clock())

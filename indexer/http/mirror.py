@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from indexer.http.gateway_request import sends_etag
+from indexer.http.gateway import sends_etag
 from indexer.mirror.content import CONFIG, name_at, serve_config, serve_file
 from indexer.query.index import Index
 

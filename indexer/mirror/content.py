@@ -13,6 +13,7 @@ import orjson
 from sqlalchemy import Connection, func, select
 
 from capdex.errors import InvalidInput
+from capdex.proof.document import show_hex
 from capdex.uri import check_name
 from indexer.db.denylist import Denials
 from indexer.db.models import RELEASE
@@ -69,10 +70,10 @@ def config(digest: Digest | None, denials: Denials, gateway: str | None) -> byte
         "chain_id": digest and digest.chain_id,
         "contract": digest and digest.contract,
         "block_number": digest and digest.block_number,
-        "block_hash": digest and _hex(digest.block_hash),
-        "log": digest and {"count": digest.log.count, "head": _hex(digest.log.head)},
-        "index_digest": digest and _hex(digest.index),
-        "content_digest": digest and _hex(digest.content),
+        "block_hash": digest and digest.block_hash and show_hex(digest.block_hash),
+        "log": digest and {"count": digest.log.count, "head": show_hex(digest.log.head)},
+        "index_digest": digest and show_hex(digest.index),
+        "content_digest": digest and digest.content and show_hex(digest.content),
         "decoder_version": digest and digest.decoder_version,
         "rules_version": digest and digest.rules_version,
         "gateway": gateway,
@@ -136,7 +137,3 @@ def line(release: IndexedRelease) -> Json:
 
 def _without_denied(releases: Iterable[IndexedRelease], denials: Denials) -> list[IndexedRelease]:
     return [x for x in releases if x.denial(denials) is None]
-
-
-def _hex(data: bytes | None) -> str | None:
-    return None if data is None else f"0x{data.hex()}"

@@ -16,15 +16,7 @@ from sqlalchemy import Connection
 
 from capdex.errors import Code, Unavailable, UsageError
 from indexer.db.denylist import read_denials
-from indexer.mirror.content import (
-    CONFIG,
-    FORMAT,
-    config,
-    count_names,
-    name_at,
-    path_of,
-    read_files,
-)
+from indexer.mirror.content import CONFIG, FORMAT, config, count_names, name_at, path_of, read_files
 from indexer.query.digest import Digest, read_digest
 
 PARTIAL: Final = ".new-"  # prefix of files that are not complete yet

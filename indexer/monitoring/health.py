@@ -75,7 +75,7 @@ class Health:
     def beat(self) -> Heartbeat:
         """Return the heartbeat for the other processes."""
         trouble = self.at.trouble
-        code, message = (str(trouble.code), _one_line(trouble)) if trouble else ("", "")
+        code, message = (str(trouble.code), trouble.line) if trouble else ("", "")
         return Heartbeat(self.at.head, self.at.finalized, self.following, code, message)
 
     def faults(self) -> list[HealthFault]:
@@ -155,8 +155,4 @@ def _code(text: str) -> Code:
 
 
 def _fault(error: Unavailable) -> HealthFault:
-    return {"code": str(error.code), "message": _one_line(error)}
-
-
-def _one_line(error: Unavailable) -> str:
-    return f"{error.message}: {error.why}".removesuffix(": ")
+    return {"code": str(error.code), "message": error.line}

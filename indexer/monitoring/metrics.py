@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from indexer.monitoring.health import Health
 from indexer.query import IndexStatus
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-
 
 # Codes of `/ready`; any other counts as INTERNAL.
 FAULTS: Final = (
@@ -77,106 +76,87 @@ def render(state: IndexStatus | None, health: Health, counters: Counters | None 
     read) the metrics of the index are left out.
     """
     registry = CollectorRegistry()
-    registry.register(_ChainMetrics(health))
-    if state is not None:
-        registry.register(_IndexMetrics(state))
-    registry.register(_WorkMetrics(counters or Counters()))
+    registry.register(_Metrics(state, health, counters or Counters()))
     return generate_latest(registry)
 
 
-class _ChainMetrics(Collector):
-    def __init__(self, health: Health) -> None:
-        self.health = health
+@dataclass(eq=False, frozen=True, slots=True)
+class _Metrics(Collector):
+    state: IndexStatus | None
+    health: Health
+    counters: Counters
 
-    def collect(self) -> Iterable[Metric]:
-        health = self.health
-        yield _gauge("capdex_chain_head_block", "Head the endpoint last reported.", health.at.head)
-        yield _gauge("capdex_lag_seconds", "Age of the index behind the head.", health.lag_s())
-        yield _gauge("capdex_ready", "1 when the node is ready.", int(not health.faults()))
-        yield _gauge("capdex_writer", "1 when this node writes the index.", int(health.writes))
-        codes = {fault["code"] for fault in health.faults()}
-        faults = {code: int(code in codes) for code in FAULTS}
-        faults["INTERNAL"] |= int(not codes <= set(FAULTS))
-        yield _gauges("capdex_fault", "1 for what keeps it unready.", "code", faults)
-        yield _gauge(
-            "capdex_clock_skew_seconds",
-            "Clock of the machine less the chain's, where they differ.",
-            health.skew_s or 0,
-        )
-        reorgs = CounterMetricFamily(
-            "capdex_reorgs", "Reorgs undone, by depth.", labels=["depth_bucket"]
-        )
-        for bucket, count in health.reorgs.items():
-            reorgs.add_metric([bucket], count)
-        yield reorgs
-        yield _gauges("capdex_build_info", "This build.", "version", {__version__: 1})
+    def collect(self) -> Iterator[Metric]:
+        yield from _of_chain(self.health)
+        if self.state is not None:
+            yield from _of_index(self.state)
+        yield from _of_work(self.counters)
 
 
-class _IndexMetrics(Collector):
-    def __init__(self, state: IndexStatus) -> None:
-        self.state = state
-
-    def collect(self) -> Iterable[Metric]:
-        state = self.state
-        yield _gauge("capdex_indexed_block", "Last block in the index.", state.block_number)
-        yield _gauge("capdex_finalized_block", "Last block held to be final.", state.finalized)
-        yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
-        oldest = {
-            Availability.PENDING: state.oldest_pending_s or 0,
-            Availability.PARKED: state.oldest_parked_s or 0,
-        }
-        text = "Age of the oldest package not had."
-        yield _gauges("capdex_fetch_oldest_seconds", text, "state", oldest)
-        verdicts = {x: state.by_verdict.get(x, 0) for x in Verdict}
-        yield _gauges("capdex_releases", "Releases by verdict.", "verdict", verdicts)
-        queue = {x: state.by_availability.get(x, 0) for x in Availability}
-        text = "Releases by availability of their bytes."
-        yield _gauges("capdex_fetch_queue", text, "state", queue)
-        reasons = {x: state.rejected_by_reason.get(x, 0) for x in Reason}
-        yield _gauges("capdex_rejected_releases", "Rejected releases by reason.", "reason", reasons)
+def _of_chain(health: Health) -> Iterator[Metric]:
+    yield _gauge("capdex_chain_head_block", "Head the endpoint last reported.", health.at.head)
+    yield _gauge("capdex_lag_seconds", "Age of the index behind the head.", health.lag_s())
+    yield _gauge("capdex_ready", "1 when the node is ready.", int(not health.faults()))
+    yield _gauge("capdex_writer", "1 when this node writes the index.", int(health.writes))
+    codes = {fault["code"] for fault in health.faults()}
+    faults = {code: int(code in codes) for code in FAULTS}
+    faults["INTERNAL"] |= int(not codes <= set(FAULTS))
+    yield _gauges("capdex_fault", "1 for what keeps it unready.", "code", faults)
+    text = "Clock of the machine less the chain's, where they differ."
+    yield _gauge("capdex_clock_skew_seconds", text, health.skew_s or 0)
+    depths = {(depth,): count for depth, count in health.reorgs.items()}
+    yield _counter("capdex_reorgs", "Reorgs undone, by depth.", ["depth_bucket"], depths)
+    yield _gauges("capdex_build_info", "This build.", "version", {__version__: 1})
 
 
-class _WorkMetrics(Collector):
-    def __init__(self, counters: Counters) -> None:
-        self.counters = counters
+def _of_index(state: IndexStatus) -> Iterator[Metric]:
+    yield _gauge("capdex_indexed_block", "Last block in the index.", state.block_number)
+    yield _gauge("capdex_finalized_block", "Last block held to be final.", state.finalized)
+    yield _gauge("capdex_log_count", "Registry events in the index.", state.log_count)
+    oldest = {
+        Availability.PENDING: state.oldest_pending_s or 0,
+        Availability.PARKED: state.oldest_parked_s or 0,
+    }
+    text = "Age of the oldest package not had."
+    yield _gauges("capdex_fetch_oldest_seconds", text, "state", oldest)
+    verdicts = {x: state.by_verdict.get(x, 0) for x in Verdict}
+    yield _gauges("capdex_releases", "Releases by verdict.", "verdict", verdicts)
+    queue = {x: state.by_availability.get(x, 0) for x in Availability}
+    yield _gauges("capdex_fetch_queue", "Releases by availability of their bytes.", "state", queue)
+    reasons = {x: state.rejected_by_reason.get(x, 0) for x in Reason}
+    yield _gauges("capdex_rejected_releases", "Rejected releases by reason.", "reason", reasons)
 
-    def collect(self) -> Iterable[Metric]:
-        counters = self.counters
-        span = counters.range_blocks
-        yield _gauge("capdex_range_blocks", "Blocks that one eth_getLogs asks for.", span)
-        calls = CounterMetricFamily(
-            "capdex_rpc_requests",
-            "Calls to the chain, by how they ended.",
-            labels=["method", "endpoint", "outcome"],
-        )
-        for (method, label, outcome), count in sorted(counters.calls.items()):
-            calls.add_metric([method, counters.number(label), outcome], count)
-        yield calls
-        rests = {
-            str(n): max(x.cooldown_s, x.avoided_s) for n, x in enumerate(counters.endpoints, 1)
-        }
-        text = "Until an endpoint is asked."
-        yield _gauges("capdex_rpc_endpoint_rests_seconds", text, "endpoint", rests)
-        yield from self._sources()
 
-    def _sources(self) -> Iterable[Metric]:
-        requests = CounterMetricFamily(
-            "capdex_source_requests",
-            "Blocks asked for, by how that ended.",
-            labels=["source", "outcome"],
-        )
-        size = CounterMetricFamily(
-            "capdex_source_bytes", "Bytes that a source has sent.", labels=["source"]
-        )
-        in_flight = GaugeMetricFamily(
-            "capdex_source_in_flight", "Requests under way.", labels=["source"]
-        )
-        for source in self.counters.sources:
-            for outcome in Outcome:
-                requests.add_metric([source.label, outcome], source.outcomes.get(outcome, 0))
-            size.add_metric([source.label], source.received_bytes)
-            in_flight.add_metric([source.label], source.in_flight)
-        yield from (requests, size, in_flight)
+def _of_work(counters: Counters) -> Iterator[Metric]:
+    text = "Blocks that one eth_getLogs asks for."
+    yield _gauge("capdex_range_blocks", text, counters.range_blocks)
+    calls = {
+        (method, counters.number(label), outcome): count
+        for (method, label, outcome), count in sorted(counters.calls.items())
+    }
+    text, labels = "Calls to the chain, by how they ended.", ["method", "endpoint", "outcome"]
+    yield _counter("capdex_rpc_requests", text, labels, calls)
+    rests = {str(n): max(x.cooldown_s, x.avoided_s) for n, x in enumerate(counters.endpoints, 1)}
+    text = "Until an endpoint is asked."
+    yield _gauges("capdex_rpc_endpoint_rests_seconds", text, "endpoint", rests)
+    sources = counters.sources
+    requests = {(x.label, kind): x.outcomes.get(kind, 0) for x in sources for kind in Outcome}
+    text, labels = "Blocks asked for, by how that ended.", ["source", "outcome"]
+    yield _counter("capdex_source_requests", text, labels, requests)
+    sizes = {(x.label,): x.received_bytes for x in sources}
+    yield _counter("capdex_source_bytes", "Bytes that a source has sent.", ["source"], sizes)
+    in_flight = {x.label: x.in_flight for x in sources}
+    yield _gauges("capdex_source_in_flight", "Requests under way.", "source", in_flight)
+
+
+def _counter(
+    name: str, text: str, labels: list[str], values: Mapping[Any, float]
+) -> CounterMetricFamily:
+    """Return a counter with a value for each tuple of its labels."""
+    family = CounterMetricFamily(name, text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
 
 
 def _gauges(name: str, text: str, label: str, values: Mapping[Any, float]) -> GaugeMetricFamily:

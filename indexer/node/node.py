@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -12,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from capdex.encoding.abi import checksum_address
-from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex.encoding.abi import parse_address
+from capdex.errors import CapdexError, Code, Unavailable
 from capdex.net.ipfs.open import BlockDirectory, open_ipfs
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
@@ -40,7 +39,6 @@ RECOUNT_S: Final = 1.0  # releases are counted at most this often while blocks c
 STANDBY_S: Final = 1.0  # how often a standby tries to acquire the lease
 # A server may take a moment to notice that a session of this process has ended.
 LEASE_RETRY_S: Final = 10.0
-_ADDRESS = re.compile(r"[0-9A-Fa-f]{40}")
 
 
 @dataclass(slots=True)
@@ -174,8 +172,7 @@ class Node:
         if now.trouble is not None:
             trouble = now.trouble
             if before.trouble is None or before.trouble.message != trouble.message:
-                why = f"{trouble.message}: {trouble.why}".removesuffix(": ")
-                log.warning("waiting", code=str(trouble.code), why=why)
+                log.warning("waiting", code=str(trouble.code), why=trouble.line)
         elif before.trouble is not None:
             log.info("resumed", position=health.position())
         if now.undone:
@@ -190,17 +187,18 @@ class Node:
 
 async def _open_resources(options: NodeOptions, stack: AsyncExitStack) -> NodeResources:
     """Check the chain and open what a writer needs."""
-    registry = _address(options.registry)
+    registry = parse_address(options.registry)
     verifier = Verifier()
     rpc = await stack.enter_async_context(
         Rpc(options.rpc_urls, transport=AiohttpTransport(), read_reply=verifier.read_reply)
     )
     place = await locate_registry(
-        rpc, chain_id=options.chain_id, registry=registry, start_block=options.start_block
+        rpc,
+        chain_id=options.chain_id,
+        registry=bytes.fromhex(registry[2:]),
+        start_block=options.start_block,
     )
-    deployment = Deployment(
-        options.chain_id, checksum_address(registry), place.start_block, place.genesis
-    )
+    deployment = Deployment(options.chain_id, registry, place.start_block, place.genesis)
     sources = [open_ipfs(spec) for spec in options.ipfs]
     for source in sources:
         stack.push_async_callback(source.close)
@@ -215,25 +213,9 @@ async def _votes(address: str, rpc: Rpc, registry: Deployment) -> Deployment:
 
     It is followed all the same: the endpoint may be behind, or the contract deployed later.
     """
-    contract = _address(address)
+    contract = parse_address(address)
     with suppress(Unavailable):  # a start does not wait for votes
-        if not await rpc.code(contract):
+        if not await rpc.code(bytes.fromhex(contract[2:])):
             log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
     # votes cannot be older than their registry
-    return replace(registry, registry=checksum_address(contract))
-
-
-def _address(text: str) -> bytes:
-    digits = text.removeprefix("0x")
-    if not _ADDRESS.fullmatch(digits):
-        raise UsageError(
-            f"{text[:80]!r} is not an address", fix="write the registry as 0x and 40 hex digits"
-        )
-    raw = bytes.fromhex(digits)
-    spelled = checksum_address(raw)
-    if digits not in (digits.lower(), digits.upper()) and text != spelled:
-        raise UsageError(
-            f"{text} has a wrong checksum", why=f"its EIP-55 spelling is {spelled}",
-            fix="check the address digit by digit",
-        )  # fmt: skip
-    return raw
+    return replace(registry, registry=contract)

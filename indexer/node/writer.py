@@ -96,12 +96,7 @@ class Writer:
 
         Raises the error that ends one of the loops: SessionLost when the lease is lost.
         """
-        walk = follow_chain(
-            self.reader,
-            self.store,
-            committed=self.committed,
-            report=report,
-        )
+        walk = follow_chain(self.reader, self.store, committed=self.committed, report=report)
         try:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(self.fetcher.run())
@@ -123,12 +118,7 @@ class Writer:
                 log.info("votes", waiting_for=trouble or "nothing")
             last = trouble
 
-        await follow_chain(
-            reader,
-            votes,
-            committed=asyncio.Event(),
-            report=report,
-        )
+        await follow_chain(reader, votes, committed=asyncio.Event(), report=report)
 
     async def _beat(self, health: Health) -> None:
         """Write heartbeats for the other processes, and raise SessionLost when the lease is lost.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, TextClause, and_, func, select, tuple_
 
 from capdex.errors import InvalidInput
 from capdex.problems import Availability
@@ -77,9 +77,7 @@ def _of_state(
     after: tuple[float, int] | None,
 ) -> list[Row[Any]]:
     key = tuple_(RELEASE.c.queued_at, RELEASE.c.id)
-    query = select(RELEASE).where(_CONDITIONS[state])
-    if name is not None:
-        query = query.where(RELEASE.c.name == name)
+    query = select(RELEASE).where(_selected(state, name))
     if after is not None:
         query = query.where(key > after)
     ordered = query.order_by(RELEASE.c.queued_at, RELEASE.c.id).limit(limit)
@@ -87,10 +85,13 @@ def _of_state(
 
 
 def _count(connection: Connection, state: Availability, name: str | None) -> int:
-    query = select(func.count()).select_from(RELEASE).where(_CONDITIONS[state])
-    if name is not None:
-        query = query.where(RELEASE.c.name == name)
+    query = select(func.count()).select_from(RELEASE).where(_selected(state, name))
     return int(connection.execute(query).scalar_one())
+
+
+def _selected(state: Availability, name: str | None) -> ColumnElement[bool] | TextClause:
+    in_state = _CONDITIONS[state]
+    return in_state if name is None else and_(in_state, RELEASE.c.name == name)
 
 
 def _queued(row: Row[Any]) -> QueuedRelease:

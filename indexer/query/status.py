@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, func, select
 
 from capdex.problems import Reason
+from capdex.proof.document import show_hex
 from indexer.db.columns import PARKED, PENDING, REJECTED
 from indexer.db.models import CURSOR, DEPLOYMENT, EVENT, LISTING, REGISTRY, RELEASE
 from indexer.query.digest import Digest
@@ -103,15 +104,11 @@ def read_status(
         oldest_pending_s=None if pending is None else max(0.0, now - pending),
         oldest_parked_s=None if parked is None else max(0.0, now - parked),
         rejections=_rejections(connection),
-        index_digest=_hex(digest.index if digest else None),
-        content_digest=_hex(digest.content if digest else None),
+        index_digest=show_hex(digest.index) if digest else None,
+        content_digest=show_hex(digest.content) if digest and digest.content else None,
         decoder_version=row.decoder_version,
         rules_version=row.rules_version,
     )
-
-
-def _hex(digest: bytes | None) -> str | None:
-    return None if digest is None else f"0x{digest.hex()}"
 
 
 def _sums(counts: Iterable[tuple[str | None, int]]) -> dict[str, int]:

@@ -28,8 +28,7 @@ from indexer.db.engine import open_reader, transaction
 from indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, REGISTRY, RELEASE, VOTES
 from indexer.query.digest import Digest, check_indexed, read_digest, read_leaves, read_votes_digest
 from indexer.query.release import LINTED
-from indexer.snapshot.archive import pack
-from indexer.snapshot.manifest import LogPart, SnapshotManifest
+from indexer.snapshot.archive import LogPart, SnapshotManifest, pack
 from indexer.snapshot.reader import Progress
 
 

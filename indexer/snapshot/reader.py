@@ -16,8 +16,15 @@ from capdex.errors import Code, UsageError, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.registry.logs import LogHead, RawLog
-from indexer.snapshot.archive import EventRecord, damaged, read_blocks, read_root, unpack
-from indexer.snapshot.manifest import LogPart, SnapshotManifest
+from indexer.snapshot.archive import (
+    EventRecord,
+    LogPart,
+    SnapshotManifest,
+    damaged,
+    read_blocks,
+    read_root,
+    unpack,
+)
 
 Progress = Callable[[str, int, int], None]  # unit, done, total
 

@@ -25,8 +25,7 @@ from indexer.db.engine import open_reader, open_writer, transaction
 from indexer.db.models import DEPLOYMENT, EVENT, REGISTRY, RELEASE, VOTES
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.digest import Digest, read_digest, read_votes_digest
-from indexer.snapshot.archive import damaged
-from indexer.snapshot.manifest import LogPart, SnapshotManifest
+from indexer.snapshot.archive import LogPart, SnapshotManifest, damaged
 from indexer.snapshot.reader import Progress, SnapshotEvent, SnapshotReader, untrue
 from indexer.snapshot.verify import VerifiedSnapshot
 from indexer.store import cursor as cursors

@@ -25,8 +25,7 @@ from capdex.registry.logs import RawLog
 from indexer.chain.start_block import locate_registry
 from indexer.db.models import DECODER_VERSION, REGISTRY
 from indexer.projection import event_rows as rows
-from indexer.snapshot.archive import damaged
-from indexer.snapshot.manifest import LogPart, SnapshotManifest
+from indexer.snapshot.archive import LogPart, SnapshotManifest, damaged
 from indexer.snapshot.reader import Progress, SnapshotEvent, SnapshotReader, untrue
 
 AT_ONCE: Final = 100  # blocks compared by one batch of headers and one of logs

@@ -116,9 +116,5 @@ def _block_row(deployment_id: int, block: BlockRef) -> Row:
 
 
 def _does_not_follow(why: str) -> Unavailable:
-    return Unavailable(
-        "a step of the chain does not follow the index",
-        Code.STALLED,
-        why,
-        "read again from the cursor",
-    )
+    what, fix = "a step of the chain does not follow the index", "read again from the cursor"
+    return Unavailable(what, Code.STALLED, why, fix)

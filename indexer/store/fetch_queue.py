@@ -150,7 +150,13 @@ def read_due(
         rows |= {
             row.id: row for row in connection.execute(select(*_JOB).where(RELEASE.c.id.in_(some)))
         }
-    return [_job(rows[release_id], chain_id, lane) for release_id, lane in found.items()]
+    jobs = []
+    for release_id, one in found.items():
+        row = rows[release_id]
+        text = (row.publisher, row.cap_uri, row.semver, row.cid)
+        announcement = Announcement(chain_id, *text, bytes(row.sha256))
+        jobs.append(Job(release_id, announcement, row.attempts, one))
+    return jobs
 
 
 def _choose(
@@ -196,7 +202,16 @@ def write_judgements(
             continue
         alive |= {row.id: row.name for row in found}
         kept = {row.id: judgements[row.id] for row in found}
-        connection.execute(_JUDGED, [_verdict(k, v) for k, v in kept.items()])
+        verdicts = [
+            {
+                "release_id": release_id,
+                "new_verdict": judgement.verdict.value,
+                "new_reason": judgement.reason.value if judgement.reason else None,
+                "new_message": judgement.message,
+            }
+            for release_id, judgement in kept.items()
+        ]
+        connection.execute(_JUDGED, verdicts)
         write_packages(connection, kept)
         schema_claims.write(connection, {row.id: row.sequence for row in found}, kept)
     return alive
@@ -249,7 +264,7 @@ def rearm(connection: Connection, name: str | None) -> int:
 def reset_skewed_delays(connection: Connection, now: float) -> None:
     """Make due at once every retry that only a wrong clock can have scheduled so late.
 
-    No delay is longer than 60 s + 5 s × 2^attempts (`indexer/fetch/retry_schedule.py`, a test
+    No delay is longer than 60 s + 5 s × 2^attempts (`indexer/fetch/result_writer.py`, a test
     compares both), so a later time was computed while the clock was fast.
     """
     longest_s = 60 + 5 * literal(1).bitwise_lshift(RELEASE.c.attempts)
@@ -264,17 +279,3 @@ def judge_again(connection: Connection, now: float) -> None:
         .where(RELEASE.c.availability == Availability.AVAILABLE.value)
         .values(availability=Availability.PENDING.value, attempts=0, queued_at=now, due_at=LONG_AGO)
     )
-
-
-def _job(row: Any, chain_id: int, lane: Lane) -> Job:
-    text = (row.publisher, row.cap_uri, row.semver, row.cid)
-    return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts, lane)
-
-
-def _verdict(release_id: int, judgement: Judgement) -> dict[str, Any]:
-    return {
-        "release_id": release_id,
-        "new_verdict": judgement.verdict.value,
-        "new_reason": judgement.reason.value if judgement.reason else None,
-        "new_message": judgement.message,
-    }

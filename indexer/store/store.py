@@ -84,15 +84,7 @@ class Store:
         It has its own cursor and ring, so that either may be ahead. Events of another votes
         contract are deleted.
         """
-        store = Store(
-            self._engine,
-            None,
-            votes,
-            self._serve,
-            self._clock,
-            turn=self._turn,
-            deployment_id=VOTES,
-        )
+        store = Store(self._engine, None, votes, self._serve, self._clock, self._turn, VOTES)
         with self._write() as connection:
             deployments.adopt(connection, VOTES, votes)
         return store

@@ -22,7 +22,6 @@ The pause is a random part of 0.25 s × 2^failures, of 5 s at most.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 
 from capdex.errors import Unavailable
 from capdex.net.rpc.errors import ELSEWHERE, RpcError
@@ -33,14 +32,6 @@ PAUSE_BASE_S = 0.25
 PAUSE_CAP_S = 5.0  # a node is to be back within a minute of its endpoints
 RECHECK_EVERY = 2  # times that logs are missing: the stored rows may be the wrong ones
 RECHECK_ALL_EVERY = 16  # times: then confirmed rows may be wrong, too
-
-
-class Failure(Enum):
-    """The kind of failure that interrupted the loop."""
-
-    MISSING_LOGS = auto()
-    REFUSED = auto()  # by one endpoint; the others were not asked
-    OTHER = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +64,20 @@ class Recovery:
             return Recovery(Checkpoint(block, log_head))
         return replace(self.resumed(block, log_head), failures=0)
 
-    def failed(self, failure: Failure, jitter: float) -> tuple[Recovery, Action]:
+    def failed(
+        self, error: Unavailable, *, has_other_endpoints: bool, jitter: float
+    ) -> tuple[Recovery, Action]:
         """The loop was interrupted; `jitter` (0 to 1) is the part of the longest pause to wait."""
         failures = self.failures + 1
         pause_s = jitter * min(PAUSE_CAP_S, PAUSE_BASE_S * 2 ** min(failures, 16))
-        if failure is not Failure.MISSING_LOGS:
-            blame = failure is Failure.REFUSED
-            return replace(self, failures=failures), Action(pause_s, blame)
+        if not isinstance(error, MissingLogs):
+            refused = isinstance(error, RpcError) and error.fault not in ELSEWHERE
+            return replace(self, failures=failures), Action(
+                pause_s, refused and has_other_endpoints
+            )
         missing = self.missing + 1
         recheck = None
         if missing % RECHECK_EVERY == 0:
             recheck = self.checkpoint if missing % RECHECK_ALL_EVERY else Checkpoint()
         state = replace(self, failures=failures, missing=missing)
         return state, Action(pause_s, blame=True, recheck=recheck)
-
-
-def classify(error: Unavailable, *, has_other_endpoints: bool) -> Failure:
-    """The kind of failure that an error is."""
-    if isinstance(error, MissingLogs):
-        return Failure.MISSING_LOGS
-    refused = isinstance(error, RpcError) and error.fault not in ELSEWHERE
-    return Failure.REFUSED if refused and has_other_endpoints else Failure.OTHER

@@ -1,5 +1,4 @@
 """Worker processes, bounded in time and memory, that parse hostile bytes for the node.
 
-`pool` runs them, `frames` and `log_frames` define what crosses the process boundary, `main` is the
-worker's side.
+`pool` runs them, `frames` defines what crosses the process boundary, `main` is the worker's side.
 """

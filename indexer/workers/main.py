@@ -19,10 +19,10 @@ from indexer.workers.frames import (
     Status,
     Work,
     read_announcement,
+    read_logs,
     receive_request,
     send_answer,
 )
-from indexer.workers.log_frames import read_logs
 
 CPU_S: Final = 1.0  # a package of full size takes 50 ms
 MEMORY_BYTES: Final = 256 * 1024 * 1024  # on top of what the warm process holds

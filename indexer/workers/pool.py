@@ -23,8 +23,14 @@ from capdex.problems import Reason
 from capdex.registry.events import Announcement
 from indexer.projection.block_range import LogReader
 from indexer.projection.package_rows import Judgement
-from indexer.workers.frames import Frame, Status, judge_request
-from indexer.workers.log_frames import MAX_REPLY_BYTES, read_columns, read_request
+from indexer.workers.frames import (
+    MAX_REPLY_BYTES,
+    Frame,
+    Status,
+    judge_request,
+    read_columns,
+    read_request,
+)
 from indexer.workers.process import WorkerProcess
 
 JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU

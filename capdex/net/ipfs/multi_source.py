@@ -89,7 +89,7 @@ class MultiSource:
                     try:
                         return task.result()
                     except CapdexError as error:
-                        reasons.append(_one_line(error))
+                        reasons.append(error.line)
         finally:
             for task in running:
                 task.cancel()
@@ -141,7 +141,3 @@ class MultiSource:
         wait_s = min(health.wait_s(now) for _, health in self._sources)
         why = "; ".join(self._resting(now))
         return AllResting(f"no source may be requested for {cid}", why=why, wait_s=wait_s)
-
-
-def _one_line(error: CapdexError) -> str:
-    return f"{error.message}: {error.why}".removesuffix(": ")

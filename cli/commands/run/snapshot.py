@@ -22,8 +22,8 @@ from cli.terminal.text import columns, size
 
 if TYPE_CHECKING:
     from capdex.proof.log_head import LogProof
+    from indexer.snapshot.archive import SnapshotManifest
     from indexer.snapshot.export import ExportPlan
-    from indexer.snapshot.manifest import SnapshotManifest
     from indexer.snapshot.verify import VerifiedSnapshot
 
 Json = dict[str, Any]

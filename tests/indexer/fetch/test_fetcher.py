@@ -20,7 +20,7 @@ from capdex.problems import Reason
 from indexer.fetch import fetcher as fetch
 from indexer.fetch import result_writer
 from indexer.fetch.fetcher import Fetcher
-from indexer.fetch.retry_schedule import MAX_TRIES, delay_s
+from indexer.fetch.result_writer import MAX_TRIES, delay_s
 from indexer.query.index import Index
 from indexer.store import Delay, Lane, Operator, Store
 from indexer.workers.pool import Verifier

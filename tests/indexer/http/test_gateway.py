@@ -21,7 +21,7 @@ from capdex.ipld.unixfs import walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.open import MultiSource
-from indexer.http.gateway_request import BlockFormat, ByteRange, read_request
+from indexer.http.gateway import BlockFormat, ByteRange, read_request
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index

@@ -20,7 +20,6 @@ from indexer.db.models import DECODER_VERSION
 from indexer.projection import event_rows as rows
 from indexer.projection.package_rows import Judgement
 from indexer.query import digest
-from indexer.query import digest_leaves as leaves
 from indexer.query.index import Index
 from indexer.store import Delay, Store
 
@@ -195,7 +194,7 @@ def test_votes_have_a_digest_of_their_own(
 def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain(
     store: Store, search_index: Index, chain: Any, making: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaves, "PAGE", 3)
+    monkeypatch.setattr(digest, "PAGE", 3)
     dice = random.Random(14)  # noqa: S311 - the same walk in each run
     for turn in range(60):
         if dice.random() < 0.3 and len(chain.blocks) > 4:
@@ -226,14 +225,14 @@ def test_only_what_came_since_the_finalised_block_is_read_again(
         chain.mine(making.published("late", f"1.0.{len(chain.blocks)}"))
     making.append(store, chain)
     read: list[int] = []
-    events = leaves.read_events
+    events = digest.read_events
 
     def counted(*arguments: Any) -> Iterator[tuple[bytes, int]]:
         for leaf in events(*arguments):
             read.append(int.from_bytes(leaf[0][:8], "big"))
             yield leaf
 
-    monkeypatch.setattr(leaves, "read_events", counted)
+    monkeypatch.setattr(digest, "read_events", counted)
     search_index.status()
     assert sorted(read) == list(range(1, 44))
     read.clear()
@@ -255,7 +254,7 @@ def test_the_last_event_up_to_a_block_is_found_by_the_index_of_blocks(
         engine, "before_cursor_execute", lambda *call: asked.append((call[2], call[3])), named=False
     )
     with engine.connect() as connection:
-        leaves.last_event(connection, 1, 5)
+        digest.last_event(connection, 1, 5)
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked[0][0]}", asked[0][1])
         steps = [row[3] for row in plan]
     engine.dispose()

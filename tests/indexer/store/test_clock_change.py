@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.fetch.result_writer import DISK_RETRY_S
-from indexer.fetch.retry_schedule import MAX_TRIES, delay_s
+from indexer.fetch.result_writer import DISK_RETRY_S, MAX_TRIES, delay_s
 from indexer.store import Delay, Store
 
 NOW = 1_800_000_000.0

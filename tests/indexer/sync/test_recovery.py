@@ -13,9 +13,7 @@ from indexer.sync.recovery import (
     PAUSE_CAP_S,
     RECHECK_ALL_EVERY,
     RECHECK_EVERY,
-    Failure,
     Recovery,
-    classify,
 )
 
 
@@ -33,6 +31,8 @@ def applied(state: Recovery, number: int, *, confirmed: bool) -> Recovery:
 
 
 TROUBLED = Recovery(at(5), failures=3, missing=7)
+MISSING = MissingLogs("events were left out", Code.STALLED)
+BUSY = Unavailable("the database is busy", Code.DATABASE_UNAVAILABLE)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,8 @@ def test_a_checkpoint_advances_when_confirmed_and_follows_the_cursor_back(
 
 @pytest.mark.parametrize("missing", range(1, 2 * RECHECK_ALL_EVERY + 1))
 def test_missing_logs_blame_the_endpoint_and_at_times_recheck_rows(missing: int) -> None:
-    state, action = Recovery(at(5), missing=missing - 1).failed(Failure.MISSING_LOGS, 0.5)
+    before = Recovery(at(5), missing=missing - 1)
+    state, action = before.failed(MISSING, has_other_endpoints=False, jitter=0.5)
     assert (state.checkpoint, state.failures, state.missing) == (at(5), 1, missing)
     assert action.blame
     if missing % RECHECK_ALL_EVERY == 0:
@@ -67,32 +68,29 @@ def test_missing_logs_blame_the_endpoint_and_at_times_recheck_rows(missing: int)
         assert action.recheck is None
 
 
-@pytest.mark.parametrize(("failure", "blame"), [(Failure.REFUSED, True), (Failure.OTHER, False)])
-def test_other_failures_pause_and_recheck_nothing(failure: Failure, blame: bool) -> None:
-    state, action = TROUBLED.failed(failure, 0.5)
+@pytest.mark.parametrize("others", [True, False])
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (BUSY, False),
+        *((RpcError("no answer", fault=x), x not in ELSEWHERE) for x in RpcFault),
+    ],
+)
+def test_other_failures_pause_and_recheck_nothing(
+    error: Unavailable, refused: bool, others: bool
+) -> None:
+    state, action = TROUBLED.failed(error, has_other_endpoints=others, jitter=0.5)
     assert state == Recovery(at(5), 4, 7)
-    assert (action.blame, action.recheck) == (blame, None)
+    assert (action.blame, action.recheck) == (refused and others, None)
 
 
 def test_pauses_grow_to_a_limit_and_are_random() -> None:
-    for failure in Failure:
+    for error in (MISSING, BUSY):
         state, pauses = Recovery(), []
         for _ in range(40):
-            state, action = state.failed(failure, 1.0)
+            state, action = state.failed(error, has_other_endpoints=True, jitter=1.0)
             pauses.append(action.pause_s)
         assert pauses[:2] == [2 * PAUSE_BASE_S, 4 * PAUSE_BASE_S]
         assert pauses == sorted(pauses)
         assert pauses[-1] == PAUSE_CAP_S
-        assert state.failed(failure, 0.0)[1].pause_s == 0.0
-
-
-def test_errors_are_classified_by_who_may_have_the_answer() -> None:
-    missing = MissingLogs("events were left out", Code.STALLED)
-    assert classify(missing, has_other_endpoints=False) is Failure.MISSING_LOGS
-    busy = Unavailable("the database is busy", Code.DATABASE_UNAVAILABLE)
-    assert classify(busy, has_other_endpoints=True) is Failure.OTHER
-    for fault in RpcFault:
-        error = RpcError("no answer", why="it failed", fault=fault)
-        expected = Failure.OTHER if fault in ELSEWHERE else Failure.REFUSED
-        assert classify(error, has_other_endpoints=True) is expected
-        assert classify(error, has_other_endpoints=False) is Failure.OTHER
+        assert state.failed(error, has_other_endpoints=True, jitter=0.0)[1].pause_s == 0.0

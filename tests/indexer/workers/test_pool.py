@@ -28,8 +28,7 @@ from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
 from indexer.store import Store
 from indexer.workers import pool
-from indexer.workers.frames import ANSWER, Status
-from indexer.workers.log_frames import MAX_REPLY_BYTES
+from indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, Status
 from indexer.workers.pool import COMMAND, Parked, Verifier
 
 PACKAGES = Path(__file__).parents[2] / "vectors" / "packages" / "hostile"

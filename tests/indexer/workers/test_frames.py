@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from capdex.net.rpc.replies import Answer, read_one
 from capdex.net.rpc.types import hex_
 from indexer.projection.block_range import LogReader
-from indexer.workers.frames import REQUEST
-from indexer.workers.log_frames import read_columns, read_logs, read_request
+from indexer.workers.frames import REQUEST, read_columns, read_logs, read_request
 
 
 def reply_of(chain: Any) -> bytes:
