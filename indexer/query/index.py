@@ -55,7 +55,7 @@ class Page:
 class Index:
     """A reader of the index at a database URL (or over an engine that the caller closes).
 
-    `status` counts again at most once every `recount_s` seconds.
+    `status` counts again only after a pause, `recount_pause` times as long as it last took.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Index:
         database: str | Engine,
         *,
         clock: Callable[[], float] = time.time,
-        recount_s: float = 0.0,
+        recount_pause: float = 0.0,
     ) -> None:
         self._engine = open_reader(database) if isinstance(database, str) else database
         self._owned = isinstance(database, str)
-        self._clock, self._recount_s = clock, recount_s
-        self._counted_at = 0.0
+        self._clock, self._recount_pause = clock, recount_pause
+        self._recount_at = 0.0
         self._cached: tuple[int, float, IndexStatus] | None = None
         self.denial_cache, self.digest_cache = DenialCache(), DigestCache()
 
@@ -169,15 +169,16 @@ class Index:
             return read_position(connection.execute(POSITION).one()), read_heartbeat(connection)
 
     def status(self) -> IndexStatus:
-        """Return the whole status; counted again only if the index changed since `recount_s`."""
+        """Return the whole status; it may be of a moment ago while counting is paused."""
         now = self._clock()
         with self.read() as connection:
             row = connection.execute(POSITION).one()
             cached = self._cached
-            due = time.monotonic() >= self._counted_at + self._recount_s
-            if cached is None or (cached[0] != row.revision and due):
-                self._counted_at = time.monotonic()
+            started = time.monotonic()
+            if cached is None or (cached[0] != row.revision and started >= self._recount_at):
                 status = read_status(connection, row, now, self.digest_cache.read(connection))
+                took_s = time.monotonic() - started
+                self._recount_at = started + took_s * (1 + self._recount_pause)
                 cached = self._cached = (row.revision, now, status)
         _, then, status = cached
         age = status.oldest_pending_s
