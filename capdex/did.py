@@ -17,7 +17,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from capdex.encoding.abi import checksum_address
-from capdex.encoding.base58 import decode_multibase, encode_multibase
+from capdex.encoding.multiformats import decode_multibase, encode_multibase
 from capdex.errors import InvalidInput
 from capdex.problems import Reason
 

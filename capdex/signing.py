@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from capdex.did import Algorithm, PublicKey, curve_key, resolve_key
-from capdex.encoding.base58 import decode_multibase, encode_multibase
 from capdex.encoding.keccak import keccak
+from capdex.encoding.multiformats import decode_multibase, encode_multibase
 from capdex.errors import InvalidInput, VerificationFailure
 from capdex.problems import Reason, Severity
 from capdex.yaml import Mapping, Scalar, Style, YamlReading, read_yaml

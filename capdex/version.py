@@ -12,10 +12,9 @@ from typing import NamedTuple
 from capdex.errors import InvalidInput
 
 MAX_VERSION_CHARS = 64  # fits two storage slots and every column
-MAX_NUMBER_DIGITS = 15  # below 2**53: the same number in every language
 MAX_RANGE_CHARS = 256  # npm's own bound for a version; no range a person writes comes near
 
-_NUMBER = r"(?:0|[1-9][0-9]{0,14})"
+_NUMBER = r"(?:0|[1-9][0-9]{0,14})"  # below 2**53: the same number in every language
 _IDENTIFIER = rf"(?:[0-9]*[A-Za-z-][0-9A-Za-z-]*|{_NUMBER})"
 _TAIL = rf"{_IDENTIFIER}(?:\.{_IDENTIFIER})*"
 VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_TAIL}))?", re.ASCII)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from capdex.encoding.varint import read_varint, write_varint
+from capdex.encoding.multiformats import read_varint, write_varint
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES, Assembly

@@ -9,7 +9,7 @@ from typing import Final
 
 from multiformats.cid import CID as _CID
 
-from capdex.encoding.base58 import encode_multibase
+from capdex.encoding.multiformats import encode_multibase
 from capdex.errors import InvalidInput
 
 MAX_CID_CHARS = 128

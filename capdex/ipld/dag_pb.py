@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from capdex.encoding.varint import read_varint
+from capdex.encoding.multiformats import read_varint
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 

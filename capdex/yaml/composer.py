@@ -290,7 +290,7 @@ class Composer:
             self._refuse(event, f"a key is text; {show(text)[1:-1] or 'an empty key'} is not")
         elif text == "<<":
             self._refuse(event, "the merge key << is not allowed")
-        elif self._has_question and self._behind_question(event.start_mark.index):
+        elif self._has_question and self._text.endswith("?", 0, event.start_mark.index):
             # libyaml splits `?foo` off in a flow, YAML 1.2 readers do not
             self._refuse(event, "a question mark stands right before this key")
         elif text in around.keys:
@@ -305,9 +305,6 @@ class Composer:
         else:
             around.keys[text] = event
             around.key = text
-
-    def _behind_question(self, start: int) -> bool:
-        return self._text[start - 1 : start] == "?"  # of nothing where start is 0
 
     def _put(self, around: Collection, value: Any, node: Any, end: int) -> None:
         around.end = end

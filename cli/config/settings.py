@@ -93,19 +93,9 @@ class Network:
 
     def address(self, field: str) -> bytes:
         """Return the address in `field` (20 bytes); raises UsageError if it is none."""
-        text = str(getattr(self, field))
-        digits = text.removeprefix("0x")
-        try:
-            address = bytes.fromhex(digits)
-        except ValueError:
-            address = b""
-        if len(digits) != 40 or len(address) != 20:
-            raise UsageError(
-                f"the {field} {text[:80]!r} is not an address",
-                Code.CONFIG,
-                fix="write it as 0x and 40 hexadecimal digits",
-            )
-        return address
+        from capdex.encoding.abi import parse_address
+
+        return bytes.fromhex(parse_address(str(getattr(self, field)))[2:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,6 @@ def safe(text: object) -> str:
     return "".join(x.encode("unicode_escape").decode() if _hidden(x) else x for x in value)
 
 
-def safe_block(text: object) -> str:
-    """Return `text` with control characters escaped, except line breaks."""
-    return "\n".join(safe(line) for line in str(text).split("\n"))
-
-
 def json_safe(document: str) -> str:
     r"""Return JSON text of the same meaning, with every hidden character as `\uXXXX`."""
     if document.isascii() and "\x7f" not in document:  # json.dumps escapes all below a space

@@ -135,15 +135,16 @@ class Fetcher:
                 async with asyncio.timeout(POLL_S):
                     await self._committed.wait()
 
-    def _room(self, lane: Lane) -> int:
-        return max(MIN_READ, CAPACITY - self._queue.waiting(lane))
-
     def _read_due(self, known: frozenset[int]) -> dict[Lane, list[Job]]:
         """In a thread: read what is due in each lane, from the publisher after the last one."""
         now = self._clock()
         return {
             lane: self._store.due(
-                now, self._room(lane), lane=lane, after=self._after[lane], known=known
+                now,
+                max(MIN_READ, CAPACITY - self._queue.waiting(lane)),
+                lane=lane,
+                after=self._after[lane],
+                known=known,
             )
             for lane in Lane
         }

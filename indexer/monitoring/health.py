@@ -80,7 +80,8 @@ class Health:
 
     def faults(self) -> list[HealthFault]:
         """Return why the node is not ready; empty if it is."""
-        found = [_fault(x) for x in (self.at.trouble, self.refused) if x is not None]
+        errors = [x for x in (self.at.trouble, self.refused) if x is not None]
+        found: list[HealthFault] = [{"code": str(x.code), "message": x.line} for x in errors]
         silence = self._writer_silence()
         if silence and not found:
             found = [{"code": "NO_WRITER", "message": silence}]
@@ -152,7 +153,3 @@ class Health:
 def _code(text: str) -> Code:
     """Return the code of a heartbeat; INTERNAL for one of a newer version."""
     return Code(text) if text in set(Code) else Code.INTERNAL
-
-
-def _fault(error: Unavailable) -> HealthFault:
-    return {"code": str(error.code), "message": error.line}

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import InitVar, dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import orjson
+from msgspec import Meta
 
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.triggers import Trigger
@@ -95,68 +97,57 @@ class Judgement:
     def read(cls, announcement: Announcement, data: bytes, answer: bytes) -> Judgement:
         """Return the judgement that a worker answered for these bytes.
 
-        Raises ValueError for an answer that `to_json` cannot have written, and for one that calls
-        bytes verified whose digest was not announced: a worker that parsed hostile bytes is not
-        believed about types, sizes, enum values or the digest.
+        Raises ValueError or msgspec.DecodeError for an answer that `to_json` cannot have written,
+        and for one that calls bytes verified whose digest was not announced: the worker has parsed
+        hostile bytes.
         """
-        columns = orjson.loads(answer)
-        if not isinstance(columns, list) or len(columns) != len(_COLUMNS):
-            raise ValueError(f"a judgement has {len(_COLUMNS)} columns")
-        named = dict(zip(_COLUMNS, columns, strict=True))
-        verdict = Verdict(named["verdict"])
-        reason = None if named["reason"] is None else Reason(named["reason"])
+        named: dict[str, Any] = dict(zip(_COLUMNS, _decode(answer), strict=True))
+        verdict, reason = named["verdict"], named["reason"]
         if (verdict is Verdict.VERIFIED) is not (reason is None):
             raise ValueError("a judgement has a reason unless it is verified")
-        _check_text(named["message"], MAX_REASON_CHARS)
-        for name in ("signer", "schema_uri", "memory_scope"):
-            if named[name] is not None:
-                _check_text(named[name], MAX_CLAIM_CHARS)
         _check_json(named["checks"], list)
         _check_json(named["problems"], list)
         if named["document"] is not None or named["metadata"] is not None:
             _check_json(named["metadata"], dict)
-            _check_document(_check_json(named["document"], dict))
-            _check_text(named["schema_uri"], MAX_CLAIM_CHARS)
+            _check_json(named["document"], _Document)
+            if named["schema_uri"] is None:
+                raise ValueError("a manifest has a Schema URI")
         if verdict is Verdict.VERIFIED:
             if sha256(data).digest() != announcement.sha256:
-                raise ValueError(
-                    "bytes with another digest than the announced one are not verified"
-                )
+                raise ValueError("bytes with another digest than announced are not verified")
             if named["document"] is None or named["signer"] is None:
                 raise ValueError("a verified package has a manifest and a signer")
-        return cls(**(named | {"verdict": verdict, "reason": reason}), mint=_MINT)
+        return cls(**named, mint=_MINT)
 
 
 _COLUMNS: Final = tuple(Judgement.__slots__)
 
 
-def _check_text(value: object, most: int) -> None:
-    if not isinstance(value, str) or len(value) > most:
-        raise ValueError(f"a column is not a text of at most {most} characters")
+class _Document(msgspec.Struct):
+    words: dict[str, str]
+    facets: list[tuple[str, Annotated[str, Meta(max_length=MAX_FACET_CHARS)]]]
 
 
-def _check_json(value: object, kind: type[Any]) -> Any:
-    """Return the JSON value of a column; raise ValueError unless it is ASCII and of that type."""
-    if not isinstance(value, str) or len(value) > MAX_JSON_CHARS or not value.isascii():
-        raise ValueError("a JSON column is not ASCII text, or too long")
+_Claim = Annotated[str, Meta(max_length=MAX_CLAIM_CHARS)] | None
+_Json = Annotated[str, Meta(max_length=MAX_JSON_CHARS)]
+_Message = Annotated[str, Meta(max_length=MAX_REASON_CHARS)]
+_decode: Final = msgspec.json.Decoder(
+    tuple[
+        Verdict, Reason | None, _Message, _Claim, _Json, _Json,
+        _Json | None, _Json | None, _Claim, _Claim,
+    ]
+).decode  # fmt: skip
+
+
+def _check_json(value: str | None, kind: Any) -> None:
+    """Raise ValueError unless a column is JSON in ASCII, of a value of that type."""
+    if value is None or not value.isascii():
+        raise ValueError("a JSON column is missing, or not ASCII")
     try:
         found = orjson.loads(value)
     except orjson.JSONDecodeError:
         found = json.loads(value)  # it also takes escaped lone surrogates
-    if not isinstance(found, kind):
-        raise ValueError("a JSON column holds another type")
-    return found
-
-
-def _check_document(value: Document) -> None:
-    words, facets = value.get("words"), value.get("facets")
-    if not isinstance(words, dict) or {*map(type, words.values())} - {str}:
-        raise ValueError("the words of a document are not texts")
-    if not isinstance(facets, list) or not all(
-        type(pair) is list and [*map(type, pair)] == [str, str] and len(pair[1]) <= MAX_FACET_CHARS
-        for pair in facets
-    ):
-        raise ValueError("the facets of a document are not pairs of short texts")
+    msgspec.convert(found, kind)
 
 
 def json_text(value: Any) -> str:

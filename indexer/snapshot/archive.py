@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Self
 import orjson
 
 from capdex.encoding.abi import checksum_address
-from capdex.encoding.varint import MAX_BYTES, read_varint
+from capdex.encoding.multiformats import MAX_BYTES, read_varint
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.car import write_header
 from capdex.ipld.cid import Cid

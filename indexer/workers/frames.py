@@ -74,13 +74,10 @@ def read_logs(header: list[Any], data: bytes) -> bytes:
 def read_columns(answer: bytes, reader: LogReader) -> tuple[LogRows, dict[int, int]]:
     """Return what `LogReader` makes of the reply, from a worker's answer.
 
-    Raises ValueError unless each column has its type and length, and the logs are in canonical
-    order and in the blocks of the request.
+    Raises ValueError or msgspec.DecodeError unless each column has its type and length, and the
+    logs are in canonical order and in the blocks of the request.
     """
-    try:
-        found = _decode(answer)
-    except msgspec.DecodeError as error:
-        raise ValueError(str(error)) from None
+    found = _decode(answer)
     *columns, entries, releases, times = msgspec.structs.astuple(found)
     count, numbers = len(found.data), found.block_numbers
     if any(len(column) != count for column in (*columns, entries, releases)):

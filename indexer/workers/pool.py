@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, Self, TypeVar, cast
 
+import msgspec
+
 from capdex.net.rpc.replies import Answer
 from capdex.net.rpc.transport import read_in_thread
 from capdex.problems import Reason
@@ -247,5 +249,5 @@ def _read(request: _Request, status: Status, body: bytes) -> Any:
         return _Failed("the work failed on the worker")
     try:
         return request.read(body)
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except (ValueError, msgspec.DecodeError) as error:
         return EOFError(f"the worker's answer is malformed: {error}")

@@ -21,7 +21,7 @@ from capdex.did import (
     resolve_key,
     same_account,
 )
-from capdex.encoding.base58 import MAX_BASE58_CHARS, decode_multibase, encode_multibase
+from capdex.encoding.multiformats import MAX_BASE58_CHARS, decode_multibase, encode_multibase
 from capdex.errors import InvalidInput
 from capdex.problems import Reason
 

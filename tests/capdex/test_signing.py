@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from capdex import did, signing
 from capdex.did import Algorithm, PublicKey
-from capdex.encoding.base58 import encode_multibase
+from capdex.encoding.multiformats import encode_multibase
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.problems import Reason
 

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from capdex.did import Algorithm, curve_key, did_url, resolve_key
-from capdex.encoding.base58 import decode_multibase
+from capdex.encoding.multiformats import decode_multibase
 from capdex.errors import InvalidInput
 from capdex.problems import Reason
 

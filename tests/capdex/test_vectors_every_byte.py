@@ -23,7 +23,7 @@ from eth_account import Account
 
 from capdex import did, signing
 from capdex.did import Algorithm
-from capdex.encoding.base58 import encode_multibase
+from capdex.encoding.multiformats import encode_multibase
 from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.package import RejectedPackage, VerifiedPackage, judge, verify

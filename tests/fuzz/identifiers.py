@@ -14,7 +14,7 @@ from target import Target
 
 from capdex import did
 from capdex.did import Account, PublicKey, account_of, resolve_key, same_account
-from capdex.encoding.base58 import encode_multibase
+from capdex.encoding.multiformats import encode_multibase
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.problems import Reason

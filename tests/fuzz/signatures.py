@@ -23,7 +23,7 @@ from target import Target
 
 from capdex import did, signing
 from capdex.did import PublicKey, resolve_key
-from capdex.encoding.base58 import encode_multibase
+from capdex.encoding.multiformats import encode_multibase
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.problems import Reason
 from capdex.yaml.reader import read_yaml

@@ -15,8 +15,8 @@ from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.limits import MAX_PACKAGE_BYTES
-from capdex.net.aiohttp_response import Response
 from capdex.net.ipfs.source import Outcome, SourceFault
+from capdex.net.rpc.aiohttp_transport import Response
 from capdex.net.rpc.errors import retry_after
 
 

@@ -1,15 +1,44 @@
-"""JSON-RPC transport of long-running processes: aiohttp with a connection pool."""
+"""HTTP of long-running processes by aiohttp: bounded responses, and the transport of JSON-RPC."""
 
 from __future__ import annotations
 
+from typing import Self
+
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
+from aiohttp.streams import StreamReader
 from typing_extensions import override
 
-from capdex.net.aiohttp_response import Response
-from capdex.net.http import CONNECT_S, READ_S
+from capdex.net.http import CONNECT_S, MAX_INFORMATIONAL, READ_S
 from capdex.net.rpc.errors import RpcFault, retry_after, rpc_error
 from capdex.net.rpc.replies import Answer
 from capdex.net.rpc.transport import HEADERS, MAX_REPLY_BYTES, Transport, no_answer, too_large
+
+
+class Response(aiohttp.ClientResponse):
+    """Raises ClientError after MAX_INFORMATIONAL, so that a server cannot keep the loop busy."""
+
+    @override
+    async def start(self, connection: Connection) -> Self:
+        protocol = connection.protocol
+        if protocol is None:
+            raise aiohttp.ServerDisconnectedError
+        left = MAX_INFORMATIONAL + 1
+
+        async def read() -> tuple[RawResponseMessage, StreamReader]:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise aiohttp.ClientConnectionError("the server sends informational responses only")
+            return await type(protocol).read(protocol)
+
+        protocol.read = read  # type: ignore[method-assign] # of this connection, while it starts
+        try:
+            await super().start(connection)
+        finally:
+            del protocol.read
+        return self
 
 
 def open_session() -> aiohttp.ClientSession:

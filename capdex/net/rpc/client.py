@@ -13,11 +13,10 @@ from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from capdex.errors import Code, UsageError
-from capdex.net.rpc.circuit_breaker import Breaker
 from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.failover import MAX_ATTEMPTS, Failover, clock
-from capdex.net.rpc.rate_limit import MAX_BATCH
+from capdex.net.rpc.pacing import MAX_BATCH, Breaker
 from capdex.net.rpc.transport import Call, PlainTransport, ReadReply, Transport, read_in_thread
 from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs, unhex
 from capdex.net.tasks import together

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from capdex.errors import Code, UsageError
-from capdex.net.rpc.circuit_breaker import Breaker, Circuit, full_jitter
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
-from capdex.net.rpc.rate_limit import Batches, Throttle
+from capdex.net.rpc.pacing import Batches, Breaker, Circuit, Throttle, full_jitter
 
 
 @dataclass(frozen=True, slots=True)

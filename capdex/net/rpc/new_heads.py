@@ -14,7 +14,7 @@ import aiohttp
 import orjson
 
 from capdex.net.rpc.aiohttp_transport import open_session
-from capdex.net.rpc.circuit_breaker import full_jitter
+from capdex.net.rpc.pacing import full_jitter
 
 MAX_MESSAGE_BYTES = 1024 * 1024  # a head is 2 kB
 HEARTBEAT_S = 20.0

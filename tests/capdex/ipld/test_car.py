@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.encoding.varint import read_varint
+from capdex.encoding.multiformats import read_varint
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.car import MAX_CAR_BYTES, read_car, write_car
 from capdex.ipld.cid import DAG_PB, Cid

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.encoding.varint import read_varint, write_varint
+from capdex.encoding.multiformats import read_varint, write_varint
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.car import read_car, write_car
 from capdex.ipld.cid import RAW, Cid

@@ -14,7 +14,6 @@ from cli.terminal.text import (
     duration,
     json_safe,
     safe,
-    safe_block,
     short,
     size,
     width,
@@ -57,7 +56,6 @@ def test_safe_text_has_no_control_character_and_stands_on_one_line(text: str) ->
 def test_json_made_safe_means_the_same(text: str) -> None:
     document = json_safe(json.dumps({"x": text}, ensure_ascii=False, indent=2))
     assert json.loads(document) == {"x": text}
-    assert safe_block(document) == document
 
 
 def test_columns_line_up_with_wide_characters_and_colour() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capdex.encoding.varint import write_varint
+from capdex.encoding.multiformats import write_varint
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from capdex.encoding.varint import write_varint
+from capdex.encoding.multiformats import write_varint
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs import source

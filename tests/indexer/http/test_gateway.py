@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers, QueryParams
 
-from capdex.encoding.varint import read_varint
+from capdex.encoding.multiformats import read_varint
 from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.car import read_car, write_car
 from capdex.ipld.cid import Cid

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from capdex.encoding.varint import read_varint
+from capdex.encoding.multiformats import read_varint
 from capdex.ipld.car import write_car
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from capdex import __version__
 from capdex.errors import Code, Unavailable
 from capdex.net.ipfs.source import Outcome, SourceState
-from capdex.net.rpc.circuit_breaker import Circuit
 from capdex.net.rpc.endpoint import EndpointState
+from capdex.net.rpc.pacing import Circuit
 from indexer.monitoring.health import Health
 from indexer.monitoring.metrics import Counters, render
 from indexer.query.status import IndexStatus

@@ -17,7 +17,7 @@ from aiohttp.test_utils import TestServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capdex.encoding.varint import write_varint
+from capdex.encoding.multiformats import write_varint
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.errors import VerificationFailure as Untrue
 from capdex.ipld.car import write_block, write_header

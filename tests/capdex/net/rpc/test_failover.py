@@ -13,9 +13,9 @@ from capdex.errors import Code
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc import failover
 from capdex.net.rpc import transport as jsonrpc
-from capdex.net.rpc.circuit_breaker import FAILURES_TO_OPEN, Circuit
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.pacing import FAILURES_TO_OPEN, Circuit
 
 HANGS = 0
 

@@ -6,15 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.net.rpc.circuit_breaker import FAILURES_TO_OPEN, Breaker, Circuit, full_jitter
-from capdex.net.rpc.rate_limit import (
+from capdex.net.rpc.pacing import (
     BURST_S,
+    FAILURES_TO_OPEN,
     LONGER_S,
     MAX_BATCH,
     MAX_RATE,
     MIN_RATE,
     Batches,
+    Breaker,
+    Circuit,
     Throttle,
+    full_jitter,
 )
 
 GAPS = st.floats(0, 30)
