@@ -104,8 +104,4 @@ def _json(
     return Response(orjson.dumps(body), status, headers, media_type)
 
 
-EXCEPTION_HANDLERS: Final = {
-    CapdexError: _error,
-    HTTPException: _routing_error,
-    Exception: _error,
-}
+EXCEPTION_HANDLERS: Final = {CapdexError: _error, HTTPException: _routing_error, Exception: _error}

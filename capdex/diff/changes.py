@@ -8,11 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
-from capdex.diff.schema_compatibility import (
-    MAX_STEPS,
-    SchemaGap,
-    compare_schemas,
-)
+from capdex.diff.schema_compatibility import MAX_STEPS, SchemaGap, compare_schemas
 from capdex.diff.semver_step import Rule, Step
 from capdex.json_schema.keywords import same
 from capdex.json_schema.subschema import Effort, Schema

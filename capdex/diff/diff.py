@@ -78,11 +78,7 @@ def compare(old: Manifest, new: Manifest) -> Difference:
 
 
 def check_step(
-    difference: Difference,
-    old: Version,
-    new: Version,
-    *,
-    allow: frozenset[Allowance] = frozenset(),
+    difference: Difference, old: Version, new: Version, *, allow: frozenset[Allowance] = frozenset()
 ) -> None:
     """Refuse a release whose version moves less than its changes owe (P2).
 

@@ -29,10 +29,7 @@ _CANDIDATES: Final = select(
 
 
 def resolve(
-    connection: Connection,
-    uri: CapabilityURI,
-    serve: frozenset[Verdict],
-    denials: Denials,
+    connection: Connection, uri: CapabilityURI, serve: frozenset[Verdict], denials: Denials
 ) -> IndexedRelease:
     """Return the best release that is served, not denied and, unless exact, not yanked."""
     if whole := denials.by_name.get(uri.name):

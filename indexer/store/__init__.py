@@ -10,13 +10,4 @@ from indexer.store.fetch_queue import Delay, Job
 from indexer.store.operator import Operator
 from indexer.store.store import Store
 
-__all__ = [
-    "RING_BLOCKS",
-    "Cursor",
-    "Delay",
-    "Deployment",
-    "Job",
-    "Lane",
-    "Operator",
-    "Store",
-]
+__all__ = ["RING_BLOCKS", "Cursor", "Delay", "Deployment", "Job", "Lane", "Operator", "Store"]

@@ -41,10 +41,7 @@ class Secret:
 
 
 def read_passphrase(
-    *,
-    fd: int | None = None,
-    file: Path | None = None,
-    prompt: Callable[[], str] | None = None,
+    *, fd: int | None = None, file: Path | None = None, prompt: Callable[[], str] | None = None
 ) -> Secret:
     """Read the passphrase from an open descriptor, else a private file, else a prompt.
 

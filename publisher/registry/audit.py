@@ -153,10 +153,7 @@ def _release(name: str, release: ReleaseState) -> Json:
         "semver": release.semver,
         "ipfs_cid": release.cid,
         "sha256": release.sha256.hex(),
-        "chain": {
-            "publisher": release.publisher or None,
-            "sequence": release.sequence or None,
-        },
+        "chain": {"publisher": release.publisher or None, "sequence": release.sequence or None},
         "status": {
             "yanked": release.yanked,
             "yank_reason": (release.yank_reason or None) if release.yanked else None,

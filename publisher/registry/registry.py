@@ -31,13 +31,7 @@ class Registry(Contract):
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls,
-        rpc_url: str,
-        address: str,
-        chain_id: int,
-        *,
-        state_dir: Path,
-        start_block: int = 0,
+        cls, rpc_url: str, address: str, chain_id: int, *, state_dir: Path, start_block: int = 0
     ) -> AsyncIterator[Registry]:
         """Open the registry; raises Refused WRONG_CHAIN and UsageError NO_CONTRACT."""
         checked = parse_address(address)

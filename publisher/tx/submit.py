@@ -68,11 +68,7 @@ async def submit(
 
 
 async def replace(
-    chain: Chain,
-    signer: Signer,
-    sent: Sent,
-    *,
-    on_signed: OnSigned | None = None,
+    chain: Chain, signer: Signer, sent: Sent, *, on_signed: OnSigned | None = None
 ) -> Sent | None:
     """Send a transaction again under its nonce, both fees at least an eighth higher.
 

@@ -79,11 +79,7 @@ def deploy_command(
 
 
 def _creation(
-    app: App,
-    votes: bool,
-    token: str | None,
-    timepoint: int,
-    ages_s: tuple[int | None, int | None],
+    app: App, votes: bool, token: str | None, timepoint: int, ages_s: tuple[int | None, int | None]
 ) -> Creation:
     """Return the contract of these options; raises UsageError if they do not fit together."""
     from capdex.encoding.abi import parse_address

@@ -137,10 +137,7 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
     try:
         with transaction(engine) as connection:
             written = write_mirror(
-                connection,
-                directory,
-                gateway=gateway,
-                report=partial(status.count, "names"),
+                connection, directory, gateway=gateway, report=partial(status.count, "names")
             )
     finally:
         status.clear()
@@ -174,7 +171,6 @@ def _gateway(base_url: str) -> str:
         valid = False
     if not valid or not base_url.isprintable() or set("{}?# ") & set(base_url):
         raise UsageError(
-            f"{base_url[:80]!r} is not the URL of a node",
-            fix="write it like https://node.example",
+            f"{base_url[:80]!r} is not the URL of a node", fix="write it like https://node.example"
         )
     return f"{base_url.rstrip('/')}/ipfs/{{cid}}?format=raw"

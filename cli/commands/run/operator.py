@@ -79,7 +79,7 @@ def _day(at: float) -> str:
 @command(
     "accept",
     examples=[
-        "capdex node accept 0x5ab2a1de1f0ee7ef1e1e8a6f1e4a7a3ea8d1ab3f4a2f5d4d2ae9b1c0a7f5d301",
+        "capdex node accept 0x5ab2a1de1f0ee7ef1e1e8a6f1e4a7a3ea8d1ab3f4a2f5d4d2ae9b1c0a7f5d301"
     ],
 )
 @click.argument("block_hash", metavar="BLOCK_HASH")

@@ -28,13 +28,7 @@ PORT = click.IntRange(0, 65535)
     help="Store packages in a directory (auto, too) or in a running Kubo.",
 )  # fmt: skip
 def up_command(
-    app: App,
-    fresh: bool,
-    port: int,
-    rpc_port: int,
-    folder: Path,
-    examples: Path | None,
-    ipfs: str,
+    app: App, fresh: bool, port: int, rpc_port: int, folder: Path, examples: Path | None, ipfs: str
 ) -> object:
     """Run a whole local network: chain, registry, IPFS and node.
 
