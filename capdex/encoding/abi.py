@@ -72,6 +72,8 @@ def parse_address(text: str) -> str:
     """Return an address in any case as EIP-55 text; raise UsageError for a wrong checksum, too."""
     digits = text.removeprefix("0x")
     try:
+        if len(digits) != 40:  # `fromhex` skips white space
+            raise ValueError
         checked: str = checksum_address(bytes.fromhex(digits))
     except (ValueError, InvalidInput):
         raise UsageError(

@@ -9,7 +9,7 @@ import pytest
 from eth_abi.abi import encode
 
 from capdex.encoding import abi as abidata
-from capdex.errors import InvalidInput
+from capdex.errors import InvalidInput, UsageError
 
 
 def test_words_numbers_and_addresses_are_read_where_they_stand() -> None:
@@ -46,3 +46,11 @@ def test_what_is_not_well_formed_is_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match=why):
         read(data)
+
+
+@pytest.mark.parametrize(
+    "spaced", ["ab" * 19 + " b", "ab" * 20 + "\n", " " + "ab" * 20, "ab" * 19 + "  "]
+)
+def test_an_address_has_no_white_space(spaced: str) -> None:
+    with pytest.raises(UsageError, match="not an address"):
+        abidata.parse_address("0x" + spaced)
