@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from cli.terminal.app import App
@@ -115,4 +117,7 @@ def program(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the console script."""
+    # Imports make objects that live until the end: looking for cycles among them costs a tenth of
+    # the time of `publish`.
+    gc.set_threshold(100_000)
     program.main()
