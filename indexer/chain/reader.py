@@ -218,7 +218,7 @@ class ChainReader:
         while True:
             await asyncio.sleep(max(0.0, self._compared_at + COMPARE_S - clock()))
             answers = await self.rpc.survey("eth_getBlockByNumber", ["latest", False], read_header)
-            heads = {x.label: x.said.number for x in answers if isinstance(x.said, Header)}
+            heads = {x.label: x.answer.number for x in answers if isinstance(x.answer, Header)}
             before, self._heads, self._compared_at = self._heads, heads, clock()
             label = self.rpc.endpoint
             if label in heads:

@@ -178,7 +178,7 @@ class ReorgDetector:
             "eth_getBlockByNumber", [hex(ours.number), False], read_header
         )
         reports = [
-            HashReport(x.label, x.origin, x.said.hash if isinstance(x.said, Header) else None)
+            HashReport(x.label, x.origin, x.answer.hash if isinstance(x.answer, Header) else None)
             for x in answers
         ]
         theirs = next((report.hash for report in reports if report.label == endpoint), None)

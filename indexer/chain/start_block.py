@@ -55,14 +55,14 @@ async def _locate_once(
 ) -> RegistryLocation:
     answers = await rpc.survey("eth_chainId", (), quantity)
     for one in answers:
-        if isinstance(one.said, int) and one.said != chain_id:
+        if isinstance(one.answer, int) and one.answer != chain_id:
             raise Refused(
-                f"the RPC endpoint speaks for chain {one.said}, not {chain_id}",
+                f"the RPC endpoint speaks for chain {one.answer}, not {chain_id}",
                 Code.WRONG_CHAIN,
-                why=f"{one.label} answers eth_chainId with {one.said}",
+                why=f"{one.label} answers eth_chainId with {one.answer}",
                 fix="pass the endpoint of the configured chain, or configure the chain you mean",
             )
-    silent = [one.said for one in answers if isinstance(one.said, RpcError)]
+    silent = [one.answer for one in answers if isinstance(one.answer, RpcError)]
     if len(silent) == len(answers):
         raise silent[0]
     rpc.expect(chain_id)
@@ -95,7 +95,7 @@ async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:
         return False
     label = rpc.endpoint
     codes = await rpc.survey("eth_getCode", [hex_(registry), "latest"], unhex)
-    if not any(one.said and isinstance(one.said, bytes) for one in codes):
+    if not any(one.answer and isinstance(one.answer, bytes) for one in codes):
         return False
     rpc.blame("it knows no code where others do", label)
     return True

@@ -74,10 +74,10 @@ class Writer:
             votes = None
             if resources.votes is not None:
                 first = store.deployment.start_block
-                beside = await run_to_completion(
-                    store.beside, replace(resources.votes, start_block=first)
+                votes_store = await run_to_completion(
+                    store.votes_store, replace(resources.votes, start_block=first)
                 )
-                votes = beside, await _reader(options, resources.rpc, beside)
+                votes = votes_store, await _reader(options, resources.rpc, votes_store)
             fetcher = Fetcher(
                 store,
                 resources.sources,

@@ -78,7 +78,7 @@ class Store:
             raise
         return store
 
-    def beside(self, votes: Deployment) -> Store:
+    def votes_store(self, votes: Deployment) -> Store:
         """Return the store of the votes contract, in the same database and on its connection.
 
         It has its own cursor and ring, so that either may be ahead. Events of another votes

@@ -284,7 +284,7 @@ def index_says_the_same(
         store.append(step, check_logs(step, LogHead()))
         votes, polled = count_votes(cast)
         step = in_one_step(cast, polled)
-        ballots = store.beside(deployment(contracts.votes))
+        ballots = store.votes_store(deployment(contracts.votes))
         ballots.append(step, check_logs(step, LogHead()))
         assert index.status().undecodable == 0
         ledger, told = rebuild(logs)[0], 0

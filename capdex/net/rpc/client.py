@@ -22,7 +22,7 @@ from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs,
 from capdex.net.tasks import together
 from capdex.registry.logs import LogColumns, RawLog
 
-__all__ = ["Call", "EndpointState", "Rpc", "Testimony", "redact"]
+__all__ = ["Call", "EndpointAnswer", "EndpointState", "Rpc", "redact"]
 
 BATCHES_AT_ONCE = 4
 SURVEY_WAIT_S = 5.0  # an endpoint that pauses for longer is left out of a survey
@@ -34,12 +34,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Testimony(Generic[T]):
+class EndpointAnswer(Generic[T]):
     """The answer of one endpoint; two of one `origin` (host and port) count as one."""
 
     label: str
     origin: str
-    said: T | RpcError
+    answer: T | RpcError
 
 
 def _as_is(result: Any) -> Any:
@@ -130,18 +130,18 @@ class Rpc:
 
     async def survey(
         self, method: str, params: Sequence[Any] = (), read: Callable[[Any], T] = _as_is
-    ) -> list[Testimony[T]]:
+    ) -> list[EndpointAnswer[T]]:
         """Send one call to every endpoint; return each result, or the RpcError instead."""
 
-        async def ask(endpoint: Endpoint) -> Testimony[T]:
+        async def ask(endpoint: Endpoint) -> EndpointAnswer[T]:
             others = [one for one in self._failover.pool.endpoints if one is not endpoint]
             try:
-                (said,), _ = await self._failover.ask(
+                (answer,), _ = await self._failover.ask(
                     [(method, params)], read, without=others, wait_s=SURVEY_WAIT_S
                 )
             except RpcError as error:
-                return Testimony(endpoint.label, endpoint.origin, error)
-            return Testimony(endpoint.label, endpoint.origin, said)
+                return EndpointAnswer(endpoint.label, endpoint.origin, error)
+            return EndpointAnswer(endpoint.label, endpoint.origin, answer)
 
         return await together([ask(endpoint) for endpoint in self._failover.pool.endpoints])
 

@@ -169,7 +169,7 @@ def test_votes_have_a_digest_of_their_own(
     before = search_index.digest()
     assert search_index.votes_digest() is None
     contract = replace(making.DEPLOYMENT, registry="0x" + "33" * 20)
-    log, ballots = store.beside(contract), making.Chain()
+    log, ballots = store.votes_store(contract), making.Chain()
     assert search_index.votes_digest() is None  # nothing is read yet
     body = (("uint64", "string", "int8", "uint256"), ("note", 1, 1))
     name_id, topic = making.keccak(b"note"), making.events.TOPICS["Voted"]

@@ -240,7 +240,7 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
     body = (("uint64", "string", "int8", "uint256"), ("weather", -1, 7))
     ballots.mine((making.events.TOPICS["Voted"], making.keccak(b"weather"), b"\x44" * 20, body))
     store = Store.open(original.url, snapshots.DEPLOYMENT)
-    log = store.beside(contract)
+    log = store.votes_store(contract)
     making.append(log, ballots)
     store.close()
     early = snapshots.Parts.read(original.export(tmp_path / "early.car"))
@@ -250,7 +250,7 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
         *(making.Block(x.ref) for x in original.chain.blocks[2:]),
     ]
     store = Store.open(original.url, snapshots.DEPLOYMENT)
-    log = store.beside(contract)
+    log = store.votes_store(contract)
     making.append(log, ballots)
     store.close()
     path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
@@ -273,7 +273,9 @@ def test_a_log_of_votes_without_any_is_left_out_since_no_contract_may_stand_ther
     store = Store.open(original.url, snapshots.DEPLOYMENT)
     empty = making.Chain()
     empty.blocks[1:] = [making.Block(x.ref) for x in original.chain.blocks[1:]]
-    making.append(store.beside(replace(snapshots.DEPLOYMENT, registry="0x" + "33" * 20)), empty)
+    making.append(
+        store.votes_store(replace(snapshots.DEPLOYMENT, registry="0x" + "33" * 20)), empty
+    )
     store.close()
     assert list(export.plan_export(original.url).contracts) == [1]
     assert snapshots.Parts.read(original.export(tmp_path / "index.car")).manifest["votes"] is None

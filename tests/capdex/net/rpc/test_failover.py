@@ -196,8 +196,8 @@ async def test_a_survey_asks_everybody_and_moves_nobody(endpoints):
     async with Rpc([url, other, third]) as chain:
         said = await chain.survey("eth_chainId", (), lambda value: int(value, 16))
         assert chain.endpoint == said[0].label
-    assert [one.said for one in (said[0], said[2])] == [1, 9]
-    assert isinstance(said[1].said, RpcError)
+    assert [one.answer for one in (said[0], said[2])] == [1, 9]
+    assert isinstance(said[1].answer, RpcError)
     assert len({one.origin for one in said}) == 3
     assert len(a.seen) == len(b.seen) == len(c.seen) == 1
 
