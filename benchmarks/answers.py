@@ -50,9 +50,9 @@ from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import check_logs
-from mcp_service import answers
-from mcp_service.hosts import LOOPBACK
-from mcp_service.http import build_reader_routes
+from mcp_service.answers import release as answers
+from mcp_service.http.routes import build_reader_routes
+from mcp_service.limits.hosts import LOOPBACK
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
 from publisher.keys.keystore import DidKey

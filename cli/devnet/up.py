@@ -26,7 +26,7 @@ from cli.terminal.output import Output
 from indexer.node.node import Node
 from indexer.node.signals import run_until_stopped
 from indexer.options import NodeOptions
-from mcp_service.hosts import known_hosts
+from mcp_service.limits.hosts import known_hosts
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
 from publisher.ethereum.anvil import pick_port, run_anvil

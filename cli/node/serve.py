@@ -32,8 +32,13 @@ from indexer.http.status import Surface, build_routes
 from indexer.node.node import Node
 from indexer.node.signals import run_until_stopped
 from indexer.options import NodeOptions
-from mcp_service.hosts import HostCheck, known_hosts
-from mcp_service.http import EXCEPTION_HANDLERS, MAX_BODY_BYTES, ReaderRoutes, build_reader_routes
+from mcp_service.http.routes import (
+    EXCEPTION_HANDLERS,
+    MAX_BODY_BYTES,
+    ReaderRoutes,
+    build_reader_routes,
+)
+from mcp_service.limits.hosts import HostCheck, known_hosts
 
 STOP_S: Final = 3  # open requests have this long to end
 STOP_WITHIN_S: Final = 4.5  # service managers and tests may count on five seconds

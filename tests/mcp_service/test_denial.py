@@ -14,7 +14,7 @@ import pytest
 from capdex.problems import Verdict
 from indexer.query.index import Index
 from indexer.store import Operator
-from mcp_service.server import build_server
+from mcp_service.mcp.server import build_server
 
 DENIED = {"reason": "it lies", "at": 1_700_000_000}
 

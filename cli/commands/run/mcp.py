@@ -40,7 +40,7 @@ def mcp_command(app: App, db: str, rpc_url: tuple[str, ...], serve_signed: bool)
 
 async def _serve(index: Index, serve: frozenset[Verdict], rpc_urls: Sequence[str]) -> None:
     from cli.node.serve import open_prover
-    from mcp_service.server import serve_stdio
+    from mcp_service.mcp.server import serve_stdio
 
     state = index.status()  # refuse a wrong database now, not at each call of the host
     proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)

@@ -24,7 +24,7 @@ from indexer.monitoring.health import Health
 from indexer.options import Role
 from indexer.query.index import Index
 from indexer.store import Deployment, Store
-from mcp_service.hosts import LOOPBACK
+from mcp_service.limits.hosts import LOOPBACK
 
 
 def options(role: Role = Role.BOTH) -> SimpleNamespace:

@@ -7,8 +7,8 @@ from typing import Final
 import mcp_types as types
 
 from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS
-from mcp_service import answers
-from mcp_service.proofs import PROOF_KINDS
+from mcp_service.answers import schemas
+from mcp_service.queries.proofs import PROOF_KINDS
 
 MAX_PAGE: Final = 50
 DEFAULT_PAGE: Final = 10
@@ -62,7 +62,7 @@ RESOLVE: Final = types.Tool(
         "required": ["cap_uri"],
         "additionalProperties": False,
     },
-    output_schema=answers.RESOLUTION_SCHEMA,
+    output_schema=schemas.RESOLUTION_SCHEMA,
     annotations=_READ_ONLY,
 )
 
@@ -101,7 +101,7 @@ SEARCH: Final = types.Tool(
         "required": ["query_string"],
         "additionalProperties": False,
     },
-    output_schema=answers.RESULTS_SCHEMA,
+    output_schema=schemas.RESULTS_SCHEMA,
     annotations=_READ_ONLY,
 )
 

@@ -1,6 +1,6 @@
 """What the two tools answer, and how they refuse; over the SDK's own client, in memory.
 
-The golden listing is written anew by: CAPDEX_GOLDEN=write pytest tests/mcp_service/test_tools.py
+The golden listing is written anew with CAPDEX_GOLDEN=write in the environment.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from mcp_types import INVALID_PARAMS
 from capdex.problems import Verdict
 from indexer.query import FILTER_NAMES, Index
 from indexer.store import Store
-from mcp_service import server
-from mcp_service.answers import RESOLUTION_SCHEMA, RESULTS_SCHEMA
-from mcp_service.server import MAX_REPLY_BYTES, build_server
+from mcp_service.answers.schemas import RESOLUTION_SCHEMA, RESULTS_SCHEMA
+from mcp_service.mcp import server
+from mcp_service.mcp.server import MAX_REPLY_BYTES, build_server
 
 FREE = {
     "yanked": False,
@@ -38,7 +38,7 @@ FREE = {
 }
 GOLDEN = Path(__file__).parent / "golden" / "tools.json"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
-HOSTILE = Path(__file__).parents[1] / "vectors" / "search" / "hostile_queries.json"
+HOSTILE = Path(__file__).parents[2] / "vectors" / "search" / "hostile_queries.json"
 EVERYTHING = ["copy", "note", "pushy", "weather", *(f"large-{i}" for i in range(8))]
 SCHEMAS = {"resolve_capability": RESOLUTION_SCHEMA, "search_capabilities": RESULTS_SCHEMA}
 BAD_SIGNATURE = {"verdict": "invalid", "reason": "BAD_SIGNATURE"}

@@ -14,8 +14,8 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from indexer.query import Index, Position
-from mcp_service import answers
-from mcp_service.answers import Json
+from mcp_service.answers import release as answers
+from mcp_service.answers.release import Json
 
 PROOF_KINDS: Final = ("none", "exact", "list")
 REREADS: Final = 5  # if the index advances during each read

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
-from mcp_service.hosts import LOOPBACK, HostCheck, known_hosts
+from mcp_service.limits.hosts import LOOPBACK, HostCheck, known_hosts
 
 ANY = "0.0.0.0"  # noqa: S104 - nothing is bound here
 Headers = list[tuple[bytes, bytes]]

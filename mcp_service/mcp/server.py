@@ -25,8 +25,10 @@ from capdex.errors import CapdexError, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from indexer.query import Filters, Index
-from mcp_service import answers, proofs
-from mcp_service.tools import DEFAULT_PAGE, MAX_PAGE, RESOLVE, SEARCH, TOOLS
+from mcp_service.answers import errors
+from mcp_service.answers import release as answers
+from mcp_service.mcp.tools import DEFAULT_PAGE, MAX_PAGE, RESOLVE, SEARCH, TOOLS
+from mcp_service.queries import proofs
 
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
 CALL_LIMIT_S: Final = 10.0
@@ -103,10 +105,10 @@ async def _answer(
     except TimeoutError:
         failure: CapdexError = Unavailable("the index did not answer in time", fix="try again")
     except CapdexError as error:
-        failure = answers.public_error(error)
+        failure = errors.public_error(error)
     except Exception as error:  # a bug: details only in the log
         log.exception("call failed", tool=tool)
-        failure = answers.public_error(error)
+        failure = errors.public_error(error)
     return _result(failure.to_json(), failed=True)
 
 

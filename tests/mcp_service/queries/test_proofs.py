@@ -18,9 +18,9 @@ from capdex.problems import Verdict
 from capdex.version import Version
 from indexer.query import Index, Position
 from indexer.store import Store
-from mcp_service import server
-from mcp_service.answers import RESOLUTION_SCHEMA
-from mcp_service.server import build_server
+from mcp_service.answers.schemas import RESOLUTION_SCHEMA
+from mcp_service.mcp import server
+from mcp_service.mcp.server import build_server
 
 VERIFIED = frozenset({Verdict.VERIFIED})
 HASH = "0x" + "ab" * 32

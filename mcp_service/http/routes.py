@@ -19,9 +19,10 @@ from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.problems import Verdict
 from capdex.uri import check_name
 from indexer.query import Index
-from mcp_service import answers
-from mcp_service.proofs import Prover
-from mcp_service.server import build_server
+from mcp_service.answers import errors
+from mcp_service.answers import release as answers
+from mcp_service.mcp.server import build_server
+from mcp_service.queries.proofs import Prover
 
 MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
 
@@ -85,7 +86,7 @@ async def _routing_error(_: Request, error: Exception) -> Response:
 
 async def _error(_: Request, error: Exception) -> Response:
     """Return an error of a page as a problem document, without internal details."""
-    found = answers.public_error(error)
+    found = errors.public_error(error)
     return _problem(found, found.kind.http, {"Retry-After": "1"} if found.kind.retryable else None)
 
 

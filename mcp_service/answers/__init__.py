@@ -1,0 +1,1 @@
+"""The content of answers: JSON, texts for models, errors; no protocol and no database."""

@@ -1,0 +1,31 @@
+"""The errors that clients may see (P16)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+
+from capdex.errors import CapdexError, Code, Unavailable
+
+log = structlog.get_logger(part="mcp")
+
+# All other codes are for the operator and may name files and addresses.
+PUBLIC: Final = frozenset(
+    {
+        *(Code.NOT_FOUND, Code.YANKED, Code.INVALID_INPUT, Code.UNVERIFIED, Code.PENDING),
+        *(Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.TOO_LARGE, Code.RATE_LIMITED),
+        *(Code.STALLED, Code.TIMEOUT),
+    }
+)
+
+
+def public_error(error: Exception) -> CapdexError:
+    """Return the error for a client; one for the operator is logged, and no bug is described."""
+    if isinstance(error, CapdexError):
+        if error.code in PUBLIC:
+            return error
+        log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
+        if error.code is not Code.INTERNAL:
+            return Unavailable("the node cannot read its index now", Code.DATABASE_UNAVAILABLE)
+    return Unavailable("the node failed to answer; this is its fault", Code.INTERNAL)

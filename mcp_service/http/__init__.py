@@ -1,0 +1,1 @@
+"""Plain HTTP over a reader."""

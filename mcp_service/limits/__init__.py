@@ -1,0 +1,1 @@
+"""Bounds on what clients may ask: hosts, connections, rates, tokens."""

@@ -1,0 +1,1 @@
+"""The Model Context Protocol over a reader: tools, resources, prompts, subscriptions."""

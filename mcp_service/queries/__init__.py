@@ -1,0 +1,1 @@
+"""The questions that a node answers, one function each, for every protocol."""
