@@ -8,10 +8,11 @@
            ├─ yank, deprecation      later changes of a release's or a name's status
            ├─ ownership              changes of who may publish a name
            └─ vote                   votes on a name
+    name_change           the revision that last changed an answer about a name
     denial, instruction   the operator's decisions (denial: indexer/db/denylist.py); in no digest
     heartbeat             the writer's state, for the other processes (indexer/db/heartbeat.py)
 
-The full-text documents are in one more table, different on each database (indexer/db/full_text.py).
+The full-text documents are in one more table (indexer/db/full_text.py).
 
 Each contract numbers its events from 1. In the database (n - 1) * `SEQUENCES` is added to the
 numbers of the n-th deployment, so one integer, ordered as the chain is, is the key of an event and
@@ -153,8 +154,7 @@ class YankRow(IndexTable, table=True):
 class DeprecationRow(IndexTable, table=True):
     """One deprecation, or the end of one, of a release or of a name, by its capability URI.
 
-    The latest row of a `subject` counts. Nothing is derived from it, so a reorg only deletes the
-    row. `replaced_by` is a name, or empty.
+    The latest row of a `subject` counts. `replaced_by` is a name, or empty.
     """
 
     __tablename__ = "deprecation"
@@ -199,6 +199,16 @@ class VoteRow(IndexTable, table=True):
     voter: str = Field(sa_type=Text)
     vote: int
     weight: str = Field(sa_type=Text)
+
+
+class NameChangeRow(IndexTable, table=True):
+    """The revision that last changed an answer about a name; kept when its releases are gone."""
+
+    __tablename__ = "name_change"
+    __table_args__ = (Index("ix_name_change_revision", "revision", "name"),)
+
+    name: str = Field(sa_column=Column(PLAIN, primary_key=True))
+    revision: int = Field(sa_type=BIG)
 
 
 class InstructionRow(IndexTable, table=True):
@@ -292,8 +302,7 @@ class SchemaClaimRow(IndexTable, table=True):
 
     __tablename__ = "schema_claim"
     __table_args__ = tuple(
-        partial_index(f"ix_schema_claim_{x}", x, "sequence", where=text("schema_claim.claims"))
-        for x in ("schema_uri", "memory_scope")
+        Index(f"ix_schema_claim_{x}", x, "sequence") for x in ("schema_uri", "memory_scope")
     )
 
     release_id: int = Field(sa_column=release_key(primary_key=True, autoincrement=False))
@@ -337,5 +346,5 @@ DEPLOYMENT, CURSOR, BLOCK = table(DeploymentRow), table(CursorRow), table(BlockR
 EVENT, RELEASE, PACKAGE = table(EventRow), table(ReleaseRow), table(PackageRow)
 YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
 OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
-LISTING, FACET = table(ListingRow), table(FacetRow)
+LISTING, FACET, NAME_CHANGE = table(ListingRow), table(FacetRow), table(NameChangeRow)
 SCHEMA_CLAIM, INSTRUCTION = table(SchemaClaimRow), table(InstructionRow)

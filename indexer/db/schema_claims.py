@@ -21,7 +21,7 @@ from indexer.projection.package_rows import Judgement
 
 OWN: Final = SCHEMA_CLAIM.alias("own")
 _EARLIER: Final = SCHEMA_CLAIM.alias("earlier")
-_CLAIMS: Final = text("earlier.claims")  # worded as the partial indexes word it, for SQLite
+_CLAIMS: Final = text("earlier.claims")
 
 
 def _first(kind: str) -> Select[Any]:

@@ -1,5 +1,6 @@
 """Reading the index: resolve, search, list releases and names, report status and digests."""
 
+from indexer.query.changes import CommitWatch, NameChange
 from indexer.query.digest import Digest
 from indexer.query.filters import FILTER_NAMES, Filters
 from indexer.query.index import MAX_QUERY_CHARS, Hit, Index, Page
@@ -10,12 +11,14 @@ from indexer.query.status import IndexStatus, Position
 __all__ = [
     "FILTER_NAMES",
     "MAX_QUERY_CHARS",
+    "CommitWatch",
     "Digest",
     "Filters",
     "Hit",
     "Index",
     "IndexStatus",
     "IndexedRelease",
+    "NameChange",
     "NameState",
     "Page",
     "Position",

@@ -23,11 +23,19 @@ from indexer.db.engine import open_reader, transaction
 from indexer.db.heartbeat import Heartbeat, read_heartbeat
 from indexer.projection.tokenizer import fold, query_tokens
 from indexer.query import resolution
+from indexer.query.changes import CommitWatch, NameChange, read_changes
 from indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
 from indexer.query.filters import Filters, read_cursor, write_cursor
 from indexer.query.name_state import NameState, read_name_state
 from indexer.query.release import IndexedRelease, read_name, read_releases
-from indexer.query.status import POSITION, IndexStatus, Position, read_position, read_status
+from indexer.query.status import (
+    POSITION,
+    IndexStatus,
+    Position,
+    read_position,
+    read_revision,
+    read_status,
+)
 
 MAX_QUERY_CHARS: Final = 512  # longer than any question; bounds the words of one search
 MAX_PAGE: Final = 50
@@ -91,6 +99,20 @@ class Index:
         """
         with self.read() as connection:
             return resolution.resolve(connection, uri, serve, self.denial_cache.read(connection))
+
+    def at(self) -> tuple[int, Position]:
+        """Return the revision of the index, which every commit raises, and its position."""
+        with self.read() as connection:
+            return read_revision(connection)
+
+    def changes(self, after: tuple[int, str], limit: int) -> list[NameChange]:
+        """Return the names whose answers changed after a (revision, name), in that order."""
+        with self.read() as connection:
+            return read_changes(connection, after, limit)
+
+    def watch(self) -> CommitWatch:
+        """Return a watch of the writer's commits; the caller closes it."""
+        return CommitWatch(self._engine)
 
     def search(
         self,

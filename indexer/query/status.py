@@ -80,6 +80,12 @@ POSITION: Final = (
 )
 
 
+def read_revision(connection: Connection) -> tuple[int, Position]:
+    """Return the revision of the index, which every commit raises, and its position."""
+    row = connection.execute(POSITION).one()
+    return row.revision, read_position(row)
+
+
 def read_status(
     connection: Connection, row: Row[Any], now: float, digest: Digest | None
 ) -> IndexStatus:

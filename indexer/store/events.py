@@ -1,7 +1,8 @@
 """The events of a contract as rows: written in canonical order, and deleted back to a fork.
 
 Rows that depend on an event (its release, yank flags of others, deprecations, ownership, votes)
-change in the same transaction; the caller lists the names that `apply` and `undo` return.
+change in the same transaction. `apply` and `undo` return the names that changed, and those of them
+that the caller has to list again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from capdex.errors import InvalidInput
@@ -23,6 +24,7 @@ from capdex.registry.events import (
     YankChanged,
 )
 from capdex.registry.logs import LogHead
+from capdex.uri import CapabilityURI
 from indexer.db.bulk_insert import chunks, insert_columns, insert_rows
 from indexer.db.columns import STANDS
 from indexer.db.models import (
@@ -43,6 +45,7 @@ from indexer.projection.block_range import LogRows
 from indexer.projection.event_rows import MAX_REASON_CHARS, Claim, Row, visible
 from indexer.projection.package_rows import Judgement
 from indexer.store import listing
+from indexer.store.changes import later_claimants
 from indexer.store.fetch_queue import write_packages
 
 # A yank concerns the release that stood before it.
@@ -68,6 +71,7 @@ class _DerivedRows:
     ownerships: list[Row] = field(default_factory=list)
     votes: list[Row] = field(default_factory=list)
     yanked: set[str] = field(default_factory=set)  # names
+    changed: set[str] = field(default_factory=set)  # names, without those of new releases
 
     def derive(self) -> list[str | None]:
         """Collect the rows; return per event the error why it has no effect, or None."""
@@ -81,7 +85,7 @@ class _DerivedRows:
 
     def write(self, connection: Connection, now: float) -> None:
         """Insert the rows; those of their events are there already."""
-        self._write_releases(connection, now)
+        self.changed |= self._write_releases(connection, now)
         if self.yanks:
             insert_rows(connection, YANK, self.yanks)
             names = ("new_sequence", "new_cap_uri", "new_yanked", "new_reason")
@@ -109,6 +113,8 @@ class _DerivedRows:
         if row is None:
             return f"it concerns no name: {getattr(event, 'name', '')!r}"
         derived.append(row)
+        if row[1] is not None:
+            self.changed.add(row[1])
         return None
 
     def _derive_flag(
@@ -122,13 +128,17 @@ class _DerivedRows:
             self.yanked.add(uri.name)
         else:
             self.deprecations.append(event_rows.deprecation_row(event, uri, sequence))
+        self.changed.add(uri.name)
         return None
 
     def _event(self, at: int) -> Event | InvalidInput:
         return event_rows.read_event(self.log_rows.logs[at], self.chain_id)
 
-    def _write_releases(self, connection: Connection, now: float) -> None:
-        """Queue or reject what was announced; only the first release of a version stands."""
+    def _write_releases(self, connection: Connection, now: float) -> set[str]:
+        """Queue or reject what was announced; return the names.
+
+        Only the first release of a version stands.
+        """
         keys = [self.sequences[at] for at in self.published]
         releases = map(self.log_rows.releases.__getitem__, self.published)
         sound = [release for release in releases if release is not None]
@@ -143,7 +153,7 @@ class _DerivedRows:
             except IntegrityError:
                 pass
             else:
-                return
+                return {release[0] for release in sound}
         events = [
             (sequence, self._event(at)) for sequence, at in zip(keys, self.published, strict=True)
         ]
@@ -158,6 +168,7 @@ class _DerivedRows:
             ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
             at = {row.id: Judgement.of(rejected[row.sequence]) for row in connection.execute(ids)}
             write_packages(connection, at)
+        return {claim.uri.name for _, claim in claims if claim.uri is not None}
 
 
 def apply(
@@ -169,13 +180,14 @@ def apply(
     times: Mapping[int, int],
     chain_id: int,
     now: float,
-) -> set[str]:
-    """Write the events that follow, each with the log head after it; return the names yanked.
+) -> tuple[set[str], set[str]]:
+    """Write the events that follow, each with the log head after it; return changed names.
 
-    `times` are the timestamps of their blocks in seconds, by number.
+    The second set has the names to list again: those of yanked releases. `times` are the
+    timestamps of the blocks in seconds, by number.
     """
     if not log_rows:
-        return set()
+        return set(), set()
     hashes, counts = zip(*heads, strict=True)
     sequences = [base(deployment_id) + count for count in counts]
     derived = _DerivedRows(deployment_id, chain_id, log_rows, sequences)
@@ -187,16 +199,22 @@ def apply(
     )
     insert_columns(connection, EVENT, columns)
     derived.write(connection, now)
-    return derived.yanked
+    return derived.changed, derived.yanked
 
 
-def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHead, set[str]]:
-    """Delete the events above a block; return the log head before them and the names concerned."""
+def undo(
+    connection: Connection, deployment_id: int, above: int
+) -> tuple[LogHead, set[str], set[str]]:
+    """Delete the events above a block; return the log head before them and the changed names.
+
+    The second set has the names to list again.
+    """
     ours = _of(deployment_id)
     gone = ours & (EVENT.c.block_number > above)
     yanked = set(_scalars(connection, select(YANK.c.cap_uri).join(EVENT).where(gone)))
     of_gone = select(RELEASE.c.name).join(EVENT).where(gone, RELEASE.c.name.is_not(None))
     names = set(_scalars(connection, of_gone))
+    changed = _named(connection, gone)
     tables = LISTING.join(RELEASE).join(EVENT)
     listed = select(LISTING.c.release_id).select_from(tables).where(gone)
     listing.unlist(connection, _scalars(connection, listed))
@@ -204,7 +222,19 @@ def undo(connection: Connection, deployment_id: int, above: int) -> tuple[LogHea
     names |= _flag_again(connection, yanked)
     last = select(EVENT.c.sequence, EVENT.c.log_head).where(ours)
     row = connection.execute(last.order_by(EVENT.c.sequence.desc()).limit(1)).first()
-    return LogHead(row.log_head, row.sequence % SEQUENCES) if row else LogHead(), names
+    log = LogHead(row.log_head, row.sequence % SEQUENCES) if row else LogHead()
+    return log, changed | names, names
+
+
+def _named(connection: Connection, gone: ColumnElement[bool]) -> set[str]:
+    """Return the names, beside those of releases, about which an undone event said something."""
+    ids = _scalars(connection, select(RELEASE.c.id).join(EVENT).where(gone))
+    names = later_claimants(connection, ids)
+    for table in (OWNERSHIP, VOTE):
+        of_table = select(table.c.name).join(EVENT).where(gone, table.c.name.is_not(None))
+        names.update(_scalars(connection, of_table))
+    subjects = _scalars(connection, select(DEPRECATION.c.subject).join(EVENT).where(gone))
+    return names | {CapabilityURI.parse(subject).name for subject in subjects}
 
 
 def _of(deployment_id: int) -> Any:

@@ -241,6 +241,15 @@ def write_delays(connection: Connection, delays: Sequence[Delay]) -> None:
         connection.execute(_PARKED, [{**_delay(one), "new_reason": one.reason} for one in parked])
 
 
+def names_of(connection: Connection, delays: Sequence[Delay]) -> set[str]:
+    """Return the names of these releases."""
+    names: set[str] = set()
+    for some in chunks([one.release_id for one in delays]):
+        query = select(RELEASE.c.name).where(RELEASE.c.id.in_(some), RELEASE.c.name.is_not(None))
+        names.update(connection.execute(query).scalars())
+    return names
+
+
 def _delay(one: Delay) -> dict[str, Any]:
     return {
         "release_id": one.release_id,

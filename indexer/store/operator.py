@@ -23,7 +23,7 @@ from indexer.db.denylist import DENIAL, Denial
 from indexer.db.engine import open_operator, transaction
 from indexer.db.models import DEPLOYMENT, INSTRUCTION, REGISTRY
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
-from indexer.store import fetch_queue, listing
+from indexer.store import changes, fetch_queue, listing
 
 ACCEPT: Final = "accept"  # kind of the instruction that names an accepted block
 _BLOCK_HASH = re.compile(r"0x[0-9a-f]{64}")
@@ -73,7 +73,9 @@ class Operator:
     def rearm(self, name: str | None = None) -> int:
         """Queue parked releases (of one name, or all) from their first try; return how many."""
         with self._write() as connection:
-            return fetch_queue.rearm(connection, None if name is None else check_name(name))
+            rearmed = fetch_queue.rearm(connection, None if name is None else check_name(name))
+            changes.mark_all(connection) if name is None else changes.mark(connection, [name])
+            return rearmed
 
     def accept(self, block_hash: str) -> None:
         """Let the node follow the chain with this block, even if another one was final."""
@@ -97,6 +99,7 @@ class Operator:
             serve = listing.served(connection.execute(rules).scalar_one())
             names = denylist.affected_names(connection, subject)
             listing.refresh(connection, names, serve, denylist.read_denials(connection))
+            changes.mark(connection, names)
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:

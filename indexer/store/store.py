@@ -24,9 +24,9 @@ from indexer.db.heartbeat import Heartbeat, write_heartbeat
 from indexer.db.models import DEPLOYMENT, REGISTRY, VOTES
 from indexer.projection.block_range import BlockRange
 from indexer.projection.package_rows import Judgement
+from indexer.store import changes, events, fetch_queue, listing
 from indexer.store import cursor as cursors
 from indexer.store import deployment as deployments
-from indexer.store import events, fetch_queue, listing
 from indexer.store.cursor import Cursor
 from indexer.store.deployment import Deployment
 from indexer.store.fetch_queue import Delay, Job
@@ -117,7 +117,7 @@ class Store:
             if before is not None and before.block == step.upto:
                 return
             cursors.check_step(before, step, heads)
-            names = events.apply(
+            changed, relisted = events.apply(
                 connection,
                 self._id,
                 step.log_rows,
@@ -126,7 +126,8 @@ class Store:
                 chain_id=self.deployment.chain_id,
                 now=self._clock(),
             )
-            listing.refresh(connection, names, self._serve)
+            listing.refresh(connection, relisted, self._serve)
+            changes.mark(connection, changed)
             log = before.log_head if before else LogHead()
             cursors.advance(connection, self._id, step, heads[-1] if heads else log)
 
@@ -144,8 +145,9 @@ class Store:
             lowest = max(self.deployment.start_block, 0 if any(self.deployment.genesis) else 1)
             if fork.number >= lowest:
                 cursors.check_fork(connection, self._id, before, fork)
-            log, names = events.undo(connection, self._id, above=fork.number)
-            listing.refresh(connection, names, self._serve)
+            log, changed, relisted = events.undo(connection, self._id, above=fork.number)
+            listing.refresh(connection, relisted, self._serve)
+            changes.mark(connection, changed)
             cursors.retreat(connection, self._id, fork, log)
 
     def beat(self, beat: Heartbeat) -> None:
@@ -178,7 +180,9 @@ class Store:
         """Store verdicts in one transaction; False for a release that was rolled back meanwhile."""
         with self._write() as connection:
             alive = fetch_queue.write_judgements(connection, dict(judgements))
-            listing.refresh(connection, filter(None, alive.values()), self._serve)
+            names = {name for name in alive.values() if name is not None}
+            listing.refresh(connection, names, self._serve)
+            changes.mark(connection, names | changes.later_claimants(connection, alive))
             return [release_id in alive for release_id, _ in judgements]
 
     def reset_skewed_delays(self) -> None:
@@ -190,6 +194,7 @@ class Store:
         """Postpone or park releases that could not be judged, in one transaction."""
         with self._write() as connection:
             fetch_queue.write_delays(connection, delays)
+            changes.mark(connection, fetch_queue.names_of(connection, delays))
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -216,4 +221,5 @@ class Store:
             fetch_queue.judge_again(connection, self._clock())
         if row["listing_rules"] != rules:
             listing.rebuild(connection, self._serve)
+            changes.mark_all(connection)
         deployments.bring_up_to_date(connection, rules_version=RULES_VERSION, listing_rules=rules)
