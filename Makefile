@@ -27,7 +27,7 @@ ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run dev node kubo check format-check lint types imports artifacts contracts \
+.PHONY: help install run dev node kubo mcp1 check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild lock clean
 
@@ -59,7 +59,7 @@ node_modules/.run: package-lock.json | .venv/.run
 
 # --- what `make test` needs besides ----------------------------------------------------------
 
-dev: .venv/.dev node_modules/.dev kubo ## everything the checks and tests use
+dev: .venv/.dev node_modules/.dev kubo mcp1 ## everything the checks and tests use
 
 node: node_modules/.dev
 
@@ -82,6 +82,13 @@ kubo: .tools/bin/ipfs ## the Kubo that the tests run
 	  $(BIN)/uv pip install --quiet --python .tools/go/bin/python --require-hashes -r requirements/go.lock; }
 	cd tests/kubo && PATH="$$PATH:$(CURDIR)/.tools/go/bin" GOFLAGS= GOTOOLCHAIN=local go build -mod=readonly -trimpath \
 	  -o "$(CURDIR)/$@" github.com/ipfs/kubo/cmd/ipfs
+	@touch $@
+
+mcp1: .tools/mcp1/.done ## the MCP SDK 1.x, in an environment of its own
+
+.tools/mcp1/.done: requirements/mcp1.lock | .venv/.tools
+	$(PYTHON) -m venv --without-pip .tools/mcp1
+	$(BIN)/uv pip install --quiet --python .tools/mcp1/bin/python --require-hashes -r requirements/mcp1.lock
 	@touch $@
 
 # --- checks and tests ------------------------------------------------------------------------
@@ -198,14 +205,16 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url -
 WITH_HEADER = { printf '%s\n\# Made by `make lock`; do not edit.\n' '$(2)'; cat $(1).new; } >$(1); rm $(1).new
 
 lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
-	@for lock in bootstrap go slither run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
+	@for lock in bootstrap go mcp1 slither run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
 	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.lock.new
 	$(COMPILE) $(UPGRADE) requirements/go.in -o requirements/go.lock.new
+	$(COMPILE) $(UPGRADE) requirements/mcp1.in -o requirements/mcp1.lock.new
 	$(COMPILE) $(UPGRADE) requirements/slither.in -o requirements/slither.lock.new
 	$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.lock.new
 	$(COMPILE) $(UPGRADE) --group dev pyproject.toml -o requirements/dev.lock.new
 	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
 	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
+	@$(call WITH_HEADER,requirements/mcp1.lock,# The MCP SDK 1.x that tests use as a client$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/slither.lock,# What looks for known mistakes in the contracts$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/run.lock,# What `make install` and `make run` install: locked versions with hashes$(,) no download address.)
 	@$(call WITH_HEADER,requirements/dev.lock,# What `make test` installs: the dependencies and the dependency group `dev`.)
