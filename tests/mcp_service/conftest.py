@@ -6,6 +6,7 @@ import importlib.util
 import shutil
 import sqlite3
 import sys
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,6 @@ from types import ModuleType
 from typing import Any
 
 import aiohttp
-import bpe_openai
 import mcp
 import pytest
 import uvicorn
@@ -37,7 +37,10 @@ LARGE = 8  # packages near the largest there may be
 @pytest.fixture(scope="session")
 def count_tokens() -> Callable[[str], int]:
     """The tokens of a text by o200k, whose vocabulary comes with bpe-openai."""
-    encoding = bpe_openai.get_encoding("o200k_base")
+    with warnings.catch_warnings(action="ignore"):  # it reads its data in a deprecated way
+        import bpe_openai
+
+        encoding = bpe_openai.get_encoding("o200k_base")
     return lambda text: len(encoding.encode_ordinary(text))
 
 
