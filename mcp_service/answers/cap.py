@@ -1,0 +1,110 @@
+"""CAP manifests of a package (Loops CAP 0.1.0-draft, Capability Manifest; P10).
+
+The package is a skill, each of its tools a tool. Nothing says how a tool is reached (no URL,
+command or transport): CAP leaves that to the host, which reads the bindings of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from capdex.errors import Code, InvalidInput
+from capdex.json_schema.bundle import self_contained
+from capdex.manifest.manifest import Manifest
+from capdex.manifest.tools import Tool
+from capdex.uri import PREFIX
+from mcp_service.answers.release import Json
+
+KINDS: Final = ("skill", "tool")
+PACKAGE_TYPE: Final = "application/yaml"  # RFC 9512
+SCHEMA_TYPE: Final = "application/schema+json"
+
+_MESSAGE: Final[Json] = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "what is wanted, in plain words"}},
+    "required": ["message"],
+    "additionalProperties": False,
+}
+
+
+def capability_id(name: str, tool: str = "") -> str:
+    """Return the CAP id of a package, or of one of its tools."""
+    return f"{PREFIX}{name}#{tool}" if tool else PREFIX + name
+
+
+def split_id(capability: str) -> tuple[str, str]:
+    """Return the URI of the package and the name of the tool (empty for the skill) in a CAP id."""
+    package, _, tool = capability.partition("#")
+    return package, tool
+
+
+def manifests(manifest: Manifest) -> Iterator[Json]:
+    """Yield the manifests of a package: the skill, then its tools in their order."""
+    yield skill(manifest)
+    for tool in manifest.tools:
+        yield _tool(manifest, tool)
+
+
+def skill(manifest: Manifest) -> Json:
+    """Return the manifest of the package itself; `tools` refers to those of its tools."""
+    name, version = manifest.uri.name, str(manifest.uri.version)
+    return {
+        "capability_id": capability_id(name),
+        "version": version,
+        "kind": "skill",
+        "name": manifest.title,
+        "description": manifest.description,
+        "input_schema": _MESSAGE,
+        "output_schema": None,
+        "prompt_template": manifest.prompt,
+        "resources": [
+            _resource(manifest, "package", PACKAGE_TYPE),
+            _resource(manifest, "schema", SCHEMA_TYPE),
+        ],
+        "required_permissions": list(manifest.permissions),
+        "tools": [
+            {"capability_id": capability_id(name, tool.name), "version": version}
+            for tool in manifest.tools
+        ],
+    }
+
+
+def tool(manifest: Manifest, name: str) -> Json:
+    """Return the manifest of one tool; raises InvalidInput NOT_FOUND."""
+    return _tool(manifest, find_tool(manifest, name))
+
+
+def find_tool(manifest: Manifest, name: str) -> Tool:
+    """Return the tool of that name; raises InvalidInput NOT_FOUND with the names there are."""
+    for tool in manifest.tools:
+        if tool.name == name:
+            return tool
+    names = [tool.name for tool in manifest.tools]
+    raise InvalidInput(
+        f"{manifest.uri} has no tool {name[:64]!r}",
+        Code.NOT_FOUND,
+        fix=f"it has {', '.join(names)}" if names else "it has no tools",
+        details={"tools": names},
+    )
+
+
+def _tool(manifest: Manifest, tool: Tool) -> Json:
+    return {
+        "capability_id": capability_id(manifest.uri.name, tool.name),
+        "version": str(manifest.uri.version),
+        "kind": "tool",
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": self_contained(tool.parameters, manifest.schema),
+        "output_schema": None,
+        "prompt_template": None,
+        "resources": None,
+        # A built-in tool is a verb on state, which the user grants by its name (NIP-7).
+        "required_permissions": [tool.name] if tool.built_in else None,
+    }
+
+
+def _resource(manifest: Manifest, what: str, media_type: str) -> Json:
+    uri = f"capdex://{manifest.uri.name}/{manifest.uri.version}/{what}"
+    return {"uri": uri, "name": what, "mimeType": media_type}

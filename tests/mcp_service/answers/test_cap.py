@@ -1,0 +1,84 @@
+"""CAP manifests made of packages: those of the examples, and of one with references."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from capdex.errors import Code, InvalidInput
+from capdex.manifest import read
+from capdex.manifest.manifest import Manifest
+from mcp_service.answers import cap
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
+REQUIRED = {
+    *("capability_id", "version", "kind", "name", "description", "input_schema", "output_schema"),
+    *("prompt_template", "resources", "required_permissions"),
+}
+
+
+def package(name: str) -> Manifest:
+    return read((EXAMPLES[0].parent / f"{name}.acp.yaml").read_bytes()).require()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_gives_one_skill_and_a_tool_for_each_of_its_tools(path: Path) -> None:
+    manifest = read(path.read_bytes()).require()
+    made = list(cap.manifests(manifest))
+    assert [x["kind"] for x in made] == ["skill", *["tool"] * len(manifest.tools)]
+    assert len({(x["capability_id"], x["version"]) for x in made}) == len(made)
+    for x in made:
+        assert x.keys() >= REQUIRED
+        Draft202012Validator.check_schema(x["input_schema"])
+        assert "#/schema" not in str(x["input_schema"])
+    assert [x["capability_id"] for x in made[0]["tools"]] == [x["capability_id"] for x in made[1:]]
+
+
+def test_a_skill_takes_a_message_and_carries_prompt_resources_and_permissions() -> None:
+    skill = cap.skill(package("note"))
+    assert skill["capability_id"] == "did:nuwa:cap:note"
+    assert skill["version"] == "1.0.0"
+    takes = Draft202012Validator(skill["input_schema"])
+    assert takes.is_valid({"message": "note this"})
+    assert not takes.is_valid({})
+    assert skill["prompt_template"].startswith("You are Note Assistant.")
+    assert [x["uri"] for x in skill["resources"]] == [
+        "capdex://note/1.0.0/package",
+        "capdex://note/1.0.0/schema",
+    ]
+    assert skill["required_permissions"] == ["state.create", "state.update", "state.query"]
+
+
+def test_the_schema_of_a_tool_can_be_used_without_the_package() -> None:
+    tool = cap.tool(package("note"), "state.create")
+    note = {"id": "1", "title": "t", "body": "b", "createdAt": "c", "updatedAt": "u"}
+    takes = Draft202012Validator(tool["input_schema"])
+    assert takes.is_valid({"schema_uri": "did:nuwa:state:note#v1", "object": note})
+    assert not takes.is_valid({"schema_uri": "did:nuwa:state:note#v1", "object": {}})
+    assert tool["required_permissions"] == ["state.create"]
+
+
+def test_no_manifest_says_how_a_tool_is_reached() -> None:
+    manifest = package("repo-guide")
+    words = str(list(cap.manifests(manifest)))
+    targets: list[Any] = [b["service_uri"] for b in manifest.bindings.values()]
+    assert targets
+    assert not any(target in words for target in targets)
+
+
+def test_an_unknown_tool_is_not_found_and_the_known_ones_are_named() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        cap.tool(package("note"), "sing")
+    assert refusal.value.code is Code.NOT_FOUND
+    assert "fetch_web_content" in refusal.value.fix
+
+
+def test_an_id_is_split_into_package_and_tool() -> None:
+    assert cap.split_id(cap.capability_id("note")) == ("did:nuwa:cap:note", "")
+    assert cap.split_id(cap.capability_id("note", "state.create")) == (
+        "did:nuwa:cap:note",
+        "state.create",
+    )
