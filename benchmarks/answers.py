@@ -53,6 +53,7 @@ from indexer.sync.log_completeness import check_logs
 from mcp_service.answers import release as answers
 from mcp_service.http.routes import build_reader_routes
 from mcp_service.limits.hosts import LOOPBACK
+from mcp_service.queries.reader import Reader
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
 from publisher.keys.keystore import DidKey
@@ -126,7 +127,11 @@ def node(url: str) -> ASGIApp:
     """A node's whole application over this index, without its walk along the chain."""
     index = Index(url)
     surface = Surface(index, BlockDirectory(Path(tempfile.gettempdir())), Health())
-    return build_app(surface, build_reader_routes(index, serve=SERVED), allowed=LOOPBACK)
+    return build_app(
+        surface,
+        build_reader_routes(Reader(index, serve=SERVED, blocks=surface.blocks)),
+        allowed=LOOPBACK,
+    )
 
 
 def serve(make_app: Callable[[Any], ASGIApp], given: Any, ready: Connection) -> None:

@@ -42,6 +42,17 @@ def serve_signed_option(function: F) -> F:
     )(function)
 
 
+def profile_option(function: F) -> F:
+    """Add `--profile NAME`: the tools that MCP clients see."""
+    return environment_option(
+        "--profile",
+        type=click.Choice(["default", "minimal"]),
+        default="default",
+        show_default=True,
+        help="Tools that MCP clients see: all, or only one to search and one to get.",
+    )(function)
+
+
 def served_verdicts(serve_signed: bool) -> frozenset[Verdict]:
     """Return the verdicts a node serves: verified, and signed if its operator says so."""
     return frozenset({Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED})

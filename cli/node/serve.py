@@ -39,6 +39,7 @@ from mcp_service.http.routes import (
     build_reader_routes,
 )
 from mcp_service.limits.hosts import HostCheck, known_hosts
+from mcp_service.queries.reader import Reader
 
 STOP_S: Final = 3  # open requests have this long to end
 STOP_WITHIN_S: Final = 4.5  # service managers and tests may count on five seconds
@@ -54,6 +55,7 @@ def run_node(
     *,
     log_format: str,
     progress: Output | None,
+    profile: str = "default",
 ) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start.
 
@@ -69,7 +71,8 @@ def run_node(
         async with AsyncExitStack() as parts:
             listener = parts.enter_context(listen(host, port))
             node = await parts.enter_async_context(Node.open(options))
-            running = await parts.enter_async_context(serve(node, listener, allowed=allowed))
+            serving = serve(node, listener, allowed=allowed, profile=profile)
+            running = await parts.enter_async_context(serving)
             log.info("listening", url=url_of(listener), role=str(options.role), version=__version__)
             if line is not None:
                 shown = asyncio.create_task(show_backfill(node.surface.health, line))
@@ -144,7 +147,7 @@ async def open_prover(
 
 @asynccontextmanager
 async def serve(
-    node: Node, listener: socket.socket, *, allowed: Sequence[str]
+    node: Node, listener: socket.socket, *, allowed: Sequence[str], profile: str = "default"
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
     options, surface = node.options, node.surface
@@ -160,9 +163,15 @@ async def serve(
                 )
                 proving = open_prover(options.rpc_urls, chain_id=of.chain_id, registry=of.registry)
                 prover = await parts.enter_async_context(proving)
-            face = build_reader_routes(
-                surface.index, serve=options.serve, prover=prover, warning=surface.health.warning
+            reader = Reader(
+                surface.index,
+                serve=options.serve,
+                blocks=surface.blocks,
+                prover=prover,
+                warning=surface.health.warning,
             )
+            parts.callback(reader.close)
+            face = build_reader_routes(reader, profile=profile)
         config = uvicorn.Config(
             build_app(surface, face, allowed=allowed),
             http="httptools",

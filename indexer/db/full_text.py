@@ -88,16 +88,13 @@ def find(
 
     `where` is a condition on `listing` with its `values`; the release named `exact` comes first.
     """
+    source, condition, terms = _matching(connection, tokens)
     if connection.dialect.name == "sqlite":
-        source = "document JOIN listing ON listing.release_id = document.rowid"
-        condition = "document MATCH :any AND document.rank MATCH :rank"
-        score = "-document.rank"
-        terms: dict[str, Any] = {"any": " OR ".join(map(_quote_fts5, tokens)), "rank": _FTS5_RANK}
+        condition += " AND document.rank MATCH :rank"
+        score, ranks = "-document.rank", {"rank": _FTS5_RANK}
     else:
-        source = "document JOIN listing ON listing.release_id = document.release_id"
-        condition = "document.tokens @@ CAST(:any AS tsquery)"
-        score, terms = _rank(connection, tokens)
-        terms["any"] = " | ".join(map(_quote_lexeme, tokens))
+        score, ranks = _rank(connection, tokens)
+    terms |= ranks
     body = f"FROM {source} WHERE {condition} AND {where}"
     rows = connection.execute(
         text(
@@ -108,6 +105,48 @@ def find(
         {**values, **terms, "exact": exact, "limit": limit, "offset": offset},
     ).all()
     return [Match(row.release_id, float(row.score)) for row in rows], rows[0].total if rows else 0
+
+
+def count_facets(
+    connection: Connection,
+    tokens: Sequence[str],
+    *,
+    where: str,
+    values: Mapping[str, Any],
+    keys: Sequence[str],
+    limit: int,
+) -> dict[str, list[tuple[str, int]]]:
+    """Return the commonest filter values among the matches of `find`, by key, with their numbers.
+
+    Without tokens all listed releases that fulfil `where` are counted.
+    """
+    source, condition, terms = _matching(connection, tokens) if tokens else ("listing", "1 = 1", {})
+    wanted = {f"facet{i}": key for i, key in enumerate(keys)}
+    names = ", ".join(f":{name}" for name in wanted)
+    rows = connection.execute(
+        text(
+            f"SELECT facet.key, facet.value, count(*) AS n FROM {source} "  # noqa: S608
+            "JOIN facet ON facet.release_id = listing.release_id "
+            f"WHERE {condition} AND {where} AND facet.key IN ({names}) "
+            "GROUP BY facet.key, facet.value ORDER BY n DESC, facet.value"
+        ),
+        {**values, **terms, **wanted},
+    )
+    found: dict[str, list[tuple[str, int]]] = {key: [] for key in keys}
+    for key, value, count in rows:
+        if len(found[key]) < limit:
+            found[key].append((value, count))
+    return found
+
+
+def _matching(connection: Connection, tokens: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
+    """Return source and condition of the listed releases with any of the tokens, and its terms."""
+    if connection.dialect.name == "sqlite":
+        source = "document JOIN listing ON listing.release_id = document.rowid"
+        return source, "document MATCH :any", {"any": " OR ".join(map(_quote_fts5, tokens))}
+    source = "document JOIN listing ON listing.release_id = document.release_id"
+    condition = "document.tokens @@ CAST(:any AS tsquery)"
+    return source, condition, {"any": " | ".join(map(_quote_lexeme, tokens))}
 
 
 def _rank(connection: Connection, tokens: Sequence[str]) -> tuple[str, dict[str, Any]]:

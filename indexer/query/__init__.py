@@ -4,9 +4,9 @@ from indexer.query.changes import CommitWatch, NameChange
 from indexer.query.digest import Digest
 from indexer.query.filters import FILTER_NAMES, Filters
 from indexer.query.index import MAX_QUERY_CHARS, Hit, Index, Page
-from indexer.query.name_state import NameState
-from indexer.query.release import IndexedRelease
-from indexer.query.status import IndexStatus, Position
+from indexer.query.name_state import NameState, read_name_state
+from indexer.query.release import IndexedRelease, read_name, read_tools
+from indexer.query.status import IndexStatus, Position, read_revision
 
 __all__ = [
     "FILTER_NAMES",
@@ -22,4 +22,8 @@ __all__ = [
     "NameState",
     "Page",
     "Position",
+    "read_name",
+    "read_name_state",
+    "read_revision",
+    "read_tools",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, select, tuple_
 
-from indexer.db.engine import transaction
+from capdex.errors import Code, Unavailable
+from indexer.db.engine import transaction, translated_errors
 from indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY
 
 
@@ -51,10 +53,15 @@ class CommitWatch:
     def token(self) -> int:
         """Return a number that changes with every commit; raises Unavailable."""
         if self.immediate:
-            if self._raw is None:
-                self._raw = self._engine.raw_connection()
-                self._cursor = self._raw.cursor()
-            return int(self._cursor.execute("PRAGMA data_version").fetchone()[0])
+            try:
+                if self._raw is None:
+                    with translated_errors(self._engine):
+                        self._raw = self._engine.raw_connection()
+                        self._cursor = self._raw.cursor()
+                return int(self._cursor.execute("PRAGMA data_version").fetchone()[0])
+            except sqlite3.Error as error:
+                message = "the index cannot be read"
+                raise Unavailable(message, Code.DATABASE_UNAVAILABLE, str(error)) from error
         with transaction(self._engine) as connection:
             return int(connection.execute(_REVISION).scalar() or 0)
 

@@ -7,9 +7,9 @@ the one writer. Every answer is of one state of the index.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlalchemy import Connection, Engine, text
@@ -39,6 +39,7 @@ from indexer.query.status import (
 
 MAX_QUERY_CHARS: Final = 512  # longer than any question; bounds the words of one search
 MAX_PAGE: Final = 50
+MAX_FACETS: Final = 20  # values of each filter that are counted
 SERVED: Final = frozenset({Verdict.VERIFIED})
 
 
@@ -53,11 +54,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of hits, best first; `total` counts all pages."""
+    """One page of hits, best first; `total` and `facets` count all pages.
+
+    `facets` are the commonest values of the filters that were asked for, with their numbers.
+    """
 
     hits: list[Hit]
     next_cursor: str | None
     total: int
+    facets: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
 
 class Index:
@@ -121,11 +126,12 @@ class Index:
         *,
         limit: int = 20,
         cursor: str | None = None,
+        facets: Sequence[str] = (),
     ) -> Page:
         """Find the listed releases with any word of `query`, best first; an exact name leads.
 
-        An empty query lists names in order. Raises InvalidInput for a query that is too long, or
-        an invalid filter, limit or cursor.
+        An empty query lists names in order; `facets` are filters to count. Raises InvalidInput
+        for a query that is too long, or an invalid filter, limit or cursor.
         """
         filters = filters or Filters()
         if len(query) > MAX_QUERY_CHARS:
@@ -154,9 +160,14 @@ class Index:
             else:
                 matches, total = _by_name(connection, where, values, limit, offset)
             hits = _hits(connection, matches, set(tokens))
+            counts: dict[str, list[tuple[str, int]]] = {}
+            if facets and (tokens or not query.strip()):
+                counts = full_text.count_facets(
+                    connection, tokens, where=where, values=values, keys=facets, limit=MAX_FACETS
+                )
         after = offset + len(hits)
         more = bool(hits) and after < total
-        return Page(hits, write_cursor(query, filters, after) if more else None, total)
+        return Page(hits, write_cursor(query, filters, after) if more else None, total, counts)
 
     def releases(self, name: str) -> list[IndexedRelease]:
         """Return every release of a name whatever its verdict, highest version first.

@@ -181,6 +181,16 @@ def read_releases(connection: Connection, release_ids: Iterable[int]) -> dict[in
     return {row.id: _release(row) for row in rows}
 
 
+def read_tools(connection: Connection, sequences: Iterable[int]) -> dict[int, list[str]]:
+    """Return the tool names of the packages of these releases, by the sequences of their events."""
+    query = select(RELEASE.c.sequence, PACKAGE.c.document).join(PACKAGE)
+    rows = connection.execute(query.where(RELEASE.c.sequence.in_(list(sequences))))
+    return {
+        sequence: [value for key, value in (document or {}).get("facets", ()) if key == "tool"]
+        for sequence, document in rows
+    }
+
+
 def read_name(connection: Connection, name: str) -> list[IndexedRelease]:
     """Return all releases of a name, highest version first, equal ones in order of announcement."""
     return [_release(row) for row in connection.execute(_BY_NAME, {"name": name})]

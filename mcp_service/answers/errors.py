@@ -7,6 +7,9 @@ from typing import Final
 import structlog
 
 from capdex.errors import CapdexError, Code, Unavailable
+from mcp_service.answers.text import cut
+
+ERROR_TOKENS: Final = 80  # of each part of an error
 
 log = structlog.get_logger(part="mcp")
 
@@ -18,6 +21,12 @@ PUBLIC: Final = frozenset(
         *(Code.STALLED, Code.TIMEOUT),
     }
 )
+
+
+def for_model(error: CapdexError) -> str:
+    """Return an error as a text for a model: its code, what happened, and what to do."""
+    parts = [f"{error.code}: {error.message}.", error.why or "", error.fix or ""]
+    return " ".join(cut(part, ERROR_TOKENS) for part in parts if part)
 
 
 def public_error(error: Exception) -> CapdexError:

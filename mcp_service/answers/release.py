@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.query import IndexedRelease, NameState, Page, Position
+from indexer.query import IndexedRelease, NameState, Position
 
 Json = dict[str, Any]
 
@@ -39,24 +39,8 @@ def resolution(found: IndexedRelease, position: Position) -> Json:
     return release(found) | {"as_of": as_of(position)}
 
 
-def results(page: Page, position: Position) -> Json:
-    """Return the answer of `search_capabilities`, best hit first."""
-    return {
-        "list_of_results": [
-            release(hit.release) | {"score": round(hit.score, 6), "matched": list(hit.matched)}
-            for hit in page.hits
-        ],
-        "total": page.total,
-        "next_cursor": page.next_cursor,
-        "as_of": as_of(position),
-    }
-
-
-def releases(name: str, found: list[IndexedRelease], state: NameState, position: Position) -> Json:
-    """Return the page of a name: its state and all its releases, rejected ones included.
-
-    Releases that the node's operator denies lack the texts of their author.
-    """
+def name_head(name: str, state: NameState) -> Json:
+    """Return the state of a name, without its releases."""
     return {
         "name": name,
         "ownership": {
@@ -67,19 +51,21 @@ def releases(name: str, found: list[IndexedRelease], state: NameState, position:
         },
         # decimal text: the contract counts in 256 bits
         "votes": {"up": str(state.upvotes), "down": str(state.downvotes)},
-        "releases": [
-            release(x)
-            | {
-                "latest": x.latest,
-                "availability": None if x.availability is None else str(x.availability),
-                "reason": None if x.reason is None else str(x.reason),
-                "message": x.message,
-                "problems": list(x.problems),
-                "denied": None if x.denied is None else x.denied.to_json(),
-            }
-            for x in found
-        ],
-        "as_of": as_of(position),
+    }
+
+
+def of_page(found: IndexedRelease) -> Json:
+    """Return the fields of a release that only the page of its name has.
+
+    A release that the node's operator denies lacks the texts of its author.
+    """
+    return {
+        "latest": found.latest,
+        "availability": None if found.availability is None else str(found.availability),
+        "reason": None if found.reason is None else str(found.reason),
+        "message": found.message,
+        "problems": list(found.problems),
+        "denied": None if found.denied is None else found.denied.to_json(),
     }
 
 
@@ -91,10 +77,3 @@ def as_of(position: Position) -> Json:
         "head_number": position.head,
         "finalized_number": position.finalized,
     }
-
-
-def with_warning(answer: Json, warning: str | None) -> Json:
-    """Return the answer with the reason why the node may not be up to date, if it has one."""
-    if warning is not None and "as_of" in answer:
-        return answer | {"as_of": answer["as_of"] | {"warning": warning}}
-    return answer

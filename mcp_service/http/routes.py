@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,13 +15,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from capdex.errors import CapdexError, Code, InvalidInput
-from capdex.problems import Verdict
-from capdex.uri import check_name
-from indexer.query import Index
 from mcp_service.answers import errors
-from mcp_service.answers import release as answers
 from mcp_service.mcp.server import build_server
-from mcp_service.queries.proofs import Prover
+from mcp_service.queries.reader import Reader
+from mcp_service.queries.resolve import name_page
 
 MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
 
@@ -35,29 +31,22 @@ class ReaderRoutes:
     lifespan: AbstractAsyncContextManager[None]
 
 
-def build_reader_routes(
-    index: Index,
-    *,
-    serve: frozenset[Verdict],
-    prover: Prover | None = None,
-    warning: Callable[[], str | None] = lambda: None,
-) -> ReaderRoutes:
+def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRoutes:
     """Return the routes of a reader; put `HostCheck` in front of them.
 
     MCP is stateless with plain JSON replies: clients of both protocol versions get the same
     answers, and any node behind a load balancer can answer the next call.
     """
     manager = StreamableHTTPSessionManager(
-        build_server(index, serve=serve, prover=prover, warning=warning),
+        build_server(reader, profile=profile),
         json_response=True,
         stateless=True,
         max_request_body_size=MAX_BODY_BYTES,
     )
 
     async def releases(request: Request) -> Response:
-        name = check_name(request.path_params["name"])
-        answer = await asyncio.to_thread(_releases, index, name)
-        return _json(answers.with_warning(answer, warning()))
+        answer = await name_page(reader, request.path_params["name"])
+        return Response(answer.body, media_type="application/json")
 
     routes = [
         Route("/c/{name}.json", releases),
@@ -65,13 +54,6 @@ def build_reader_routes(
         Route("/mcp", manager.asgi_app, methods=["POST"]),
     ]
     return ReaderRoutes(routes, manager.run())
-
-
-def _releases(index: Index, name: str) -> answers.Json:
-    position, found = index.position(), index.releases(name)
-    if not found:
-        raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
-    return answers.releases(name, found, index.name_state(name), position)
 
 
 async def _routing_error(_: Request, error: Exception) -> Response:

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
 
+import orjson
 import structlog
+from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
-from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version
-from indexer.query import Index, Position
-from mcp_service.answers import release as answers
-from mcp_service.answers.release import Json
+from indexer.query import Position, read_revision
+from mcp_service.answers.rendered import Answer, Moment, Rendered
+from mcp_service.queries.reader import Reader
+from mcp_service.queries.resolve import render_resolution
 
 PROOF_KINDS: Final = ("none", "exact", "list")
-REREADS: Final = 5  # if the index advances during each read
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 
 log = structlog.get_logger(part="mcp")
-
-
-class Prover(Protocol):
-    """Makes proofs of the registry's storage; `capdex.net.rpc.proofs` does so by an endpoint."""
-
-    async def prove(self, name: str, version: Version | None, block: int | bytes) -> Json:
-        """Return the proof of one version, or of all releases, of a name at a block."""
-        ...
 
 
 def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]:
@@ -48,61 +41,68 @@ def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]
 
 
 async def resolve(
-    index: Index,
-    serve: frozenset[Verdict],
-    prover: Prover | None,
+    reader: Reader,
     uri: CapabilityURI,
     kind: str,
     block: int | bytes | None,
-) -> Json:
+    include: Collection[str] = (),
+) -> Answer:
     """Resolve with a `proof` in the answer, or in the details of a NOT_FOUND or YANKED error.
 
-    Raises the errors of `Index.resolve`, and InvalidInput if this reader has no endpoint.
+    The proof is not in the text for a model. Raises the errors of `Index.resolve`, and InvalidInput
+    if this reader has no endpoint.
     """
-    if prover is None:
+    if reader.prover is None:
         raise InvalidInput(
             "this reader cannot prove its answers",
             why="it reads an index, and was given no chain endpoint",
             fix="ask without proof, or another node; its operator can pass --rpc-url",
         )
-    position, answer, refusal = await asyncio.to_thread(_resolve_at_one_block, index, serve, uri)
+    position, found, refusal = await reader.run(_at_one_block, reader, uri, frozenset(include))
     if refusal is not None:
         denied = "denied" in (refusal.details or {})
         if denied or refusal.code not in (Code.NOT_FOUND, Code.YANKED):
             raise refusal  # because of the package or the operator: the chain cannot prove it
     version = None
     if kind == "exact":
-        if refusal is None:
-            version = Version.parse(answer["semver"])
+        if found is not None:
+            version = Version.parse(found[0])
         elif isinstance(uri.selector, Version):
             version = uri.selector
         else:
+            assert refusal is not None  # noqa: S101 - there is an answer or a refusal
             raise refusal  # only a list proves that a range is empty
     if block is None:
         if position.block_hash is None:
             raise Unavailable("the node has indexed no block yet", Code.STALLED, fix="try again")
         block = bytes.fromhex(position.block_hash.removeprefix("0x"))
     try:
-        proof = await prover.prove(uri.name, version, block)
+        proof = await reader.prover.prove(uri.name, version, block)
     except Unavailable as error:
         log.warning("cannot prove", code=str(error.code), why=str(error.__cause__ or error.why))
         raise
     if refusal is not None:
         refusal.details = {**(refusal.details or {}), "proof": proof}
         raise refusal
-    return answer | {"proof": proof}
+    assert found is not None  # noqa: S101 - there is an answer or a refusal
+    answer = found[1].answer(Moment.of(0, position), reader.warning())
+    return replace(answer, body=answer.body[:-1] + b',"proof":' + orjson.dumps(proof) + b"}")
 
 
-def _resolve_at_one_block(
-    index: Index, serve: frozenset[Verdict], uri: CapabilityURI
-) -> tuple[Position, Json, CapdexError | None]:
-    """Return the answer or the error, and the block that it is of."""
-    for _ in range(REREADS):
-        position, refusal = index.position(), None
+def _at_one_block(
+    reader: Reader, uri: CapabilityURI, include: frozenset[str]
+) -> tuple[Position, tuple[str, Rendered] | None, CapdexError | None]:
+    """Return the semver and answer, or the error, and the block that it is of."""
+    with reader.index.read() as connection:
+        _, position = read_revision(connection)
         try:
-            answer = answers.resolution(index.resolve(uri, serve=serve), position)
+            return position, _resolved(reader, connection, uri, include), None
         except CapdexError as error:
-            answer, refusal = {}, error
-        if index.position().block_hash == position.block_hash:
-            break
-    return position, answer, refusal
+            return position, None, error
+
+
+def _resolved(
+    reader: Reader, connection: Connection, uri: CapabilityURI, include: frozenset[str]
+) -> tuple[str, Rendered]:
+    found = reader.resolve(connection, uri)
+    return found.semver, render_resolution(reader, connection, found, include)

@@ -11,7 +11,6 @@ import aiohttp
 import mcp
 import pytest
 
-from capdex.problems import Verdict
 from indexer.query.index import Index
 from indexer.store import Operator
 from mcp_service.mcp.server import build_server
@@ -75,7 +74,7 @@ async def test_the_page_of_a_name_says_what_is_denied_in_a_field_of_its_own(http
     assert "Weather of any city" not in body
 
 
-async def test_nothing_is_proven_of_what_the_operator_refuses(index: Index) -> None:
+async def test_nothing_is_proven_of_what_the_operator_refuses(index: Index, read: Any) -> None:
     """The chain is not the reason, and a proof of its presence would look like a lie."""
 
     class Prover:
@@ -83,7 +82,7 @@ async def test_nothing_is_proven_of_what_the_operator_refuses(index: Index) -> N
             raise AssertionError("asked to prove a refusal")
 
     prover: Any = Prover()
-    server = build_server(index, serve=frozenset({Verdict.VERIFIED}), prover=prover)
+    server = build_server(read(index, prover=prover))
     async with mcp.Client(server) as client:
         arguments = {"cap_uri": "did:nuwa:cap:weather", "proof": "list"}
         answer = await client.call_tool("resolve_capability", arguments)

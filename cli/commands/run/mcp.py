@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.node.options import environment_option, serve_signed_option, served_verdicts
+from cli.node.options import (
+    blocks_option,
+    default_blocks,
+    environment_option,
+    profile_option,
+    serve_signed_option,
+    served_verdicts,
+)
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 
@@ -22,7 +30,16 @@ if TYPE_CHECKING:
     help="Chain endpoint that answers are proven by; without one they are not proven.",
 )  # fmt: skip
 @serve_signed_option
-def mcp_command(app: App, db: str, rpc_url: tuple[str, ...], serve_signed: bool) -> None:
+@blocks_option
+@profile_option
+def mcp_command(
+    app: App,
+    db: str,
+    rpc_url: tuple[str, ...],
+    serve_signed: bool,
+    blocks: Path | None,
+    profile: str,
+) -> None:
     """Answer MCP over stdin and stdout.
 
     Reads the database of a node that runs, or has run, on this machine.
@@ -33,16 +50,28 @@ def mcp_command(app: App, db: str, rpc_url: tuple[str, ...], serve_signed: bool)
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     index = Index(db)
     try:
-        app.run(_serve(index, served_verdicts(serve_signed), rpc_url))
+        app.run(_serve(index, served_verdicts(serve_signed), rpc_url, blocks, profile))
     finally:
         index.close()
 
 
-async def _serve(index: Index, serve: frozenset[Verdict], rpc_urls: Sequence[str]) -> None:
+async def _serve(
+    index: Index,
+    serve: frozenset[Verdict],
+    rpc_urls: Sequence[str],
+    blocks: Path | None,
+    profile: str,
+) -> None:
+    from capdex.net.ipfs.block_store import BlockDirectory
     from cli.node.serve import open_prover
     from mcp_service.mcp.server import serve_stdio
+    from mcp_service.queries.reader import Reader
 
     state = index.status()  # refuse a wrong database now, not at each call of the host
     proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
     async with proving if rpc_urls else nullcontext() as prover:
-        await serve_stdio(index, serve=serve, prover=prover)
+        kept = blocks or default_blocks(state.chain_id)
+        with closing(
+            Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
+        ) as reader:
+            await serve_stdio(reader, profile=profile)

@@ -13,6 +13,7 @@ from cli.node.options import (
     default_blocks,
     default_database,
     environment_option,
+    profile_option,
     serve_signed_option,
     served_verdicts,
 )
@@ -74,6 +75,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     help="Wait while another node writes this index; take over when it ends.",
 )  # fmt: skip
 @serve_signed_option
+@profile_option
 @click.option(
     "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
     default=DEFAULT_FINALITY_BLOCKS,
@@ -106,6 +108,7 @@ def node_command(
     role: str,
     standby: bool,
     serve_signed: bool,
+    profile: str,
     finality_depth: int,
     poll_interval: float,
     allowed_host: tuple[str, ...],
@@ -150,5 +153,6 @@ def node_command(
         port,
         allowed_host,
         log_format=("logfmt" if on_terminal else "json") if auto else log_format,
+        profile=profile,
         progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import shutil
 import sqlite3
@@ -105,6 +106,8 @@ class Indexing(RuleBasedStateMachine):
         self.home = Path(tempfile.mkdtemp(prefix="capdex-machine-"))
         self.url = f"sqlite:///{self.home / 'index.db'}"
         self.chain, self.digests = making.Chain(), DigestCache()
+        self.answers: dict[str, Any] = {}
+        self.revision = 0
         self.canonical = True  # False while the chain has forked below the cursor
 
     @initialize()
@@ -227,6 +230,26 @@ class Indexing(RuleBasedStateMachine):
         assert cursor is not None
         assert (cursor.block, cursor.log_head.count) == (self.chain.head, len(self.chain.logs))
         assert self.store.ring() == [block.ref for block in self.chain.blocks]
+
+    @invariant()
+    def every_changed_answer_is_in_the_feed_of_changes(self) -> None:
+        """Readers keep answers until the feed names them; only the finality may differ."""
+        index = Index(self.url)
+        try:
+            feed = index.changes((self.revision, chr(0x10FFFF)), 1000)
+            answers = {
+                name: (
+                    [dataclasses.replace(x, finality="") for x in index.releases(name)],
+                    index.name_state(name),
+                )
+                for name in NAMES
+            }
+            self.revision = index.at()[0]
+        finally:
+            index.close()
+        changed = {name for name in answers if answers[name] != self.answers.get(name)}
+        assert changed <= {x.name for x in feed} or not self.answers
+        self.answers = answers
 
     @invariant()
     def the_tree_that_is_kept_is_the_one_that_is_read_anew(self) -> None:

@@ -1,0 +1,144 @@
+"""Texts of answers for a model: few tokens, one line for a release, names and facts first.
+
+Publishers write the descriptions, so each is cut and kept on its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from indexer.query import Hit, IndexedRelease
+
+HIT_TOKENS: Final = 24  # of what a hit does; a whole line stays below 60
+SUMMARY_TOKENS: Final = 50
+WARNING_TOKENS: Final = 30
+TOOLS_SHOWN: Final = 4
+TOOL_TOKENS: Final = 20
+PROMPT_TOKENS: Final = 400  # of the text of a whole package; its structure has all of it
+
+_WORD: Final = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s+|.", re.DOTALL)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+def hits(
+    found: Sequence[Hit],
+    tools: Mapping[int, Sequence[str]],
+    *,
+    total: int,
+    cursor: str | None,
+    full: bool = False,
+) -> str:
+    """Return the text of a page of hits; `tools` are tool names by sequence."""
+    if not found:
+        return "No capability matches. Try other words, or fewer filters."
+    lines = [f"{len(found)} of {total}. Name a URI to resolve_capability or get_capability."]
+    for hit in found:
+        about = _headline(hit.release, HIT_TOKENS if not full else SUMMARY_TOKENS * 4)
+        matched = f" · matched {', '.join(hit.matched[:3])}" if hit.matched else ""
+        lines.append(f"{about}{matched}{_tools(tools.get(hit.release.sequence, ()))}")
+        if full:
+            lines += _details(hit.release)
+    if cursor is not None:
+        lines.append(f"next_cursor {cursor}")
+    return "\n".join(lines)
+
+
+def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[str, Any]) -> str:
+    """Return the text of a resolved release, with what was asked for beside its metadata."""
+    lines = [_headline(found, SUMMARY_TOKENS) + _tools(tools), *_facts(found)]
+    for key in ("package", "prompt"):
+        if isinstance(text := included.get(key), str):
+            lines += [f"{key}, written by its publisher:", text]
+    if included.get("tools"):
+        lines += ["tools:", *map(_signature, included["tools"])]
+    lines += [f"{x['semver']}{_flags(x)}" for x in included.get("history", ())]
+    return "\n".join(lines)
+
+
+def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
+    """Return the text of a whole package: its tools as signatures, its prompt, its bounds."""
+    lines = [_headline(found, SUMMARY_TOKENS), *_facts(found)]
+    tools = document.get("tools") or ()
+    lines += ["tools:", *map(_signature, tools)] if tools else ["no tools"]
+    prompt = document.get("prompt")
+    if isinstance(prompt, str) and prompt.strip():
+        lines += [
+            "prompt, written by its publisher:",
+            cut(prompt.strip(), PROMPT_TOKENS, lines=True),
+        ]
+    lines.append("The file, schema and bindings are in structuredContent; check its sha256.")
+    return "\n".join(lines)
+
+
+def cut(text: str, tokens: int, *, lines: bool = False) -> str:
+    """Return the beginning of a text of about so many tokens, on one line unless `lines`.
+
+    The estimate is made for o200k and errs to the short side: a word has a token for every five
+    letters, any other character one.
+    """
+    text = text if lines else " ".join(_CONTROL.sub(" ", text).split())
+    spent = 0.0
+    for found in _WORD.finditer(text):
+        part = found.group()
+        spent += 0.0 if part.isspace() else _cost(part)
+        if spent > tokens:
+            return text[: found.start()].rstrip(" ,.;:(") + "…"
+    return text
+
+
+def _cost(part: str) -> float:
+    if part.isascii():
+        return -(-len(part) // 6) if part.isalnum() else 1.0
+    return max(0.7, len(part.encode("utf-8", "replace")) / 4)
+
+
+def _headline(found: IndexedRelease, tokens: int) -> str:
+    metadata = found.metadata or {}
+    does = metadata.get("summary") or metadata.get("description") or ""
+    about = f"{found.name} {found.semver} [{found.verdict or 'not judged'}]"
+    about += _flags({"yanked": found.yanked, "deprecated": found.deprecated})
+    return f"{about} {cut(str(does), tokens)}".rstrip()
+
+
+def _flags(state: Mapping[str, Any]) -> str:
+    return "".join(f" ({flag})" for flag in ("yanked", "deprecated") if state.get(flag))
+
+
+def _facts(found: IndexedRelease) -> list[str]:
+    """Return the URI, the publisher, what it needs, and each warning."""
+    permissions = (found.metadata or {}).get("permissions_required") or ()
+    needs = f" · needs {cut(', '.join(map(str, permissions)), 20)}" if permissions else ""
+    account = f"{found.publisher[:6]}…{found.publisher[-4:]}"
+    facts = [f"{found.cap_uri} · by {account}, block {found.block_number}{needs}"]
+    return facts + [f"warning: {cut(x, WARNING_TOKENS)}" for x in found.warnings[:2]]
+
+
+def _details(found: IndexedRelease) -> list[str]:
+    return [f"  {line}" for line in (*_facts(found), f"cid {found.cid}", f"sha256 {found.sha256}")]
+
+
+def _tools(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    more = f" +{len(names) - TOOLS_SHOWN}" if len(names) > TOOLS_SHOWN else ""
+    return f" · tools {', '.join(name[:32] for name in names[:TOOLS_SHOWN])}{more}"
+
+
+def _signature(tool: Any) -> str:
+    """Return a tool as `name(parameter, optional?): what it does`."""
+    function = tool.get("function", {}) if isinstance(tool, Mapping) else {}
+    schema = function.get("parameters")
+    properties, required = (
+        (schema.get("properties") or {}, schema.get("required") or ())
+        if isinstance(schema, Mapping)
+        else ({}, ())
+    )
+    names = (key if key in required else f"{key}?" for key in _keys(properties))
+    does = cut(str(function.get("description") or ""), TOOL_TOKENS)
+    return f"- {function.get('name', '')}({cut(', '.join(names), 40)}): {does}"
+
+
+def _keys(properties: Any) -> Iterable[str]:
+    return map(str, properties) if isinstance(properties, Mapping) else ()

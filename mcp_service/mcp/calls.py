@@ -1,0 +1,105 @@
+"""Calls of tools: arguments in, the bytes of a result or of a typed error out (P16).
+
+Both the SDK's server and the thin front answer with these bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.uri import CapabilityURI
+from mcp_service.answers import errors
+from mcp_service.answers.rendered import Answer
+from mcp_service.mcp.tools import GET, RESOLVE, SEARCH, TOOLS
+from mcp_service.queries import proofs
+from mcp_service.queries.reader import Reader
+from mcp_service.queries.resolve import WHOLE, read_include, resolve
+from mcp_service.queries.search import SearchRequest, search
+
+CALL_LIMIT_S: Final = 10.0
+
+Arguments = Mapping[str, Any]
+
+log = structlog.get_logger(part="mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a call: `text_json` is the text as JSON, `body` the structured content."""
+
+    text_json: bytes
+    body: bytes
+    failed: bool = False
+
+
+async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
+    """Call a tool within its time limit; every error becomes a result with its code."""
+    try:
+        async with asyncio.timeout(CALL_LIMIT_S):
+            answer = await _ACTIONS[name](reader, _known(arguments, name))
+        return ToolResult(answer.text_json, answer.body)
+    except TimeoutError:
+        failure: CapdexError = Unavailable(
+            "the index did not answer in time", Code.TIMEOUT, fix="try again"
+        )
+    except CapdexError as error:
+        failure = errors.public_error(error)
+    except Exception as error:  # a bug: details only in the log
+        log.exception("call failed", tool=name)
+        failure = errors.public_error(error)
+    words = errors.for_model(failure)
+    return ToolResult(orjson.dumps(words), orjson.dumps(failure.to_json()), failed=True)
+
+
+async def _resolve(reader: Reader, arguments: Arguments) -> Answer:
+    cap_uri = _text(arguments, "cap_uri")
+    kind, block = proofs.read_request(arguments)
+    include = read_include(arguments.get("include"))
+    if "proof" in include and kind == "none":
+        kind = "list"
+    answer = await resolve(reader, cap_uri, include - {"proof"}) if kind == "none" else None
+    if answer is not None:
+        return answer
+    return await proofs.resolve(reader, CapabilityURI.parse(cap_uri), kind, block, include)
+
+
+async def _search(reader: Reader, arguments: Arguments) -> Answer:
+    return await search(reader, SearchRequest.parse(arguments))
+
+
+async def _get(reader: Reader, arguments: Arguments) -> Answer:
+    return await resolve(reader, _text(arguments, "cap_uri"), WHOLE, whole=True)
+
+
+_ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
+    RESOLVE.name: _resolve,
+    SEARCH.name: _search,
+    GET.name: _get,
+}
+
+
+def _text(arguments: Arguments, key: str) -> str:
+    value = arguments.get(key)
+    if not isinstance(value, str):
+        came = "nothing" if value is None else type(value).__name__
+        raise InvalidInput(f"{key} is missing or not a string", why=f"it is {came}")
+    return value
+
+
+def _known(arguments: Arguments, tool: str) -> Arguments:
+    """Return the arguments; raise InvalidInput for one that the tool does not take."""
+    known = TOOLS[tool].input_schema["properties"]
+    for key in arguments:
+        if key not in known:
+            near = difflib.get_close_matches(str(key)[:64], known, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
+            raise InvalidInput(f"{tool} takes no argument {str(key)[:64]!r}", fix=fix)
+    return arguments
