@@ -1,5 +1,6 @@
 """Reading the index: resolve, search, list releases and names, report status and digests."""
 
+from indexer.query.catalog import BoundReleases
 from indexer.query.changes import CommitWatch, NameChange
 from indexer.query.digest import Digest
 from indexer.query.filters import FILTER_NAMES, Filters
@@ -11,6 +12,7 @@ from indexer.query.status import IndexStatus, Position, read_revision
 __all__ = [
     "FILTER_NAMES",
     "MAX_QUERY_CHARS",
+    "BoundReleases",
     "CommitWatch",
     "Digest",
     "Filters",

@@ -22,7 +22,8 @@ from indexer.db.denylist import DenialCache, Denials
 from indexer.db.engine import open_reader, transaction
 from indexer.db.heartbeat import Heartbeat, read_heartbeat
 from indexer.projection.tokenizer import fold, query_tokens
-from indexer.query import resolution
+from indexer.query import catalog, resolution
+from indexer.query.catalog import BoundReleases
 from indexer.query.changes import CommitWatch, NameChange, read_changes
 from indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
 from indexer.query.filters import Filters, read_cursor, write_cursor
@@ -180,6 +181,36 @@ class Index:
         with self.read() as connection:
             denials = self.denial_cache.read(connection)
             return [x.redacted(denials) for x in read_name(connection, name)]
+
+    def names(
+        self, filters: Filters | None = None, *, after: str = "", limit: int = MAX_PAGE
+    ) -> list[IndexedRelease]:
+        """Return the listed releases of the names above `after` that match, in order of names."""
+        with self.read() as connection:
+            return catalog.read_names(connection, filters or Filters(), after, limit)
+
+    def counts(self, facet: str) -> dict[str, int]:
+        """Return how many listed releases have each value of a facet, one of `FILTER_NAMES`."""
+        with self.read() as connection:
+            return catalog.read_counts(connection, facet)
+
+    def bound(
+        self,
+        wanted: BoundReleases,
+        *,
+        serve: frozenset[Verdict] = SERVED,
+        after: tuple[str, str] = ("", ""),
+        limit: int = MAX_PAGE,
+    ) -> tuple[list[IndexedRelease], dict[str, int]]:
+        """Return releases of names with a type of binding, and when each changed, by cap_uri.
+
+        They are in order of names, then of versions as text; denied ones have `denied` set.
+        """
+        with self.read() as connection:
+            found = catalog.read_bound(connection, wanted, serve, after, limit)
+            denials = self.denial_cache.read(connection)
+            changed = catalog.read_changed_at(connection, found)
+            return [x.redacted(denials) for x in found], changed
 
     def denials(self) -> Denials:
         """Return what the operator of this node refuses to serve."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -51,9 +51,13 @@ def package_bytes(
     publisher: bytes | None = PUBLISHER,
     tools: Iterable[dict[str, Any]] = (),
     schema_uri: str | None = None,
+    bindings: Mapping[str, dict[str, Any]] | None = None,
     **metadata: Any,
 ) -> bytes:
-    """A signed package bound to `publisher` (None: not bound); metadata fields by keyword."""
+    """A signed package bound to `publisher` (None: not bound); metadata fields by keyword.
+
+    Tools that `bindings` does not name are bound to a web address.
+    """
     schema_uri = schema_uri or f"did:nuwa:state:{name}#v1"
     document = {
         "metadata": {
@@ -68,7 +72,8 @@ def package_bytes(
         "tool_bindings": {
             tool["name"]: {"type": "http_get", "url": "https://tools.example.org/do"}
             for tool in tools
-        },
+        }
+        | dict(bindings or {}),
     }
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
     account = did.caip10(CHAIN_ID, checksum_address(publisher)) if publisher else None

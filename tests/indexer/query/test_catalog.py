@@ -1,0 +1,95 @@
+"""Pages of names and of releases behind a binding, the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from indexer.query import BoundReleases, Filters, Index
+from indexer.store import Store
+
+MCP = {"type": "mcp_service", "service_uri": "https://mcp.example.org/mcp", "mcp_action": "do"}
+
+
+@pytest.fixture
+def town(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
+    """Names of several domains; three have a tool bound to an MCP service."""
+    bound = {"tools": [making.tool("ask")], "bindings": {"ask": MCP}}
+    chain.publish("maps", domain="travel", tools=[making.tool("find")])
+    for version in ("1.0.0", "1.2.0", "1.10.0"):
+        chain.publish("guide", version, domain="travel", **bound)
+    chain.publish("eye-0", domain="media", **bound)
+    chain.publish("eyes", **bound)
+    chain.publish("gone", domain="media", **bound)
+    chain.mine(making.yanked("guide", "1.2.0"), making.yanked("gone"))
+    chain.mine(making.deprecated("guide", "1.0.0"))
+    making.follow(store, chain)
+    return search_index
+
+
+def uris(found: Any) -> list[str]:
+    return [x.cap_uri.removeprefix("did:nuwa:cap:") for x in found]
+
+
+def bound(index: Index, **wanted: Any) -> list[str]:
+    return uris(index.bound(BoundReleases("mcp_service", **wanted))[0])
+
+
+def test_names_are_listed_in_pages_that_go_on_after_a_name(town: Index) -> None:
+    assert uris(town.names()) == ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.10.0", "maps@1.0.0"]
+    assert uris(town.names(limit=2, after="eyes")) == ["guide@1.10.0", "maps@1.0.0"]
+    assert town.names(after="maps") == []
+    travel = Filters.parse({"domain": "travel"})
+    assert uris(town.names(travel)) == ["guide@1.10.0", "maps@1.0.0"]
+
+
+def test_listed_releases_are_counted_by_facet(town: Index) -> None:
+    assert town.counts("domain") == {"travel": 2, "media": 1, "other": 1}
+
+
+def test_every_version_behind_a_binding_is_found_in_the_order_of_its_text(town: Index) -> None:
+    every = ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.0.0", "guide@1.10.0"]
+    assert bound(town) == every
+    assert bound(town, yanked=True) == [*every, "guide@1.2.0"]
+    assert bound(town, latest=True) == ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.10.0"]
+    assert bound(town, semver="1.0.0") == every[:3]
+
+
+def test_pages_of_bound_releases_go_on_after_a_version(town: Index) -> None:
+    wanted = BoundReleases("mcp_service")
+    first, _ = town.bound(wanted, limit=3)
+    assert uris(first) == ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.0.0"]
+    rest, _ = town.bound(wanted, after=("guide", "1.0.0"), limit=3)
+    assert uris(rest) == ["guide@1.10.0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("eye", ["eye-0", "eyes"]),
+        ("EYE-", ["eye-0"]),
+        ("cap/gu", ["guide"]),
+        ("eye_0", []),
+        ("%", []),
+        ("!", []),
+        ("p", ["eye-0", "eyes", "guide"]),  # it is in the prefix
+    ],
+)
+def test_a_search_looks_for_text_in_prefix_and_name(
+    town: Index, words: str, found: list[str]
+) -> None:
+    answer = bound(town, prefix="did.nuwa.cap/", search=words, latest=True)
+    assert [x.partition("@")[0] for x in answer] == found
+
+
+def test_a_change_of_state_counts_like_a_new_release(town: Index) -> None:
+    releases, changed = town.bound(BoundReleases("mcp_service", yanked=True))
+    at = {x.semver: changed[x.cap_uri] - x.timestamp for x in releases if x.name == "guide"}
+    assert at == {"1.0.0": 7, "1.2.0": 5, "1.10.0": 0}
+    assert bound(town, yanked=True, since=max(changed.values())) == ["guide@1.0.0"]
+    assert bound(town, yanked=True, since=max(changed.values()) - 1) == [
+        "guide@1.0.0",
+        "guide@1.2.0",
+    ]
+    assert bound(town, since=max(changed.values()) + 1) == []
