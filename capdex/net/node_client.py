@@ -1,6 +1,7 @@
 """Client of a capdex node: its MCP tools, and its pages of a name and of its status.
 
-A node's answers are claims: verify a package against the chain before it is installed.
+A node's answers are claims: verify a package against the chain before it is installed. A node may
+be hostile, too: a reply over its limit is not read further, and each failure is a typed error.
 """
 
 from __future__ import annotations
@@ -20,9 +21,15 @@ from capdex.errors import (
     VerificationFailure,
     untrusted_text,
 )
-from capdex.net.http import READ_S, HttpClient, HttpError
+from capdex.net import json_reply
+from capdex.net.http import READ_S, HttpClient, HttpError, ResponseTooLarge
 
-MAX_ANSWER_BYTES: Final = 8 << 20  # a name with thousands of releases, or a proof of 256
+MAX_ANSWER_BYTES: Final = 2 << 20  # over MCP; a node keeps its own answers below 1 MiB
+MAX_PROVEN_BYTES: Final = 16 << 20  # with a proof of all releases: 11 MB for a thousand of them
+MAX_NAME_BYTES: Final = 8 << 20  # the page of a name: thousands of releases
+MAX_STATUS_BYTES: Final = 1 << 20
+LONG_BYTES: Final = 1 << 20  # of a long reply each value takes at least so many bytes on average:
+MIN_VALUE_BYTES: Final = 8
 PROTOCOL_VERSION: Final = "2026-07-28"  # the first revision of MCP without a handshake
 
 Json = dict[str, Any]
@@ -56,8 +63,10 @@ class NodeClient:
             "Mcp-Method": "tools/call",
             "Mcp-Name": tool,
         }
-        body = orjson.dumps(request)
-        _, answer = await _request(self._http, "POST", self._url, body=body, headers=headers)
+        proven = arguments.get("proof", "none") != "none"
+        more: Json = {"body": orjson.dumps(request), "headers": headers}
+        more["max_bytes"] = MAX_PROVEN_BYTES if proven else MAX_ANSWER_BYTES
+        _, answer = await _request(self._http, "POST", self._url, **more)
         error = answer.get("error")
         if isinstance(error, dict):
             raise _down(self._url, f"MCP error: {untrusted_text(error.get('message'))[:300]}")
@@ -88,12 +97,12 @@ async def serves(mcp_url: str, cap_uri: str, sha256: str) -> bool:
 
 async def releases(node_url: str, name: str) -> Json:
     """Read a node's page of a name, `GET /c/<name>.json`; raises InvalidInput NOT_FOUND."""
-    return await _get(node_url, f"/c/{name}.json", "releases", list)
+    return await _get(node_url, f"/c/{name}.json", "releases", list, MAX_NAME_BYTES)
 
 
 async def status(node_url: str) -> Json:
     """Read a node's status, `GET /status`; its `chain` is an object."""
-    return await _get(node_url, "/status", "chain", dict)
+    return await _get(node_url, "/status", "chain", dict, MAX_STATUS_BYTES)
 
 
 async def indexed_block(node_url: str) -> int | None:
@@ -102,10 +111,10 @@ async def indexed_block(node_url: str) -> int | None:
     return block if isinstance(block, int) else None
 
 
-async def _get(node_url: str, path: str, member: str, kind: type) -> Json:
+async def _get(node_url: str, path: str, member: str, kind: type, max_bytes: int) -> Json:
     """Return the JSON object of a page, which has this member; raise the error it stands for."""
     async with HttpClient() as http:
-        status, answer = await _request(http, "GET", f"{node_url}{path}")
+        status, answer = await _request(http, "GET", f"{node_url}{path}", max_bytes=max_bytes)
     if status == 200 and isinstance(answer.get(member), kind):
         return answer
     if "code" in answer:
@@ -113,18 +122,26 @@ async def _get(node_url: str, path: str, member: str, kind: type) -> Json:
     raise _down(node_url, f"it answered {status}, and not as a capdex node")
 
 
-async def _request(http: HttpClient, method: str, url: str, **more: Any) -> tuple[int, Json]:
+async def _request(
+    http: HttpClient, method: str, url: str, *, max_bytes: int, **more: Any
+) -> tuple[int, Json]:
     """Return status and JSON object of an answer; raises Unavailable NODE_UNAVAILABLE."""
     try:
-        response = await http.request(method, url, max_bytes=MAX_ANSWER_BYTES, **more)
-        # Not json's: eth_account raises Python's recursion limit so far that deep text crashes it.
-        answer = orjson.loads(response.body)
+        response = await http.request(method, url, max_bytes=max_bytes, **more)
     except TimeoutError:
         raise _down(url, f"no answer within {READ_S:.0f} s") from None
+    except ResponseTooLarge:
+        raise _misbehaves(url, f"over {max_bytes >> 20} MiB") from None
     except HttpError as error:
         raise _down(url, str(error)) from None
-    except orjson.JSONDecodeError:
-        raise _down(url, f"it answered {response.status}, and not with JSON") from None
+    try:
+        answer = json_reply.parse(
+            response.body, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES
+        )
+    except ValueError as error:
+        if response.status != 200:
+            raise _down(url, f"it answered {response.status}, and not with JSON") from None
+        raise _misbehaves(url, str(error)) from None
     if not isinstance(answer, dict):
         raise _down(url, f"it answered {response.status}, and not as a capdex node")
     return response.status, answer
@@ -161,4 +178,13 @@ def _down(url: str, why: str) -> Unavailable:
         Code.NODE_UNAVAILABLE,
         why=why,
         fix="start one: capdex up, or name another with CAPDEX_MCP_URL and CAPDEX_NODE_URL",
+    )
+
+
+def _misbehaves(url: str, how: str) -> Unavailable:
+    return Unavailable(
+        f"the answer of {url} is {how}",
+        Code.NODE_UNAVAILABLE,
+        why="a capdex node sends no such answer",
+        fix="name another node with CAPDEX_MCP_URL and CAPDEX_NODE_URL",
     )

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import orjson
 
+from capdex.net.json_reply import is_dense
 from capdex.net.rpc import errors as faults
 from capdex.net.rpc.errors import RpcError, RpcFault, refusal, rpc_error
 
-# A value takes 50 bytes of memory and more, however short it is: 64 MiB of `[],` take gigabytes.
 LONG_BYTES = 8 * 1024 * 1024  # four times what a range is to bring
 MIN_VALUE_BYTES = 16  # of a long reply, on average; a log of ours has 50
 
@@ -60,7 +60,7 @@ def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[An
 
 
 def _load(label: str, answer: Answer) -> Any:
-    if _is_dense(answer.data):
+    if is_dense(answer.data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES):
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply is megabytes of next to nothing")
     try:
         reply = orjson.loads(answer.data)
@@ -71,12 +71,6 @@ def _load(label: str, answer: Answer) -> Any:
             raise rpc_error(label, RpcFault.TRANSIENT, "the reply is not JSON")
         return reply
     raise _status(label, answer, reply)
-
-
-def _is_dense(data: bytes) -> bool:
-    if len(data) < LONG_BYTES:
-        return False
-    return sum(map(data.count, (b",", b"[", b"{"))) > len(data) // MIN_VALUE_BYTES
 
 
 def _status(label: str, answer: Answer, reply: Any) -> RpcError:

@@ -15,6 +15,7 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, Group, command
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, safe
+from cli.views.release import part
 
 Json = dict[str, Any]
 
@@ -73,15 +74,15 @@ def _fetch(app: App, node_url: str, block: int | None) -> Json:
             fix="leave --block out, or name the node's database with --db",
         )
     answer = app.run(status(node_url))
-    chain, log = answer["chain"], answer.get("log") or {}
+    chain = answer["chain"]
     kept = ("index_digest", "content_digest", "decoder_version", "rules_version")
     return {
         "chain_id": chain.get("chain_id"),
         "contract": chain.get("registry"),
         "block_number": chain.get("block_number"),
         "block_hash": chain.get("block_hash"),
-        "log_count": log.get("count"),
-        "log_head": log.get("head"),
+        "log_count": part(answer, "log", "count"),
+        "log_head": part(answer, "log", "head"),
         **{key: answer.get(key) for key in kept},
         "votes": None,
     }

@@ -1,0 +1,51 @@
+"""JSON that another program sent, parsed within bounds of depth and of memory."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+# A package is nested at most 32 deep (P7), and an answer around it less than 16. Python's json
+# cannot write, and its repr cannot show, what is nested a thousand deep.
+MAX_DEPTH: Final = 64
+
+
+def parse(data: bytes, *, long_bytes: int, min_value_bytes: int) -> Any:
+    """Return the JSON value; raises ValueError in words that complete "its answer is …"."""
+    if is_dense(data, long_bytes=long_bytes, min_value_bytes=min_value_bytes):
+        raise ValueError("megabytes of next to nothing")
+    try:
+        # Not json's: eth_account raises Python's recursion limit so far that deep text crashes it.
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        too_deep = str(error).startswith("depth limit")
+        raise ValueError("nested too deep" if too_deep else "not JSON") from None
+    if _is_deep(value):
+        raise ValueError("nested too deep")
+    return value
+
+
+def is_dense(data: bytes, *, long_bytes: int, min_value_bytes: int) -> bool:
+    """Return True if a text over `long_bytes` has less than `min_value_bytes` for each value.
+
+    A value takes 50 bytes of memory and more, however short it is: 64 MiB of `[],` take gigabytes.
+    """
+    if len(data) < long_bytes:
+        return False
+    return sum(map(data.count, (b",", b"[", b"{"))) > len(data) // min_value_bytes
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for x in level:
+            if isinstance(x, dict):
+                inner += x.values()
+            elif isinstance(x, list):
+                inner += x
+        level = inner
+        if not level:
+            return False
+    return True
