@@ -98,6 +98,7 @@ def build_app(surface: Surface, face: ReaderRoutes | None, *, allowed: Sequence[
         middleware=[
             Middleware(HostCheck, allowed=allowed),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
+            *([] if face is None else [face.hot]),
         ],
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=None if face is None else lambda _: face.lifespan,

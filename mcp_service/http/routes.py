@@ -10,13 +10,17 @@ from typing import Any, Final
 import orjson
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from mcp_service.answers import errors
+from mcp_service.http.fast import FastPaths
+from mcp_service.mcp.front import Front
 from mcp_service.mcp.server import build_server
+from mcp_service.mcp.tools import of_profile
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import name_page
 
@@ -25,9 +29,13 @@ MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
 
 @dataclass(frozen=True, slots=True)
 class ReaderRoutes:
-    """Routes to mount, and the lifespan context to enter while serving them."""
+    """Routes to mount, the lifespan context to enter while serving them, and the hot paths.
+
+    `hot` is a middleware that belongs behind all others.
+    """
 
     routes: Sequence[BaseRoute]
+    hot: Middleware
     lifespan: AbstractAsyncContextManager[None]
 
 
@@ -37,8 +45,9 @@ def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRo
     MCP is stateless with plain JSON replies: clients of both protocol versions get the same
     answers, and any node behind a load balancer can answer the next call.
     """
+    server = build_server(reader, profile=profile)
     manager = StreamableHTTPSessionManager(
-        build_server(reader, profile=profile),
+        server,
         json_response=True,
         stateless=True,
         max_request_body_size=MAX_BODY_BYTES,
@@ -53,7 +62,9 @@ def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRo
         # POST only: without sessions there is no stream to GET and no session to DELETE.
         Route("/mcp", manager.asgi_app, methods=["POST"]),
     ]
-    return ReaderRoutes(routes, manager.run())
+    tools = frozenset(tool.name for tool in of_profile(profile))
+    front = Front(reader, server, tools, manager.asgi_app)
+    return ReaderRoutes(routes, Middleware(FastPaths, reader=reader, front=front), manager.run())
 
 
 async def _routing_error(_: Request, error: Exception) -> Response:
