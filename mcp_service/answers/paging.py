@@ -27,11 +27,16 @@ def fill(
     page: list[Any] = []
     size = 0
     for item in islice(items, start, None):
-        size += len(orjson.dumps(item)) + 1
+        size += size_of(item)
         if page and (len(page) == limit or size > most_bytes):
             return page, start + len(page)
         page.append(item)
     return page, None
+
+
+def size_of(item: Any) -> int:
+    """Return the bytes that an item adds to a list in JSON."""
+    return len(orjson.dumps(item)) + 1
 
 
 def write_cursor(*position: str | int) -> str:

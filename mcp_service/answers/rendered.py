@@ -73,6 +73,11 @@ class Rendered:
     blocks: tuple[int, ...]
     text_json: bytes
 
+    @classmethod
+    def of(cls, body: Mapping[str, Any], text: str) -> Rendered:
+        """Render an answer without releases; its body has a field at least."""
+        return cls((orjson.dumps(body)[:-1],), (), orjson.dumps(text))
+
     @property
     def size_bytes(self) -> int:
         """The memory that it takes, nearly."""

@@ -136,6 +136,12 @@ class Reader:
 
     def package_of(self, found: IndexedRelease) -> Package:
         """Return the package of a release that may be served; raises Unavailable PENDING."""
+        data = self.file_of(found)
+        document = read_yaml(data).value
+        return Package(found, data, document if isinstance(document, dict) else {})
+
+    def file_of(self, found: IndexedRelease) -> bytes:
+        """Return the bytes of a release that may be served; raises Unavailable PENDING."""
         data = self._read(Cid.parse(found.cid))
         if data is None:
             raise Unavailable(
@@ -144,8 +150,7 @@ class Reader:
                 fix=f"fetch {found.cid} from IPFS, or ask another node",
                 details={"cap_uri": found.cap_uri, "ipfs_cid": found.cid, "sha256": found.sha256},
             )
-        document = read_yaml(data).value
-        return Package(found, data, document if isinstance(document, dict) else {})
+        return data
 
     async def find_package(self, uri: CapabilityURI) -> Package:
         """Return the package of the release that a URI means, read in a thread."""

@@ -79,6 +79,53 @@ def database(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     chain.mine(making.yanked("note", "1.0.1", "loses notes"), making.yanked("gone"))
     chain.mine(making.deprecated("note", "1.0.0", "use 1.1.0"))
     chain.mine(making.name_deprecated("weather", "the source closes", "climate"))
+    fill(url, making, chain)
+    return url
+
+
+@pytest.fixture(scope="session")
+def tools_database(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of another index: packages with tools, most of them bound to MCP services."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('tools') / 'index.db'}"
+    chain = making.Chain()
+    ask = making.tool("ask", "Ask about a place.", place="which place", language="like en")
+    look = making.tool("look", "Look at a map.", place="which place")
+    both: dict[str, Any] = {"tools": [ask, look], "bindings": {"ask": service("maps")}}
+    said = {"say": "Where is Oslo?", "tool": "ask", "input": {"place": "Oslo"}}
+    for version in ("1.0.0", "1.2.0", "1.10.0"):
+        chain.publish(
+            *("guide", version),
+            summary="Knows every place",
+            domain="travel",
+            repository="https://github.com/example/guide",
+            examples=[said],
+            triggers=[{"type": "keyword", "value": "where is"}],
+            **both,
+        )
+    chain.publish("maps", domain="travel", tools=[look])
+    chain.publish("eyes", domain="media", title="E" * 120, summary="sees " * 24, **both)
+    did: dict[str, Any] = {"ask": service("x") | {"service_uri": "did:nuwa:mcp:maps"}}
+    chain.publish("far-away", domain="travel", tools=[ask], bindings=did)
+    chain.publish("was-bound", "1.0.0", **both)
+    chain.publish("was-bound", "1.1.0", tools=[look])
+    chain.publish("now-bound", "1.0.0", tools=[look])
+    chain.publish("now-bound", "1.1.0", **both)
+    chain.publish("plain", domain="data")
+    chain.mine(making.yanked("guide", "1.2.0", "gets lost"))
+    chain.mine(making.deprecated("guide", "1.0.0", "use 1.10.0"))
+    chain.mine(making.name_deprecated("eyes", "look elsewhere", "guide"))
+    fill(url, making, chain)
+    return url
+
+
+def service(name: str) -> dict[str, str]:
+    """A binding to an MCP service."""
+    uri = f"https://{name}.example.org/mcp"
+    return {"type": "mcp_service", "service_uri": uri, "mcp_action": f"{name}_do"}
+
+
+def fill(url: str, making: Any, chain: Any) -> None:
+    """Index a chain, and keep its packages beside the index."""
     store = Store.open(url, making.DEPLOYMENT)
     try:
         making.follow(store, chain)
@@ -87,7 +134,6 @@ def database(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     blocks = BlockDirectory(blocks_of(url))
     for data in chain.packages.values():
         blocks.write(data)
-    return url
 
 
 def blocks_of(url: str) -> Path:
@@ -123,6 +169,16 @@ def read(database: str) -> Iterator[Callable[..., Reader]]:
 def reader(index: Index, read: Callable[..., Reader]) -> Reader:
     """A reader of the usual index and its packages."""
     return read(index)
+
+
+@pytest.fixture
+def tools_reader(tools_database: str) -> Iterator[Reader]:
+    """A reader of the index of packages with tools."""
+    index = Index(tools_database)
+    reader = Reader(index, serve=VERIFIED, blocks=BlockDirectory(blocks_of(tools_database)))
+    yield reader
+    reader.close()
+    index.close()
 
 
 @pytest.fixture
