@@ -11,14 +11,17 @@ from typing import Any, Final
 
 from indexer.query import Hit, IndexedRelease
 
-HIT_TOKENS: Final = 24  # of what a hit does; a whole line stays below 60
+HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60
+DOES_TOKENS: Final = 24  # of what it does
 SUMMARY_TOKENS: Final = 50
 WARNING_TOKENS: Final = 30
 TOOLS_SHOWN: Final = 4
+TOOL_NAMES_TOKENS: Final = 16
 TOOL_TOKENS: Final = 20
 PROMPT_TOKENS: Final = 400  # of the text of a whole package; its structure has all of it
 
 _WORD: Final = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s+|.", re.DOTALL)
+_COMMON: Final = re.compile(r"[\u0900-\u0eff\u2010-\u20bf\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -35,9 +38,11 @@ def hits(
         return "No capability matches. Try other words, or fewer filters."
     lines = [f"{len(found)} of {total}. Name a URI to resolve_capability or get_capability."]
     for hit in found:
-        about = _headline(hit.release, HIT_TOKENS if not full else SUMMARY_TOKENS * 4)
-        matched = f" · matched {', '.join(hit.matched[:3])}" if hit.matched else ""
-        lines.append(f"{about}{matched}{_tools(tools.get(hit.release.sequence, ()))}")
+        after = f" · matched {', '.join(hit.matched[:3])}" if hit.matched else ""
+        after += _tools(tools.get(hit.release.sequence, ()))
+        room = HIT_TOKENS - estimate(_name(hit.release)) - estimate(after)
+        room = SUMMARY_TOKENS * 4 if full else max(0, min(room, DOES_TOKENS))
+        lines.append(_headline(hit.release, room) + after)
         if full:
             lines += _details(hit.release)
     if cursor is not None:
@@ -88,18 +93,28 @@ def cut(text: str, tokens: int, *, lines: bool = False) -> str:
     return text
 
 
+def estimate(text: str) -> float:
+    """Return about how many tokens a text has."""
+    return sum(_cost(part) for part in _WORD.findall(text) if not part.isspace())
+
+
 def _cost(part: str) -> float:
     if part.isascii():
         return -(-len(part) // 6) if part.isalnum() else 1.0
-    return max(0.7, len(part.encode("utf-8", "replace")) / 4)
+    if len(part.encode("utf-8", "replace")) < 3:
+        return 0.7
+    return 1.0 if _COMMON.match(part) else 3.0  # scripts that few texts are written in
 
 
 def _headline(found: IndexedRelease, tokens: int) -> str:
     metadata = found.metadata or {}
     does = metadata.get("summary") or metadata.get("description") or ""
-    about = f"{found.name} {found.semver} [{found.verdict or 'not judged'}]"
-    about += _flags({"yanked": found.yanked, "deprecated": found.deprecated})
-    return f"{about} {cut(str(does), tokens)}".rstrip()
+    return f"{_name(found)} {cut(str(does), tokens)}".rstrip()
+
+
+def _name(found: IndexedRelease) -> str:
+    flags = _flags({"yanked": found.yanked, "deprecated": found.deprecated})
+    return f"{found.name} {found.semver} [{found.verdict or 'not judged'}]{flags}"
 
 
 def _flags(state: Mapping[str, Any]) -> str:
@@ -122,8 +137,13 @@ def _details(found: IndexedRelease) -> list[str]:
 def _tools(names: Sequence[str]) -> str:
     if not names:
         return ""
-    more = f" +{len(names) - TOOLS_SHOWN}" if len(names) > TOOLS_SHOWN else ""
-    return f" · tools {', '.join(name[:32] for name in names[:TOOLS_SHOWN])}{more}"
+    shown: list[str] = []
+    for name in names[:TOOLS_SHOWN]:
+        if shown and estimate(", ".join([*shown, name])) > TOOL_NAMES_TOKENS:
+            break
+        shown.append(cut(name, TOOL_NAMES_TOKENS))
+    more = f" +{len(names) - len(shown)}" if len(names) > len(shown) else ""
+    return f" · tools {', '.join(shown)}{more}"
 
 
 def _signature(tool: Any) -> str:

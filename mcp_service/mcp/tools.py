@@ -44,7 +44,7 @@ RESOLVE: Final = _tool(
     cap_uri=_URI,
     include={"type": "array", "items": {"enum": list(INCLUDES)}},
     proof={"enum": list(PROOF_KINDS)},
-    proof_block={"type": ["string", "integer"]},
+    proof_block={"anyOf": [_STRING, {"type": "integer"}]},
 )
 
 SEARCH: Final = _tool(

@@ -76,8 +76,13 @@ def package_bytes(
         | dict(bindings or {}),
     }
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
+    return signed(text, publisher)
+
+
+def signed(document: str, publisher: bytes | None = PUBLISHER) -> bytes:
+    """A package, signed by the author of the tests and bound to `publisher` (None: not bound)."""
     account = did.caip10(CHAIN_ID, checksum_address(publisher)) if publisher else None
-    return _signed(text, AUTHOR, account)
+    return _signed(document, AUTHOR, account)
 
 
 def tool(name: str, description: str = "It does something.", **parameters: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import sqlite3
 import sys
@@ -18,6 +19,7 @@ import mcp
 import pytest
 import uvicorn
 
+from capdex import manifest
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from cli.node.serve import build_app, listen
@@ -43,6 +45,16 @@ def count_tokens() -> Callable[[str], int]:
 
         encoding = bpe_openai.get_encoding("o200k_base")
     return lambda text: len(encoding.encode_ordinary(text))
+
+
+@pytest.fixture(scope="session")
+def node_binary() -> str:
+    """Node from the virtual environment: the one of the machine may be too old."""
+    folders = f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"
+    found = shutil.which("node", path=folders)
+    if found is None:
+        pytest.fail("node is missing: run `make dev`", pytrace=False)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -136,6 +148,25 @@ def fill(url: str, making: Any, chain: Any) -> None:
         blocks.write(data)
 
 
+@pytest.fixture(scope="session")
+def examples(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of an index of the repository's example packages, signed by the tests' author."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('examples') / 'index.db'}"
+    chain = making.Chain()
+    for path in sorted((Path(__file__).parents[2] / "examples").glob("*.acp.yaml")):
+        uri = manifest.read(path.read_bytes()).require().uri
+        chain.publish(uri.name, str(uri.version), data=making.signed(path.read_text("utf-8")))
+    store = Store.open(url, making.DEPLOYMENT)
+    try:
+        making.follow(store, chain)
+    finally:
+        store.close()
+    blocks = BlockDirectory(blocks_of(url))
+    for data in chain.packages.values():
+        blocks.write(data)
+    return url
+
+
 def blocks_of(url: str) -> Path:
     """The directory of the packages of an index."""
     return Path(url.removeprefix("sqlite:///")).parent / "blocks"
@@ -218,10 +249,12 @@ def damaged(database: str, tmp_path: Path) -> Iterator[Callable[[str], Index]]:
 
 
 @asynccontextmanager
-async def serving(index: Index, folder: Path) -> AsyncIterator[str]:
+async def serving(
+    index: Index, folder: Path, make_reader: type[Reader] = Reader
+) -> AsyncIterator[str]:
     """The HTTP faces of a node over this index, whose chain stands still; their address."""
     surface = Surface(index, BlockDirectory(folder), Health())
-    reader = Reader(index, serve=VERIFIED, blocks=surface.blocks)
+    reader = make_reader(index, serve=VERIFIED, blocks=surface.blocks)
     app = build_app(surface, build_reader_routes(reader), allowed=(*LOOPBACK, "Example.org"))
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(app, http="httptools", ws="none", log_config=None, date_header=False)
@@ -237,9 +270,9 @@ async def serving(index: Index, folder: Path) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-def serve(database: str) -> Callable[[Index], AbstractAsyncContextManager[str]]:
-    """Serve another index than the usual one."""
-    return lambda index: serving(index, blocks_of(database))
+def serve(database: str) -> Callable[..., AbstractAsyncContextManager[str]]:
+    """Serve another index than the usual one, or with another kind of reader."""
+    return lambda index, *kind: serving(index, blocks_of(database), *kind)
 
 
 @pytest.fixture
