@@ -77,7 +77,7 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def cut(text: str, tokens: int, *, lines: bool = False) -> str:
+def cut(text: str, tokens: float, *, lines: bool = False) -> str:
     """Return the beginning of a text of about so many tokens, on one line unless `lines`.
 
     The estimate is made for o200k and errs to the short side: a word has a token for every five
@@ -106,7 +106,7 @@ def _cost(part: str) -> float:
     return 1.0 if _COMMON.match(part) else 3.0  # scripts that few texts are written in
 
 
-def _headline(found: IndexedRelease, tokens: int) -> str:
+def _headline(found: IndexedRelease, tokens: float) -> str:
     metadata = found.metadata or {}
     does = metadata.get("summary") or metadata.get("description") or ""
     return f"{_name(found)} {cut(str(does), tokens)}".rstrip()

@@ -32,7 +32,7 @@ async def main(target: str, *command: str) -> None:
             opened = await parts.enter_async_context(streamable_http_client(target))
             read, write = opened[:2]
         session = await parts.enter_async_context(ClientSession(read, write, message_handler=noted))
-        begun = await session.initialize()
+        begun: Any = await session.initialize()
 
         async def version() -> str:
             return str(begun.protocolVersion)

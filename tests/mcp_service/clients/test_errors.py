@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from capdex.errors import KINDS, CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.uri import CapabilityURI
 from indexer.query import Index, IndexedRelease
 from mcp_service.answers.errors import PUBLIC
