@@ -18,6 +18,7 @@ import orjson
 from msgspec import Meta
 
 from capdex.manifest.manifest import Manifest
+from capdex.manifest.prompt import placeholders
 from capdex.manifest.triggers import Trigger
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason, Verdict
@@ -188,6 +189,8 @@ def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple
         ("permission", manifest.permissions),
         ("tool", [tool.name for tool in manifest.tools]),
         ("binding", [str(x.get("type", "")) for x in manifest.bindings.values()]),
+        ("section", ["prompt"] if manifest.prompt else []),
+        ("placeholder", placeholders(manifest.prompt or "")),
     ]
     if manifest.author:  # the DID URL as it stands, and the DID alone
         values.append(("author", [manifest.author, manifest.author.partition("#")[0]]))

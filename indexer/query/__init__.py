@@ -6,6 +6,12 @@ from indexer.query.digest import Digest
 from indexer.query.filters import FILTER_NAMES, Filters
 from indexer.query.index import MAX_QUERY_CHARS, Hit, Index, Page
 from indexer.query.name_state import NameState, read_name_state
+from indexer.query.names import (
+    ListedName,
+    read_listed,
+    read_names_like,
+    read_versions_like,
+)
 from indexer.query.release import IndexedRelease, read_name, read_tools
 from indexer.query.status import IndexStatus, Position, read_revision
 
@@ -20,12 +26,16 @@ __all__ = [
     "Index",
     "IndexStatus",
     "IndexedRelease",
+    "ListedName",
     "NameChange",
     "NameState",
     "Page",
     "Position",
+    "read_listed",
     "read_name",
     "read_name_state",
+    "read_names_like",
     "read_revision",
     "read_tools",
+    "read_versions_like",
 ]

@@ -6,7 +6,7 @@ arguments are the product's own (docs/adr/0004).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import mcp_types as types
 import orjson
@@ -16,9 +16,12 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from capdex import __version__
+from mcp_service.mcp import completion, faults, prompts, resources
 from mcp_service.mcp.calls import call
 from mcp_service.mcp.tools import TOOLS, of_profile
 from mcp_service.queries.reader import Reader
+
+Context: TypeAlias = ServerRequestContext[Any]
 
 INSTRUCTIONS: Final = (
     "capdex is a registry of agent capabilities. Search by a wish, then get one by its URI. "
@@ -32,13 +35,11 @@ def build_server(reader: Reader, *, profile: str = "default") -> Server[Any]:
     names = {tool.name for tool in tools}
 
     async def list_tools(
-        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
+        _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
-    async def call_tool(
-        _: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in names:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
         result = await call(reader, params.name, params.arguments or {})
@@ -49,6 +50,43 @@ def build_server(reader: Reader, *, profile: str = "default") -> Server[Any]:
             is_error=result.failed,
         )
 
+    async def list_resources(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        cursor = params.cursor if params else None
+        return await faults.answer(
+            resources.list_resources(reader, cursor), ctx.method, ctx.protocol_version
+        )
+
+    async def list_templates(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return resources.list_templates()
+
+    async def read_resource(
+        ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        work = resources.read_resource(reader, params.uri)
+        return await faults.answer(work, ctx.method, ctx.protocol_version, params.uri)
+
+    async def list_prompts(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        cursor = params.cursor if params else None
+        return await faults.answer(
+            prompts.list_prompts(reader, cursor), ctx.method, ctx.protocol_version
+        )
+
+    async def get_prompt(
+        ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        work = prompts.get_prompt(reader, params.name, params.arguments or {})
+        return await faults.answer(work, ctx.method, ctx.protocol_version)
+
+    async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        work = completion.complete(reader, params)
+        return await faults.answer(work, ctx.method, ctx.protocol_version)
+
     return Server(
         "capdex",
         version=__version__,
@@ -57,6 +95,12 @@ def build_server(reader: Reader, *, profile: str = "default") -> Server[Any]:
         get_tool_input_schema=lambda name: TOOLS[name].input_schema if name in names else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_completion=complete,
     )
 
 

@@ -154,7 +154,11 @@ class Reader:
 
     async def find_package(self, uri: CapabilityURI) -> Package:
         """Return the package of the release that a URI means, read in a thread."""
-        return await self.run(self._in_transaction, self.package, uri)
+        return await self.read(self.package, uri)
+
+    async def read(self, work: Callable[..., T], *given: Any) -> T:
+        """Run a query in a thread, in one transaction, which is its first argument."""
+        return await self.run(self._in_transaction, work, *given)
 
     def _in_transaction(self, work: Callable[..., T], *given: Any) -> T:
         with self.index.read() as connection:

@@ -52,6 +52,7 @@ def package_bytes(
     tools: Iterable[dict[str, Any]] = (),
     schema_uri: str | None = None,
     bindings: Mapping[str, dict[str, Any]] | None = None,
+    prompt: str | None = "Do it.",
     **metadata: Any,
 ) -> bytes:
     """A signed package bound to `publisher` (None: not bound); metadata fields by keyword.
@@ -59,7 +60,7 @@ def package_bytes(
     Tools that `bindings` does not name are bound to a web address.
     """
     schema_uri = schema_uri or f"did:nuwa:state:{name}#v1"
-    document = {
+    document: dict[str, Any] = {
         "metadata": {
             "id": f"{PREFIX}{name}@{version}",
             "name": metadata.pop("title", name.title()),
@@ -67,7 +68,7 @@ def package_bytes(
             **metadata,
         },
         "schema": json.dumps({"$id": schema_uri, "type": "object"}),
-        "prompt": "Do it.",
+        "prompt": prompt,
         "tools": [{"type": "function", "function": tool} for tool in tools],
         "tool_bindings": {
             tool["name"]: {"type": "http_get", "url": "https://tools.example.org/do"}
@@ -75,6 +76,8 @@ def package_bytes(
         }
         | dict(bindings or {}),
     }
+    if prompt is None:
+        del document["prompt"]
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
     return signed(text, publisher)
 

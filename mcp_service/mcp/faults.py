@@ -1,0 +1,53 @@
+"""Errors of the methods beside tools: P16 errors as JSON-RPC errors of the revision spoken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final, TypeVar
+
+import mcp_types as types
+import structlog
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from capdex.errors import CapdexError, Code, Unavailable
+from mcp_service.answers import errors
+from mcp_service.mcp.calls import CALL_LIMIT_S
+
+RESOURCE_NOT_FOUND: Final = -32002  # up to 2025-11-25; 2026-07-28 has INVALID_PARAMS instead
+
+T = TypeVar("T")
+
+log = structlog.get_logger(part="mcp")
+
+
+async def answer(work: Awaitable[T], method: str, version: str, uri: str | None = None) -> T:
+    """Await a method's result within the time limit of a call; raises MCPError.
+
+    The error's data is that of P16; for a resource it has its `uri`, too.
+    """
+    try:
+        async with asyncio.timeout(CALL_LIMIT_S):
+            return await work
+    except MCPError:
+        raise
+    except TimeoutError:
+        failure: CapdexError = Unavailable(
+            "the index did not answer in time", Code.TIMEOUT, fix="try again"
+        )
+    except CapdexError as error:
+        failure = errors.public_error(error)
+    except Exception as error:  # a bug: details only in the log
+        log.exception("call failed", method=method)
+        failure = errors.public_error(error)
+    data = failure.to_json() | ({} if uri is None else {"uri": uri})
+    raise MCPError(_code(failure, version, uri), errors.for_model(failure), data)
+
+
+def _code(failure: CapdexError, version: str, uri: str | None) -> int:
+    if failure.kind.http >= 500 or failure.kind.retryable:
+        return types.INTERNAL_ERROR
+    if uri is None or failure.kind.http == 400 or version in MODERN_PROTOCOL_VERSIONS:
+        return types.INVALID_PARAMS
+    return RESOURCE_NOT_FOUND

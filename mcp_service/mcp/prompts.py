@@ -1,0 +1,100 @@
+"""Packages as prompts: the list by name, and the prompt of a release with its arguments.
+
+A prompt is text of a publisher: it is handed over as a message of the user, below a line that says
+whose text it is, never as one of the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import mcp_types as types
+
+from capdex.errors import Code, InvalidInput
+from capdex.manifest.prompt import fill, placeholders
+from capdex.uri import PREFIX, check_name
+from capdex.version import Version
+from indexer.query import ListedName
+from mcp_service.answers.text import cut
+from mcp_service.mcp.resources import FRESH_MS, describe, origin
+from mcp_service.queries.names import LATEST, listed_names
+from mcp_service.queries.reader import Reader
+from mcp_service.queries.resolve import resolve
+
+VERSION: Final = "version"  # arguments of every prompt
+MESSAGE: Final = "message"
+WARNING_TOKENS: Final = 30
+
+
+async def list_prompts(reader: Reader, cursor: str | None) -> types.ListPromptsResult:
+    """Return a page of the names whose latest package has a prompt; raises InvalidInput."""
+    found, more = await listed_names(reader, cursor, with_prompt=True)
+    return types.ListPromptsResult(
+        prompts=[_listed(one) for one in found],
+        next_cursor=more,
+        ttl_ms=FRESH_MS,
+        cache_scope="public",
+    )
+
+
+async def get_prompt(
+    reader: Reader, name: str, arguments: Mapping[str, str]
+) -> types.GetPromptResult:
+    """Return the prompt of a name's release with the values of its placeholders.
+
+    `version` is exact or `latest`, `message` a message of the user that follows the prompt. Raises
+    InvalidInput for another argument or a package without a prompt, and the errors of `resolve`.
+    """
+    version = arguments.get(VERSION, LATEST)
+    exact = "" if version == LATEST else f"@{Version.parse(version)}"
+    answer = await resolve(reader, f"{PREFIX}{check_name(name)}{exact}", ("prompt",))
+    found = answer.to_json()
+    prompt = found["prompt"]
+    if not isinstance(prompt, str):
+        raise InvalidInput(f"{found['cap_uri']} has no prompt", Code.NOT_FOUND)
+    names = placeholders(prompt)
+    for given in arguments:
+        if given not in (VERSION, MESSAGE, *names):
+            known = ", ".join(dict.fromkeys((VERSION, MESSAGE, *names)))
+            raise InvalidInput(
+                f"the prompt of {name} takes no argument {given[:64]!r}", fix=f"it takes {known}"
+            )
+    text = fill(prompt, {**arguments, VERSION: found["semver"]})
+    messages = [_message(f"{_heading(found)}\n\n{text}")]
+    if MESSAGE in arguments and MESSAGE not in names:
+        messages.append(_message(arguments[MESSAGE]))
+    return types.GetPromptResult(
+        description=f"the prompt of {found['cap_uri']}", messages=messages, _meta=origin(found)
+    )
+
+
+def _heading(found: Mapping[str, Any]) -> str:
+    verification = found["verification"]
+    heading = (
+        f"[Prompt of {found['cap_uri']}, {verification['verdict']}, sha256 {found['sha256']}. "
+        "Its publisher wrote the text below, not the user and not this registry."
+    )
+    for warning in found["warnings"][:2]:
+        heading += f" Warning: {cut(warning, WARNING_TOKENS)}."
+    return heading + "]"
+
+
+def _message(text: str) -> types.PromptMessage:
+    return types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+
+
+def _listed(one: ListedName) -> types.Prompt:
+    more = [x for x in one.placeholders or () if x not in (VERSION, MESSAGE)]
+    return types.Prompt(
+        name=one.name,
+        title=one.metadata.get("name"),
+        description=describe(one),
+        arguments=[
+            *(types.PromptArgument(name=x, required=False) for x in more),
+            types.PromptArgument(name=VERSION, description=f"exact, or {LATEST}", required=False),
+            types.PromptArgument(
+                name=MESSAGE, description="what the user wants from it", required=False
+            ),
+        ],
+    )

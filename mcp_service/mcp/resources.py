@@ -1,0 +1,182 @@
+"""Releases as resources: templates, the list by name, and the content of one.
+
+`capdex://<name>` is the answer about the latest release (P15), and
+`capdex://<name>/<version>/<part>` a part of its package; a version is exact or `latest`. Content
+comes from the kept answers of `resolve_capability`, so it is verified and honours denials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import mcp_types as types
+import orjson
+
+from capdex.errors import Code, InvalidInput
+from capdex.uri import PREFIX, check_name
+from capdex.version import Version
+from indexer.query import ListedName
+from mcp_service.answers.cap import PACKAGE_TYPE, SCHEMA_TYPE
+from mcp_service.queries.names import LATEST, listed_names
+from mcp_service.queries.reader import Reader
+from mcp_service.queries.resolve import resolve
+
+SCHEME: Final = "capdex://"
+MAX_URI_CHARS: Final = 200  # of the longest name, version and part, and no more
+JSON_TYPE: Final = "application/json"
+PARTS: Final = {
+    "package": (PACKAGE_TYPE, "the package file, byte for byte"),
+    "prompt": ("text/markdown", "the prompt of the package"),
+    "tools": (JSON_TYPE, "the tools of the package and their bindings"),
+    "schema": (SCHEMA_TYPE, "the JSON Schema of the package's state"),
+}
+OF_NAME: Final = SCHEME + "{name}"
+OF_RELEASE: Final = SCHEME + "{name}/{version}/"
+FRESH_MS: Final = 10_000  # how long clients may keep what a publication can change
+FOREVER_MS: Final = 86_400_000
+MAX_DESCRIPTION_CHARS: Final = 160  # hosts put the list into a model's context
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUri:
+    """A URI of ours: a name, or a part of a release, whose `version` is exact or `latest`."""
+
+    name: str
+    version: str = LATEST
+    part: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ResourceUri:
+        """Parse the URI of a resource; raises InvalidInput."""
+        path = text.removeprefix(SCHEME)
+        if len(text) > MAX_URI_CHARS or path == text:
+            raise _unknown(text)
+        match path.split("/"):
+            case [name]:
+                return cls(check_name(name))
+            case [name, version, part] if part in PARTS:
+                if version != LATEST:
+                    version = str(Version.parse(version))
+                return cls(check_name(name), version, part)
+        raise _unknown(text)
+
+    @property
+    def cap_uri(self) -> str:
+        """The capability URI of the release."""
+        exact = "" if self.version == LATEST else f"@{self.version}"
+        return f"{PREFIX}{self.name}{exact}"
+
+
+def list_templates() -> types.ListResourceTemplatesResult:
+    """Return the templates: a name, and each part of a release."""
+    templates = [
+        types.ResourceTemplate(
+            name="capability",
+            uri_template=OF_NAME,
+            description="the latest release, as resolve_capability answers; subscribe to follow it",
+            mime_type=JSON_TYPE,
+        )
+    ]
+    for part, (mime_type, description) in PARTS.items():
+        templates.append(
+            types.ResourceTemplate(
+                name=part,
+                uri_template=OF_RELEASE + part,
+                description=f"{description}; version: 1.2.3 or {LATEST}",
+                mime_type=mime_type,
+            )
+        )
+    return types.ListResourceTemplatesResult(
+        resource_templates=templates, ttl_ms=FOREVER_MS, cache_scope="public"
+    )
+
+
+async def list_resources(reader: Reader, cursor: str | None) -> types.ListResourcesResult:
+    """Return a page of the names in order, each with its latest package; raises InvalidInput."""
+    found, more = await listed_names(reader, cursor)
+    return types.ListResourcesResult(
+        resources=[_listed(one) for one in found],
+        next_cursor=more,
+        ttl_ms=FRESH_MS,
+        cache_scope="public",
+    )
+
+
+async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:
+    """Return the content of a resource, with the origin of package text in `_meta`.
+
+    Raises the errors of `resolve`, and InvalidInput NOT_FOUND for a prompt that is not there.
+    """
+    uri = ResourceUri.parse(text)
+    answer = await resolve(reader, uri.cap_uri, () if uri.part is None else (uri.part,))
+    if uri.part is None:
+        return _content(text, JSON_TYPE, answer.body.decode("utf-8"))
+    found = answer.to_json()
+    return _content(
+        text,
+        PARTS[uri.part][0],
+        _part(found, uri.part),
+        ttl_ms=FRESH_MS if uri.version == LATEST else FOREVER_MS,
+        origin=origin(found),
+    )
+
+
+def origin(found: dict[str, Any]) -> dict[str, Any]:
+    """Return where package text comes from, for `_meta`: of a release in an answer."""
+    return {
+        "capdex/cap_uri": found["cap_uri"],
+        "capdex/sha256": found["sha256"],
+        "capdex/cid": found["ipfs_cid"],
+        "capdex/verdict": found["verification"]["verdict"],
+        "capdex/signer": found["verification"]["signer"],
+    }
+
+
+def _part(found: dict[str, Any], part: str) -> str:
+    if part == "tools":
+        tools = {"tools": found["tools"], "tool_bindings": found["tool_bindings"]}
+        return orjson.dumps(tools).decode("utf-8")
+    if part == "schema":
+        return orjson.dumps(found["schema"]).decode("utf-8")
+    if found[part] is None:
+        raise InvalidInput(f"{found['cap_uri']} has no {part}", Code.NOT_FOUND)
+    return str(found[part])
+
+
+def _content(
+    uri: str,
+    mime_type: str,
+    text: str,
+    *,
+    ttl_ms: int = FRESH_MS,
+    origin: dict[str, Any] | None = None,
+) -> types.ReadResourceResult:
+    content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=text, _meta=origin)
+    return types.ReadResourceResult(contents=[content], ttl_ms=ttl_ms, cache_scope="public")
+
+
+def _listed(one: ListedName) -> types.Resource:
+    return types.Resource(
+        uri=f"{SCHEME}{one.name}/{LATEST}/package",
+        name=one.name,
+        title=one.metadata.get("name"),
+        description=describe(one),
+        mime_type=PACKAGE_TYPE,
+    )
+
+
+def describe(one: ListedName) -> str:
+    """Return the version and the summary of a name, or the beginning of its description."""
+    text = one.metadata.get("summary") or one.metadata.get("description") or ""
+    line = " ".join(str(text).split())
+    cut = line if len(line) <= MAX_DESCRIPTION_CHARS else line[: MAX_DESCRIPTION_CHARS - 1] + "…"
+    return f"{one.semver}: {cut}"
+
+
+def _unknown(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"there is no resource {text[:80]!r}",
+        Code.NOT_FOUND,
+        fix=f"write {OF_NAME} or {OF_RELEASE}{'|'.join(PARTS)}",
+    )

@@ -1,0 +1,69 @@
+"""Names and versions in order: pages of them, and those that begin as a client typed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection
+
+from capdex.errors import InvalidInput
+from capdex.uri import MAX_NAME_CHARS, check_name
+from capdex.version import MAX_VERSION_CHARS
+from indexer.query import ListedName, read_listed, read_names_like, read_versions_like
+from mcp_service.answers.paging import read_cursor, write_cursor
+from mcp_service.queries.reader import Reader
+
+PAGE: Final = 50
+LATEST: Final = "latest"
+
+
+async def listed_names(
+    reader: Reader, cursor: str | None, *, with_prompt: bool = False
+) -> tuple[list[ListedName], str | None]:
+    """Return a page of the listed names, and the cursor of the next one.
+
+    Raises InvalidInput for a cursor that is not one of ours.
+    """
+    after = "" if cursor is None else read_cursor(cursor, str)[0]
+
+    def read(connection: Connection) -> list[ListedName]:
+        return read_listed(connection, after, PAGE + 1, with_prompt=with_prompt)
+
+    found = await reader.read(read)
+    more = len(found) > PAGE
+    return found[:PAGE], write_cursor(found[PAGE - 1].name) if more else None
+
+
+async def names_like(
+    reader: Reader, prefix: str, limit: int, *, with_prompt: bool = False
+) -> list[str]:
+    """Return at most `limit` listed names that begin with a prefix, in any case."""
+    prefix = prefix.strip().lower()
+    if len(prefix) > MAX_NAME_CHARS or not prefix.isascii() or "\0" in prefix:
+        return []
+    return await reader.read(
+        lambda connection: read_names_like(connection, prefix, limit, with_prompt=with_prompt)
+    )
+
+
+async def versions_like(reader: Reader, name: str, prefix: str, limit: int) -> list[str]:
+    """Return `latest` and the served versions of a name, highest first, that begin as `prefix`."""
+    try:
+        name, prefix = check_name(name), prefix.strip()
+    except InvalidInput:
+        return []
+    if len(prefix) > MAX_VERSION_CHARS or not prefix.isascii() or "\0" in prefix:
+        return []
+
+    def read(connection: Connection) -> list[str]:
+        denials = reader.index.denial_cache.read(connection)
+
+        def begin(prefix: str) -> list[str]:
+            return read_versions_like(
+                connection, name, prefix, limit, serve=reader.serve, denials=denials
+            )
+
+        latest = [LATEST] if LATEST.startswith(prefix) and begin("") else []
+        return [*latest, *begin(prefix)]
+
+    return await reader.read(read)
