@@ -283,6 +283,15 @@ async def node_url(index: Index, database: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
+async def examples_url(examples: str) -> AsyncIterator[str]:
+    """The address of a node that has the example packages."""
+    index = Index(examples)
+    async with serving(index, blocks_of(examples)) as url:
+        yield url
+    index.close()
+
+
+@pytest.fixture
 async def http(node_url: str) -> AsyncIterator[aiohttp.ClientSession]:
     """A plain HTTP client of that node."""
     async with aiohttp.ClientSession(node_url) as session:
