@@ -1,4 +1,4 @@
-"""An agent with a scripted model: from a wish to an installed package, within its context budget."""
+"""An agent with a scripted model: from a wish to a package at hand, within a context budget."""
 
 from __future__ import annotations
 
