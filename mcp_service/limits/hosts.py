@@ -14,6 +14,9 @@ from capdex.errors import Code, UsageError
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
+_BLANKS: Final = (b" ", b"\t")
+
+
 class HostCheck:
     """Refuse requests for other hosts, which protects from DNS rebinding to 127.0.0.1.
 
@@ -27,9 +30,11 @@ class HostCheck:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 421 (Host) or 403 (Origin)."""
         if scope["type"] == "http":
-            # httptools leaves white space after a value, which is no part of it (RFC 9110 §5.5).
-            trimmed = [(key, value.strip(b" \t")) for key, value in scope["headers"]]
-            scope = {**scope, "headers": trimmed}
+            headers = scope["headers"]
+            if any(value[-1:] in _BLANKS or value[:1] in _BLANKS for _, value in headers if value):
+                # httptools leaves white space after a value, which is no part of it (RFC 9110 §5.5)
+                trimmed = [(key, value.strip(b" \t")) for key, value in headers]
+                scope = {**scope, "headers": trimmed}
             # Check each of a repeated header: code behind this may read another one.
             hosts, origins = _values(scope, b"host") or [""], _values(scope, b"origin")
             foreign = [host for host in hosts if not self._allowed(host)]

@@ -21,7 +21,7 @@ from mcp_service.answers.rendered import Answer
 from mcp_service.mcp.tools import GET, RESOLVE, SEARCH, TOOLS
 from mcp_service.queries import proofs
 from mcp_service.queries.reader import Reader
-from mcp_service.queries.resolve import WHOLE, read_include, resolve
+from mcp_service.queries.resolve import WHOLE, kept, read_include, resolve
 from mcp_service.queries.search import SearchRequest, search
 
 CALL_LIMIT_S: Final = 10.0
@@ -42,6 +42,10 @@ class ToolResult:
 
 async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
     """Call a tool within its time limit; every error becomes a result with its code."""
+    if len(arguments) == 1 and name in _KEPT and isinstance(uri := arguments.get("cap_uri"), str):
+        at_once = kept(reader, uri, whole=_KEPT[name])
+        if at_once is not None:
+            return ToolResult(at_once.text_json, at_once.body)
     try:
         async with asyncio.timeout(CALL_LIMIT_S):
             answer = await _ACTIONS[name](reader, _known(arguments, name))
@@ -84,6 +88,9 @@ _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
     SEARCH.name: _search,
     GET.name: _get,
 }
+
+
+_KEPT: Final = {RESOLVE.name: False, GET.name: True}  # whether they answer the whole package
 
 
 def _text(arguments: Arguments, key: str) -> str:

@@ -40,6 +40,7 @@ class Prover(Protocol):
 
 
 POLL_S: Final = 0.05  # how old the moment may be on PostgreSQL, where looking costs a query
+LOOK_S: Final = 0.001  # and on SQLite, where it costs some microseconds
 MAX_CHANGES: Final = 2000  # more changed names than this between two looks: drop everything
 THREADS: Final = 4  # on PostgreSQL; SQLite answers fastest from one thread
 
@@ -77,7 +78,7 @@ class Reader:
         self._short = ThreadPoolExecutor(count, thread_name_prefix="resolve")
         self._long = ThreadPoolExecutor(count, thread_name_prefix="search")
         self._token: int | None = None
-        self._looked_at = 0.0
+        self._looked_at, self._pause_s = 0.0, LOOK_S if self._watch.immediate else POLL_S
         self._moment: Moment | None = None
         self._looking = asyncio.Lock()
 
@@ -106,6 +107,13 @@ class Reader:
             await asyncio.sleep(POLL_S)  # commits come from another process
         return moment
 
+    def answer_now(self, question: Hashable) -> Answer | None:
+        """Return the kept answer to a question if it can be given without waiting."""
+        if self._moment is None or self._is_old():
+            return None
+        rendered = self.kept.get(question)
+        return None if rendered is None else rendered.answer(self._moment, self.warning())
+
     async def answer(
         self, question: Hashable, make: Callable[[Connection], tuple[str, Rendered]]
     ) -> Answer:
@@ -116,10 +124,11 @@ class Reader:
         moment = await self.moment()
         rendered = self.kept.get(question)
         if rendered is None:
-            moment_then, (name, rendered) = await self.run(self._make, make)
-            if moment_then.revision == moment.revision:
+            made_at, (name, rendered) = await self.run(self._make, make)
+            # Another request may have seen a later commit meanwhile, and dropped what it changed.
+            if self._moment is not None and made_at.revision == self._moment.revision:
                 self.kept.put(question, name, rendered)
-            moment = moment_then
+            moment = made_at
         return rendered.answer(moment, self.warning())
 
     def resolve(self, connection: Connection, uri: CapabilityURI) -> IndexedRelease:
@@ -184,9 +193,13 @@ class Reader:
             return Moment.of(*read_revision(connection)), make(connection)
 
     def _is_old(self) -> bool:
-        if self._watch.immediate:
-            return self._watch.token() != self._token
-        return time.monotonic() - self._looked_at > POLL_S
+        now = time.monotonic()
+        if now - self._looked_at <= self._pause_s:
+            return False
+        if not self._watch.immediate or self._watch.token() != self._token:
+            return True
+        self._looked_at = now
+        return False
 
     async def _look(self) -> None:
         """Read the moment, and drop the kept answers about names that have changed since."""

@@ -18,6 +18,7 @@ from mcp_service.queries.reader import Package, Reader
 
 INCLUDES: Final = ("package", "tools", "prompt", "schema", "proof", "history")
 WHOLE: Final = frozenset({"package", "tools", "prompt", "schema"})
+_NOTHING: Final[frozenset[str]] = frozenset()
 MAX_HISTORY: Final = 50  # releases in `history`, the highest versions
 
 
@@ -51,6 +52,11 @@ async def resolve(
         return uri.name, render_resolution(reader, connection, found, wanted, whole=whole)
 
     return await reader.answer((cap_uri, wanted, whole), make)
+
+
+def kept(reader: Reader, cap_uri: str, *, whole: bool = False) -> Answer | None:
+    """Return the answer of `resolve` if the reader keeps it: with `whole` the whole package."""
+    return reader.answer_now((cap_uri, WHOLE if whole else _NOTHING, whole))
 
 
 async def name_page(reader: Reader, name: str) -> Answer:
