@@ -25,8 +25,8 @@ PUBLIC: Final = frozenset(
 
 def for_model(error: CapdexError) -> str:
     """Return an error as a text for a model: its code, what happened, and what to do."""
-    parts = [f"{error.code}: {error.message}.", error.why or "", error.fix or ""]
-    return " ".join(cut(part, ERROR_TOKENS) for part in parts if part)
+    parts = [f"{error.code}: {error.message}", error.why or "", error.fix or ""]
+    return "; ".join(cut(part, ERROR_TOKENS) for part in parts if part)
 
 
 def public_error(error: Exception) -> CapdexError:

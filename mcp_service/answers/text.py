@@ -18,7 +18,7 @@ WARNING_TOKENS: Final = 30
 TOOLS_SHOWN: Final = 4
 TOOL_NAMES_TOKENS: Final = 16
 TOOL_TOKENS: Final = 20
-PROMPT_TOKENS: Final = 400  # of the text of a whole package; its structure has all of it
+PROMPT_TOKENS: Final = 280  # of the text of a whole package; its structure has all of it
 
 _WORD: Final = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s+|.", re.DOTALL)
 _COMMON: Final = re.compile(r"[\u0900-\u0eff\u2010-\u20bf\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
@@ -69,11 +69,10 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
     lines += ["tools:", *map(_signature, tools)] if tools else ["no tools"]
     prompt = document.get("prompt")
     if isinstance(prompt, str) and prompt.strip():
-        lines += [
-            "prompt, written by its publisher:",
-            cut(prompt.strip(), PROMPT_TOKENS, lines=True),
-        ]
-    lines.append("The file, schema and bindings are in structuredContent; check its sha256.")
+        words = cut(prompt.strip(), PROMPT_TOKENS, lines=True)
+        whole = "" if words == prompt.strip() else " (its beginning; include prompt for all of it)"
+        lines += [f"prompt, written by its publisher{whole}:", words]
+    lines.append("The file, its schema and bindings are in structuredContent.")
     return "\n".join(lines)
 
 

@@ -18,8 +18,8 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.uri import CapabilityURI
 from mcp_service.answers import errors
 from mcp_service.answers.rendered import Answer
-from mcp_service.mcp.tools import GET, RESOLVE, SEARCH, TOOLS
-from mcp_service.queries import proofs
+from mcp_service.mcp.tools import BROWSE, DESCRIBE, GET, LIST, RESOLVE, SEARCH, TOOLS
+from mcp_service.queries import capabilities, proofs
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import WHOLE, kept, read_include, resolve
 from mcp_service.queries.search import SearchRequest, search
@@ -83,10 +83,29 @@ async def _get(reader: Reader, arguments: Arguments) -> Answer:
     return await resolve(reader, _text(arguments, "cap_uri"), WHOLE, whole=True)
 
 
+async def _list(reader: Reader, arguments: Arguments) -> Answer:
+    kind, cursor = _maybe(arguments, "kind"), _maybe(arguments, "cursor")
+    limit = arguments.get("limit", capabilities.DEFAULT_PAGE)
+    return await capabilities.list_capabilities(reader, kind=kind, limit=limit, cursor=cursor)
+
+
+async def _describe(reader: Reader, arguments: Arguments) -> Answer:
+    version = _maybe(arguments, "version")
+    return await capabilities.describe(reader, _text(arguments, "capability_id"), version)
+
+
+async def _browse(reader: Reader, arguments: Arguments) -> Answer:
+    of, cursor = _maybe(arguments, "of"), _maybe(arguments, "cursor")
+    return await capabilities.read_level(reader, _text(arguments, "level"), of, cursor=cursor)
+
+
 _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
     RESOLVE.name: _resolve,
     SEARCH.name: _search,
     GET.name: _get,
+    LIST.name: _list,
+    DESCRIBE.name: _describe,
+    BROWSE.name: _browse,
 }
 
 
@@ -99,6 +118,10 @@ def _text(arguments: Arguments, key: str) -> str:
         came = "nothing" if value is None else type(value).__name__
         raise InvalidInput(f"{key} is missing or not a string", why=f"it is {came}")
     return value
+
+
+def _maybe(arguments: Arguments, key: str) -> str | None:
+    return None if arguments.get(key) is None else _text(arguments, key)
 
 
 def _known(arguments: Arguments, tool: str) -> Arguments:

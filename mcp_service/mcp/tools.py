@@ -12,27 +12,25 @@ from typing import Any, Final
 import mcp_types as types
 
 from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS
+from mcp_service.answers.cap import KINDS
+from mcp_service.answers.cmp import LEVELS
 from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.resolve import INCLUDES
-from mcp_service.queries.search import DEFAULT_PAGE, DETAILS, FACETS, MAX_PAGE
+from mcp_service.queries.search import DETAILS, FACETS, MAX_PAGE
 
 PROFILES: Final = ("default", "minimal")
 
-_READ_ONLY: Final = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_READ_ONLY: Final = types.ToolAnnotations(read_only_hint=True)
 _STRING: Final = {"type": "string"}
-_URI: Final = {"type": "string", "description": "did:nuwa:cap:<name>, <name>@1.2.3 or <name>@^1.2"}
+_URI: Final = {"type": "string", "description": "did:nuwa:cap:<name>, or with @1.2.3 or @^1.2"}
 
 
 def _tool(name: str, description: str, required: list[str], **properties: Any) -> types.Tool:
     return types.Tool(
         name=name,
         description=description,
-        input_schema={
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
+        input_schema={"type": "object", "properties": properties}
+        | ({"required": required} if required else {}),
         annotations=_READ_ONLY,
     )
 
@@ -49,7 +47,7 @@ RESOLVE: Final = _tool(
 
 SEARCH: Final = _tool(
     "search_capabilities",
-    "Find verified capabilities by what they do. Say it in plain words, in any language.",
+    "Find verified capabilities by what they do, in plain words..",
     ["query_string"],
     query_string={"type": "string", "maxLength": MAX_QUERY_CHARS},
     filters={
@@ -57,7 +55,7 @@ SEARCH: Final = _tool(
         "description": f"exact values of {', '.join(FILTER_NAMES)}",
         "additionalProperties": _STRING,
     },
-    limit={"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": DEFAULT_PAGE},
+    limit={"type": "integer", "minimum": 1, "maximum": MAX_PAGE},
     cursor=_STRING,
     detail={"enum": list(DETAILS)},
     facets={"type": "array", "items": {"enum": list(FACETS)}},
@@ -70,7 +68,33 @@ GET: Final = _tool(
     cap_uri=_URI,
 )
 
-ALL: Final = (RESOLVE, SEARCH, GET)
+LIST: Final = _tool(
+    "capability_list",
+    "CAP manifests of all packages (skills) and their tools, by name.",
+    [],
+    kind={"enum": list(KINDS)},
+    limit={"type": "integer"},
+    cursor=_STRING,
+)
+
+DESCRIBE: Final = _tool(
+    "capability_describe",
+    "The CAP manifest of a skill (did:nuwa:cap:<name>) or of its tool (…#<tool>).",
+    ["capability_id"],
+    capability_id=_STRING,
+    version=_STRING,
+)
+
+BROWSE: Final = _tool(
+    "capability_browse",
+    "CMP, level by level: domains, manifests of a domain, then of a package.",
+    ["level"],
+    level={"enum": list(LEVELS)},
+    of={"type": "string", "description": "domain or package"},
+    cursor=_STRING,
+)
+
+ALL: Final = (RESOLVE, SEARCH, GET, LIST, DESCRIBE, BROWSE)
 TOOLS: Final = {tool.name: tool for tool in ALL}
 
 

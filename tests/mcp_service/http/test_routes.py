@@ -46,6 +46,9 @@ async def test_the_sdk_speaks_both_eras_over_http(node_url: str, mode: str, vers
             "resolve_capability",
             "search_capabilities",
             "get_capability",
+            "capability_list",
+            "capability_describe",
+            "capability_browse",
         ]
         found = await client.call_tool("resolve_capability", NOTE["arguments"])
         missing = await client.call_tool("resolve_capability", {"cap_uri": "did:nuwa:cap:nobody"})

@@ -1,0 +1,163 @@
+"""Answers are kept until a commit of the writer changes what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from capdex.errors import CapdexError, Code
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.problems import Verdict
+from indexer.query.index import Index
+from indexer.store import Store
+from indexer.store.operator import Operator
+from mcp_service.answers.rendered import Answer, Rendered
+from mcp_service.queries.kept import KeptAnswers
+from mcp_service.queries.reader import Reader
+from mcp_service.queries.resolve import WHOLE, kept, name_page, resolve
+
+NOTE, MEMO = "did:nuwa:cap:note", "did:nuwa:cap:memo"
+
+
+class Writing:
+    """A chain, the store that indexes it, and a reader beside it."""
+
+    def __init__(self, making: Any, folder: Path) -> None:
+        self.making, self.chain = making, making.Chain()
+        self.url = f"sqlite:///{folder / 'index.db'}"
+        self.store = Store.open(self.url, making.DEPLOYMENT)
+        self.blocks = BlockDirectory(folder / "blocks")
+        self.publish("note", "1.0.0")
+        self.publish("memo", "1.0.0")
+        self.index = Index(self.url)
+        self.operator = Operator(self.url)
+        self.reader = Reader(self.index, serve=frozenset({Verdict.VERIFIED}), blocks=self.blocks)
+
+    def publish(self, name: str, version: str, **metadata: Any) -> None:
+        self.chain.publish(name, version, **metadata)
+        self.making.follow(self.store, self.chain)
+        for data in self.chain.packages.values():
+            self.blocks.write(data)
+
+    def mine(self, *logs: Any) -> None:
+        self.chain.mine(*logs)
+        self.making.append(self.store, self.chain)
+
+    async def now(self, uri: str) -> Any:
+        """The kept answer, after a look for commits, as the front gives it."""
+        await self.reader.moment()
+        answer = kept(self.reader, uri)
+        return None if answer is None else answer.to_json()
+
+    def close(self) -> None:
+        self.reader.close()
+        self.index.close()
+        self.operator.close()
+        self.store.close()
+
+
+@pytest.fixture
+def writing(making: Any, tmp_path: Path) -> Iterator[Writing]:
+    made = Writing(making, tmp_path)
+    made.reader._pause_s = 0.0  # look for commits at every request
+    yield made
+    made.close()
+
+
+async def test_a_kept_answer_is_that_of_the_index_with_the_block_of_now(writing: Writing) -> None:
+    first = (await resolve(writing.reader, NOTE)).to_json()
+    writing.mine()
+    again = await writing.now(NOTE)
+    assert again["as_of"]["block_number"] == first["as_of"]["block_number"] + 1
+    assert again["as_of"]["block_hash"] == "0x" + writing.chain.head.hash.hex()
+    assert (first["chain"]["finality"], again["chain"]["finality"]) == ("head", "finalized")
+    writing.reader.kept.clear()
+    assert again == (await resolve(writing.reader, NOTE)).to_json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.mine(x.making.yanked("note", "1.0.0")),
+        lambda x: x.mine(x.making.deprecated("note", "1.0.0", "old")),
+        lambda x: x.mine(x.making.name_deprecated("note", "", "memo")),
+        lambda x: x.publish("note", "1.1.0"),
+        lambda x: x.mine(x.making.published("note", "1.1.0", digest=b"\x33" * 32)),
+        lambda x: x.operator.deny("note", "asked to"),
+        lambda x: x.store.rollback(x.chain.fork(len(x.chain.blocks) - 1)),
+    ],
+)
+async def test_a_change_of_a_name_drops_what_is_kept_of_it_and_nothing_else(
+    writing: Writing, change: Callable[[Writing], object]
+) -> None:
+    for uri in (NOTE, MEMO):
+        await resolve(writing.reader, uri)
+    if "rollback" not in change.__code__.co_names:
+        assert await writing.now(MEMO) is not None
+    change(writing)
+    assert await writing.now(NOTE) is None
+    if "rollback" not in change.__code__.co_names:
+        assert await writing.now(MEMO) is not None
+
+
+async def test_an_answer_made_before_a_commit_that_was_seen_is_not_kept(writing: Writing) -> None:
+    """The writer commits while an answer is made, and another request looks meanwhile."""
+    await writing.reader.moment()
+    made: list[Answer] = []
+
+    def make(connection: Connection) -> tuple[str, Rendered]:
+        rendered = Rendered.of({"semver": "1.0.0"}, "")
+        connection.exec_driver_sql("SELECT count(*) FROM release")
+        writing.publish("note", "1.1.0")
+        look = writing.reader._read_moment(writing.reader._moment)
+        writing.reader._token, writing.reader._moment = look[0], look[1]
+        return "note", rendered
+
+    made.append(await writing.reader.answer("question", make))
+    assert made[0].to_json()["semver"] == "1.0.0"
+    assert writing.reader.answer_now("question") is None
+
+
+async def test_a_whole_package_has_the_bytes_that_the_chain_names(writing: Writing) -> None:
+    answer = await resolve(writing.reader, NOTE, WHOLE, whole=True)
+    found = answer.to_json()
+    [data] = [x for x in writing.chain.packages.values() if b"cap:note@" in x]
+    assert found["package"].encode() == data
+    assert found["prompt"] == "Do it."
+    assert found["schema"]["type"] == "object"
+    assert (found["tools"], found["tool_bindings"]) == ([], {})
+    assert "Do it." in answer.text
+
+
+async def test_a_node_without_the_bytes_says_where_they_are(writing: Writing) -> None:
+    writing.reader.blocks = None
+    with pytest.raises(CapdexError) as refusal:
+        await resolve(writing.reader, NOTE, WHOLE)
+    assert refusal.value.code is Code.PENDING
+    assert (refusal.value.details or {})["ipfs_cid"] in (refusal.value.fix or "")
+
+
+async def test_the_page_of_a_name_is_the_same_when_it_is_kept(writing: Writing) -> None:
+    first = await name_page(writing.reader, "note")
+    again = await name_page(writing.reader, "note")
+    assert (first.body, first.etag) == (again.body, again.etag)
+    assert len(first.to_json()["releases"]) == 1
+
+
+def test_what_is_kept_is_bounded_and_the_least_used_goes_first() -> None:
+    answer = Rendered.of({"x": "y" * 1000}, "")
+    few = KeptAnswers(max_bytes=3 * answer.size_bytes)
+    for name in ("a", "b", "c"):
+        few.put(name, name, answer)
+    assert few.get("a") is answer
+    few.put("d", "d", answer)
+    assert [few.get(x) is answer for x in "abcd"] == [True, False, True, True]
+    assert few.size_bytes == 3 * answer.size_bytes
+    few.drop(["a", "unknown"])
+    assert (few.get("a"), len(few), few.size_bytes) == (None, 2, 2 * answer.size_bytes)
+    few.clear()
+    assert (len(few), few.size_bytes) == (0, 0)
