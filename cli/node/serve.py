@@ -11,7 +11,6 @@ from typing import Final, TextIO, cast
 
 import structlog
 import uvicorn
-from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
@@ -34,10 +33,11 @@ from indexer.node.signals import run_until_stopped
 from indexer.options import NodeOptions
 from mcp_service.http.routes import (
     EXCEPTION_HANDLERS,
-    MAX_BODY_BYTES,
     ReaderRoutes,
     build_reader_routes,
 )
+from mcp_service.limits.bodies import WholeBody
+from mcp_service.limits.client_faults import ClientFaults
 from mcp_service.limits.hosts import HostCheck, known_hosts
 from mcp_service.queries.reader import Reader
 
@@ -84,8 +84,14 @@ def run_node(
     return code
 
 
-def build_app(surface: Surface, face: ReaderRoutes | None, *, allowed: Sequence[str]) -> ASGIApp:
-    """Return the ASGI application: all routes behind the host check.
+def build_app(
+    surface: Surface,
+    face: ReaderRoutes | None,
+    *,
+    allowed: Sequence[str],
+    faults: ClientFaults | None = None,
+) -> ASGIApp:
+    """Return the ASGI application: all routes behind the host check and the limit of bodies.
 
     Without a `face` (MCP) it has the operator's routes alone.
     """
@@ -97,7 +103,7 @@ def build_app(surface: Surface, face: ReaderRoutes | None, *, allowed: Sequence[
         routes=served,
         middleware=[
             Middleware(HostCheck, allowed=allowed),
-            Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
+            Middleware(WholeBody, faults=faults or ClientFaults()),
             *([] if face is None else [face.hot]),
         ],
         exception_handlers=EXCEPTION_HANDLERS,
@@ -173,8 +179,9 @@ async def serve(
             )
             parts.callback(reader.close)
             face = build_reader_routes(reader, profile=profile)
+        faults = ClientFaults()
         config = uvicorn.Config(
-            build_app(surface, face, allowed=allowed),
+            build_app(surface, face, allowed=allowed, faults=faults),
             http="httptools",
             ws="none",
             access_log=False,
@@ -183,7 +190,9 @@ async def serve(
             date_header=False,
             timeout_graceful_shutdown=STOP_S,
         )
-        logging.getLogger("uvicorn.error").addFilter(_is_useful)
+        server_log = logging.getLogger("uvicorn.error")
+        server_log.addFilter(faults)
+        parts.callback(server_log.removeFilter, faults)
         # Not uvicorn's own `serve`: it would replace the signal handlers of `run_until_stopped`.
         config.load()
         server = uvicorn.Server(config)
@@ -198,11 +207,6 @@ async def serve(
             server.should_exit = True
             # An exception of the loops reaches the caller by the yielded task, not from here.
             await asyncio.gather(running, serving, return_exceptions=True)
-
-
-def _is_useful(record: logging.LogRecord) -> bool:
-    """False for tracebacks of cancelled requests: uvicorn logs their number in another record."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:

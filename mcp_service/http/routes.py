@@ -18,13 +18,12 @@ from starlette.routing import BaseRoute, Route
 from capdex.errors import CapdexError, Code, InvalidInput
 from mcp_service.answers import errors
 from mcp_service.http.fast import FastPaths
+from mcp_service.limits.bodies import MAX_BODY_BYTES
 from mcp_service.mcp.front import Front
 from mcp_service.mcp.server import build_server
 from mcp_service.mcp.tools import of_profile
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import name_page
-
-MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import mcp
 import pytest
 
 from indexer.query.index import Index
-from mcp_service.http.routes import MAX_BODY_BYTES
+from mcp_service.limits.bodies import MAX_BODY_BYTES
 
 PROBLEM = "application/problem+json"
 ACCEPT = "application/json, text/event-stream"

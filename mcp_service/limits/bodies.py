@@ -1,0 +1,71 @@
+"""Request bodies: received whole and within a limit before anything else sees the request."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from capdex.errors import Code, InvalidInput
+from mcp_service.limits.client_faults import ClientFaults
+
+MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
+
+
+class WholeBody:
+    """Receive the body of a request, and pass the request on with it.
+
+    A body over the limit is answered 413. A request whose client hangs up first is dropped: no
+    code behind this has to expect half a body.
+    """
+
+    def __init__(self, app: ASGIApp, *, faults: ClientFaults) -> None:
+        self.app = app
+        self.faults = faults
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, answer 413, or drop it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if _declared_bytes(scope) > MAX_BODY_BYTES:
+            await _too_large(scope, receive, send)
+            return
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                self.faults.note("cut off")
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > MAX_BODY_BYTES:
+                await _too_large(scope, receive, send)
+                return
+        whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
+
+        async def replay() -> Message:
+            nonlocal whole
+            if whole is None:
+                return await receive()
+            message, whole = whole, None
+            return message
+
+        await self.app(scope, replay, send)
+
+
+def _declared_bytes(scope: Scope) -> int:
+    """Return the declared length of the body, 0 if it is not declared."""
+    for key, value in scope["headers"]:
+        if key == b"content-length" and value.strip().isdigit():
+            return int(value.strip()[:20])
+    return 0
+
+
+async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
+    error = InvalidInput(f"a request has at most {MAX_BODY_BYTES} bytes", Code.TOO_LARGE)
+    body = {"type": "about:blank", "title": error.message, "status": 413} | error.to_json()
+    response = Response(orjson.dumps(body), 413, media_type="application/problem+json")
+    await response(scope, receive, send)
