@@ -49,7 +49,7 @@ def profile_option(function: F) -> F:
         type=click.Choice(["default", "minimal"]),
         default="default",
         show_default=True,
-        help="Tools that MCP clients see: all, or only one to search and one to get.",
+        help="Tools that MCP clients see: all, or one to search and one to get, answered in text.",
     )(function)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,15 +19,15 @@ _PAGE: Final = ("/c/", ".json")
 class FastPaths:
     """Middleware that answers the hot paths; everything else, errors too, goes to `app`."""
 
-    def __init__(self, app: ASGIApp, *, reader: Reader, front: Front) -> None:
-        self._app, self._reader, self._front = app, reader, front
+    def __init__(self, app: ASGIApp, *, reader: Reader, fronts: Mapping[str, Front]) -> None:
+        self._app, self._reader, self._fronts = app, reader, fronts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
         if scope["type"] == "http":
             path, method = scope["path"], scope["method"]
-            if method == "POST" and path == "/mcp":
-                await self._front(scope, receive, send)
+            if method == "POST" and (front := self._fronts.get(path)) is not None:
+                await front(scope, receive, send)
                 return
             if method == "GET" and path.startswith(_PAGE[0]) and path.endswith(_PAGE[1]):
                 try:

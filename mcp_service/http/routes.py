@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from mcp_service.http.fast import FastPaths
 from mcp_service.limits.bodies import MAX_BODY_BYTES
 from mcp_service.mcp.front import Front
 from mcp_service.mcp.server import build_server
-from mcp_service.mcp.tools import of_profile
+from mcp_service.mcp.tools import PROFILES
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import name_page
 
@@ -41,29 +41,37 @@ class ReaderRoutes:
 def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRoutes:
     """Return the routes of a reader; put `HostCheck` in front of them.
 
-    MCP is stateless with plain JSON replies: clients of both protocol versions get the same
+    `/mcp` has the tools of `profile`, `/mcp/minimal` those for small contexts, answered in text
+    alone. MCP is stateless with plain JSON replies: clients of both protocol versions get the same
     answers, and any node behind a load balancer can answer the next call.
     """
-    server = build_server(reader, profile=profile)
-    manager = StreamableHTTPSessionManager(
-        server,
-        json_response=True,
-        stateless=True,
-        max_request_body_size=MAX_BODY_BYTES,
-    )
+    fronts, lifespans = {}, []
+    routes: list[BaseRoute] = []
+    for path, seen in {"/mcp": profile, "/mcp/minimal": "minimal"}.items():
+        server = build_server(reader, PROFILES[seen])
+        manager = StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
+        )
+        # POST only: without sessions there is no stream to GET and no session to DELETE.
+        routes.append(Route(path, manager.asgi_app, methods=["POST"]))
+        fronts[path] = Front(reader, server, PROFILES[seen], manager.asgi_app)
+        lifespans.append(manager.run())
 
     async def releases(request: Request) -> Response:
         answer = await name_page(reader, request.path_params["name"])
         return Response(answer.body, media_type="application/json")
 
-    routes = [
-        Route("/c/{name}.json", releases),
-        # POST only: without sessions there is no stream to GET and no session to DELETE.
-        Route("/mcp", manager.asgi_app, methods=["POST"]),
-    ]
-    tools = frozenset(tool.name for tool in of_profile(profile))
-    front = Front(reader, server, tools, manager.asgi_app)
-    return ReaderRoutes(routes, Middleware(FastPaths, reader=reader, front=front), manager.run())
+    routes.append(Route("/c/{name}.json", releases))
+    hot = Middleware(FastPaths, reader=reader, fronts=fronts)
+    return ReaderRoutes(routes, hot, _together(lifespans))
+
+
+@asynccontextmanager
+async def _together(lifespans: Sequence[AbstractAsyncContextManager[None]]) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        for lifespan in lifespans:
+            await stack.enter_async_context(lifespan)
+        yield
 
 
 async def _routing_error(_: Request, error: Exception) -> Response:

@@ -19,6 +19,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_service.mcp.calls import ToolResult, call
+from mcp_service.mcp.tools import Profile
 from mcp_service.queries.reader import Reader
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a larger one takes the SDK's path, with its limit
@@ -81,9 +82,10 @@ class Front:
     """Answers plain calls of `tools`; `transport` is the SDK's, for all other messages."""
 
     def __init__(
-        self, reader: Reader, server: Server[Any], tools: frozenset[str], transport: ASGIApp
+        self, reader: Reader, server: Server[Any], profile: Profile, transport: ASGIApp
     ) -> None:
-        self._reader, self._tools, self._transport = reader, tools, transport
+        self._reader, self._transport = reader, transport
+        self._tools, self._text_only = profile.names, profile.text_only
         stamp = {SERVER_INFO_META_KEY: server.server_info_stamp}
         self._modern = b'"resultType":"complete","_meta":' + orjson.dumps(stamp) + b","
 
@@ -100,7 +102,8 @@ class Front:
             return
         id_, name, arguments = found
         result = await call(self._reader, name, arguments)
-        reply = _reply(id_, result, b"" if era is _OLD else self._modern)
+        structure = b"" if self._text_only else b'"structuredContent":' + result.body + b","
+        reply = _reply(id_, result, structure, b"" if era is _OLD else self._modern)
         length = str(len(reply)).encode("ascii")
         headers = [(b"content-length", length), (b"content-type", JSON_TYPE)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -181,7 +184,7 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
     return again
 
 
-def _reply(id_: bytes, result: ToolResult, of_era: bytes) -> bytes:
+def _reply(id_: bytes, result: ToolResult, structure: bytes, of_era: bytes) -> bytes:
     """Return the JSON-RPC response; `of_era` are members of the result in one era."""
     return b"".join(
         (
@@ -191,8 +194,8 @@ def _reply(id_: bytes, result: ToolResult, of_era: bytes) -> bytes:
             of_era,
             b'"content":[{"type":"text","text":',
             result.text_json,
-            b'}],"structuredContent":',
-            result.body,
-            b',"isError":true}}' if result.failed else b',"isError":false}}',
+            b"}],",
+            structure,
+            b'"isError":true}}' if result.failed else b'"isError":false}}',
         )
     )

@@ -7,6 +7,7 @@ of all answers are in the OpenAPI document.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import mcp_types as types
@@ -17,8 +18,6 @@ from mcp_service.answers.cmp import LEVELS
 from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.resolve import INCLUDES
 from mcp_service.queries.search import DETAILS, FACETS, MAX_PAGE
-
-PROFILES: Final = ("default", "minimal")
 
 _READ_ONLY: Final = types.ToolAnnotations(read_only_hint=True)
 _STRING: Final = {"type": "string"}
@@ -98,6 +97,20 @@ ALL: Final = (RESOLVE, SEARCH, GET, LIST, DESCRIBE, BROWSE)
 TOOLS: Final = {tool.name: tool for tool in ALL}
 
 
-def of_profile(profile: str) -> list[types.Tool]:
-    """Return the tools of a profile: `minimal` has one to search and one to get."""
-    return list(ALL) if profile == "default" else [SEARCH, GET]
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The tools that a client sees; with `text_only` answers have no structured content.
+
+    Some hosts give a model the structured content instead of the text, which is far longer.
+    """
+
+    tools: tuple[types.Tool, ...]
+    text_only: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the tools."""
+        return frozenset(tool.name for tool in self.tools)
+
+
+PROFILES: Final = {"default": Profile(ALL), "minimal": Profile((SEARCH, GET), text_only=True)}

@@ -65,6 +65,7 @@ async def _serve(
     from capdex.net.ipfs.block_store import BlockDirectory
     from cli.node.serve import open_prover
     from mcp_service.mcp.server import serve_stdio
+    from mcp_service.mcp.tools import PROFILES
     from mcp_service.queries.reader import Reader
 
     state = index.status()  # refuse a wrong database now, not at each call of the host
@@ -74,4 +75,4 @@ async def _serve(
         with closing(
             Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
         ) as reader:
-            await serve_stdio(reader, profile=profile)
+            await serve_stdio(reader, PROFILES[profile])

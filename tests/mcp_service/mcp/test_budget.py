@@ -13,7 +13,7 @@ import pytest
 from indexer.query import Index
 from indexer.store import Store
 from mcp_service.mcp.server import INSTRUCTIONS, build_server
-from mcp_service.mcp.tools import of_profile
+from mcp_service.mcp.tools import PROFILES
 from mcp_service.queries.reader import Reader
 
 Count = Callable[[str], int]
@@ -33,7 +33,7 @@ def test_the_tools_of_a_profile_cost_few_tokens(
     profile: str, most: int, count_tokens: Count
 ) -> None:
     spent = count_tokens(INSTRUCTIONS)
-    for tool in of_profile(profile):
+    for tool in PROFILES[profile].tools:
         schema = json.dumps(tool.input_schema, separators=(",", ":"))
         spent += count_tokens(tool.name) + count_tokens(tool.description or "")
         spent += count_tokens(schema)
