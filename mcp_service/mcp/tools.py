@@ -46,7 +46,7 @@ RESOLVE: Final = _tool(
 
 SEARCH: Final = _tool(
     "search_capabilities",
-    "Find verified capabilities by what they do, in plain words..",
+    "Find verified capabilities by what they do, in plain words.",
     ["query_string"],
     query_string={"type": "string", "maxLength": MAX_QUERY_CHARS},
     filters={

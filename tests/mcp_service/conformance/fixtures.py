@@ -96,7 +96,7 @@ SCHEMA_TOOL: Final = types.Tool(
     },
 )
 
-RESOURCES: Final = {
+RESOURCES: Final[dict[str, types.TextResourceContents | types.BlobResourceContents]] = {
     "test://static-text": types.TextResourceContents(
         uri="test://static-text",
         mime_type="text/plain",
