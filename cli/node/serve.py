@@ -22,12 +22,13 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
 from capdex.net.tasks import end
 from cli.node.options import create_directories
+from cli.node.workers import WorkerOptions, run_workers
 from cli.terminal import logs
 from cli.terminal.output import Output
 from cli.terminal.status_line import StatusLine
 from cli.views.backfill_progress import show_backfill
 from indexer.http import gateway, mirror
-from indexer.http.status import Surface, build_routes
+from indexer.http.status import Ask, Surface, build_routes
 from indexer.node.node import Node
 from indexer.node.signals import run_until_stopped
 from indexer.options import NodeOptions
@@ -56,10 +57,12 @@ def run_node(
     log_format: str,
     progress: Output | None,
     profile: str = "default",
+    workers: int = 1,
 ) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start.
 
     A port of 0 is any free one. With `progress` a backfill is shown on one line of that terminal.
+    `workers` processes answer clients; this one is the first.
     """
     line = StatusLine(progress) if progress else None
     logs.set_up(log_format, stream=cast("TextIO | None", line))
@@ -71,8 +74,24 @@ def run_node(
         async with AsyncExitStack() as parts:
             listener = parts.enter_context(listen(host, port))
             node = await parts.enter_async_context(Node.open(options))
+            each = [
+                WorkerOptions(
+                    number=number,
+                    descriptor=listener.fileno(),
+                    log_format=log_format,
+                    allowed=tuple(allowed),
+                    profile=profile,
+                    rpc_urls=options.rpc_urls,
+                    db=options.db,
+                    blocks=str(options.blocks),
+                    serve=options.serve,
+                )
+                for number in range(2, workers + 1)
+            ]
+            others = await parts.enter_async_context(run_workers(each, node.surface))
             serving = serve(node, listener, allowed=allowed, profile=profile)
             running = await parts.enter_async_context(serving)
+            parts.callback(others.end)  # before this process waits for its own open requests
             log.info("listening", url=url_of(listener), role=str(options.role), version=__version__)
             if line is not None:
                 shown = asyncio.create_task(show_backfill(node.surface.health, line))
@@ -90,12 +109,13 @@ def build_app(
     *,
     allowed: Sequence[str],
     faults: ClientFaults | None = None,
+    ask: Ask | None = None,
 ) -> ASGIApp:
     """Return the ASGI application: all routes behind the host check and the limit of bodies.
 
-    Without a `face` (MCP) it has the operator's routes alone.
+    Without a `face` (MCP) it has the operator's routes alone; `ask` answers those of a worker.
     """
-    served = [*build_routes(surface)]
+    served = [*build_routes(surface, ask)]
     if face is not None:
         served += gateway.routes(surface.index, surface.blocks)
         served += [*mirror.routes(surface.index), *face.routes]
@@ -154,7 +174,12 @@ async def open_prover(
 
 @asynccontextmanager
 async def serve(
-    node: Node, listener: socket.socket, *, allowed: Sequence[str], profile: str = "default"
+    node: Node,
+    listener: socket.socket,
+    *,
+    allowed: Sequence[str],
+    profile: str = "default",
+    ask: Ask | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
     options, surface = node.options, node.surface
@@ -181,7 +206,7 @@ async def serve(
             face = build_reader_routes(reader, profile=profile)
         faults = ClientFaults()
         config = uvicorn.Config(
-            build_app(surface, face, allowed=allowed, faults=faults),
+            build_app(surface, face, allowed=allowed, faults=faults, ask=ask),
             http="httptools",
             ws="none",
             access_log=False,

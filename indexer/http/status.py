@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,31 +35,38 @@ class Surface:
     counters: Callable[[], Counters] = Counters
 
 
-def build_routes(surface: Surface) -> Sequence[BaseRoute]:
-    """Return the routes `/health`, `/ready`, `/status` and `/metrics`."""
-
-    def route(path: str, answer: Callable[[Surface, Request], Response]) -> Route:
-        async def endpoint(request: Request) -> Response:
-            return await asyncio.to_thread(answer, surface, request)
-
-        return Route(path, endpoint, methods=["GET"])
-
-    return [
-        route("/health", _health),
-        route("/ready", _ready),
-        route("/status", _status),
-        route("/metrics", _metrics),
-    ]
+# Answers a path of PAGES, with the query's `max_lag` if it has one.
+Ask = Callable[[str, str | None], Awaitable[Response]]
 
 
-def _health(surface: Surface, _: Request) -> Response:
+def build_routes(surface: Surface, ask: Ask | None = None) -> Sequence[BaseRoute]:
+    """Return the routes `/health`, `/ready`, `/status` and `/metrics`.
+
+    With `ask` another process of this node answers them.
+    """
+
+    async def here(path: str, max_lag: str | None) -> Response:
+        return await answer_page(surface, path, max_lag)
+
+    async def endpoint(request: Request) -> Response:
+        return await (ask or here)(request.url.path, request.query_params.get("max_lag"))
+
+    return [Route(path, endpoint, methods=["GET"]) for path in PAGES]
+
+
+async def answer_page(surface: Surface, path: str, max_lag: str | None = None) -> Response:
+    """Return the answer of a path of PAGES, made in a thread."""
+    return await asyncio.to_thread(PAGES[path], surface, max_lag)
+
+
+def _health(surface: Surface, _: str | None) -> Response:
     """Answer that the process is alive; `because` lists why it is not ready."""
     health = surface.health
     body = {"because": health.faults(), "warnings": health.warnings()}
     return _json({"status": "ok", "version": __version__, **body})
 
 
-def _ready(surface: Surface, _: Request) -> Response:
+def _ready(surface: Surface, _: str | None) -> Response:
     """Answer 200 if the node follows the chain and is not stalled, else 503."""
     faults = surface.health.faults()
     if not faults:
@@ -69,7 +76,7 @@ def _ready(surface: Surface, _: Request) -> Response:
     return response
 
 
-def _status(surface: Surface, request: Request) -> Response:
+def _status(surface: Surface, limit: str | None) -> Response:
     """Answer with the state of the node; `?max_lag=SECONDS` gives 503 if it lags more."""
     state, health = surface.index.status(), surface.health
     lag_s = health.lag_s()
@@ -86,7 +93,6 @@ def _status(surface: Surface, request: Request) -> Response:
         }
         | surface.counters().to_json()
     )
-    limit = request.query_params.get("max_lag")
     if limit is None:
         return _json(body)
     if not limit.isascii() or not limit.isdigit() or len(limit) > MAX_LAG_DIGITS:
@@ -124,7 +130,7 @@ def describe(state: IndexStatus) -> dict[str, Any]:
     }
 
 
-def _metrics(surface: Surface, _: Request) -> Response:
+def _metrics(surface: Surface, _: str | None) -> Response:
     try:
         state = surface.index.status()
     except CapdexError:  # metrics must report most of all that the node is not ready
@@ -136,3 +142,11 @@ def _metrics(surface: Surface, _: Request) -> Response:
 def _json(body: Any, *, status: int = 200) -> Response:
     headers = {"Cache-Control": "no-store"}
     return Response(orjson.dumps(body), status, headers, media_type="application/json")
+
+
+PAGES: Final[dict[str, Callable[[Surface, str | None], Response]]] = {
+    "/health": _health,
+    "/ready": _ready,
+    "/status": _status,
+    "/metrics": _metrics,
+}

@@ -22,6 +22,7 @@ from cli.terminal.click_commands import Entry, run_group
 
 DEFAULT_PORT = 8765
 DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
+MAX_WORKERS = 64  # each takes memory as a node does
 MAX_FINALITY_BLOCKS = 1_000_000  # months; their hashes are held in memory
 POLL_S = (0.01, 3600.0)  # more often would overload the endpoint, less often is not following
 
@@ -74,6 +75,10 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     "--standby", is_flag=True,
     help="Wait while another node writes this index; take over when it ends.",
 )  # fmt: skip
+@environment_option(
+    "--workers", type=click.IntRange(1, MAX_WORKERS), default=1,
+    help="Processes that answer clients; this one is the first.",
+)  # fmt: skip
 @serve_signed_option
 @profile_option
 @click.option(
@@ -107,6 +112,7 @@ def node_command(
     port: int,
     role: str,
     standby: bool,
+    workers: int,
     serve_signed: bool,
     profile: str,
     finality_depth: int,
@@ -119,10 +125,13 @@ def node_command(
     One process reads the chain, fetches and verifies packages, and serves /mcp, /c, /index, /ipfs,
     /health, /ready, /status and /metrics. Options not given are taken from the chosen network.
     """
+    from capdex.errors import UsageError
     from cli.config.settings import Network
     from cli.node.serve import run_node
     from indexer.options import NodeOptions, Role
 
+    if role == "writer" and workers > 1:
+        raise UsageError("a node of --role writer has no --workers", fix="leave --workers out")
     reads = role == "reader"
     missing = [] if reads else ["rpc_url"] * (not rpc_url) + ["registry"] * (not registry)
     if (chain_id is not None and not missing) or (reads and db):
@@ -154,5 +163,6 @@ def node_command(
         allowed_host,
         log_format=("logfmt" if on_terminal else "json") if auto else log_format,
         profile=profile,
+        workers=workers,
         progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
     )

@@ -103,6 +103,23 @@ def test_role_and_standby_come_from_the_environment_too(
     assert (started[0].role, started[0].standby) == ("writer", True)
 
 
+def test_a_writer_has_no_workers(capdex: Any, started: list[NodeOptions]) -> None:
+    result = capdex("node", *GIVEN, "--role", "writer", "--workers", "2")
+    assert result.exit_code == 2
+    assert "leave --workers out" in result.stderr
+    assert started == []
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "65", "two"])
+def test_a_number_of_workers_that_is_no_use_is_refused(
+    capdex: Any, started: list[NodeOptions], count: str
+) -> None:
+    result = capdex("node", *GIVEN, "--workers", count)
+    assert result.exit_code == 2
+    assert "Invalid value for '--workers'" in result.stderr
+    assert started == []
+
+
 def test_a_slip_in_a_subcommand_gets_a_suggestion(capdex: Any, started: list[NodeOptions]) -> None:
     result = capdex("node", "acept", HASH)
     assert result.exit_code == 2
