@@ -32,11 +32,8 @@ from indexer.http.status import Ask, Surface, build_routes
 from indexer.node.node import Node
 from indexer.node.signals import run_until_stopped
 from indexer.options import NodeOptions
-from mcp_service.http.routes import (
-    EXCEPTION_HANDLERS,
-    ReaderRoutes,
-    build_reader_routes,
-)
+from mcp_service.http.problem import EXCEPTION_HANDLERS
+from mcp_service.http.routes import ReaderRoutes, build_reader_routes
 from mcp_service.limits.bodies import WholeBody
 from mcp_service.limits.client_faults import ClientFaults
 from mcp_service.limits.hosts import HostCheck, known_hosts
@@ -229,6 +226,8 @@ async def serve(
             yield running
         finally:
             running.cancel()
+            if face is not None:
+                await face.stream.close()
             server.should_exit = True
             # An exception of the loops reaches the caller by the yielded task, not from here.
             await asyncio.gather(running, serving, return_exceptions=True)

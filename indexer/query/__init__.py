@@ -1,7 +1,13 @@
 """Reading the index: resolve, search, list releases and names, report status and digests."""
 
 from indexer.query.catalog import BoundReleases
-from indexer.query.changes import CommitWatch, NameChange
+from indexer.query.changes import (
+    CommitWatch,
+    ListedRelease,
+    NameChange,
+    read_changes,
+    read_listed_releases,
+)
 from indexer.query.digest import Digest
 from indexer.query.filters import FILTER_NAMES, Filters
 from indexer.query.index import MAX_QUERY_CHARS, Hit, Index, Page
@@ -27,11 +33,14 @@ __all__ = [
     "IndexStatus",
     "IndexedRelease",
     "ListedName",
+    "ListedRelease",
     "NameChange",
     "NameState",
     "Page",
     "Position",
+    "read_changes",
     "read_listed",
+    "read_listed_releases",
     "read_name",
     "read_name_state",
     "read_names_like",

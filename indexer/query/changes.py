@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, select, tuple_
+from sqlalchemy import Connection, Engine, bindparam, select, tuple_
 
 from capdex.errors import Code, Unavailable
 from indexer.db.engine import transaction, translated_errors
-from indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY
+from indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY, RELEASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,24 @@ class NameChange:
     release_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ListedRelease:
+    """The release of a name that search lists; `sha256` is hex."""
+
+    cap_uri: str
+    semver: str
+    cid: str
+    sha256: str
+
+
 _FEED: Final = (
     select(NAME_CHANGE.c.revision, NAME_CHANGE.c.name, LISTING.c.release_id)
     .select_from(NAME_CHANGE.outerjoin(LISTING, LISTING.c.name == NAME_CHANGE.c.name))
     .order_by(NAME_CHANGE.c.revision, NAME_CHANGE.c.name)
 )
+_LISTED: Final = select(
+    *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.sha256)
+).where(RELEASE.c.id.in_(bindparam("ids", expanding=True)))
 _REVISION: Final = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
 
 
@@ -37,6 +51,19 @@ def read_changes(connection: Connection, after: tuple[int, str], limit: int) -> 
     """Return the names changed after a (revision, name), in that order; at most `limit`."""
     later = tuple_(NAME_CHANGE.c.revision, NAME_CHANGE.c.name) > after
     return [NameChange(*row) for row in connection.execute(_FEED.where(later).limit(limit))]
+
+
+def read_listed_releases(
+    connection: Connection, changes: Iterable[NameChange]
+) -> dict[str, ListedRelease | None]:
+    """Return the release that search lists of each changed name, or None, in their order."""
+    ids = {x.name: x.release_id for x in changes}
+    rows = connection.execute(_LISTED, {"ids": [x for x in ids.values() if x is not None]})
+    found = {
+        row.id: ListedRelease(row.cap_uri, row.semver, row.cid, bytes(row.sha256).hex())
+        for row in rows
+    }
+    return {name: None if id_ is None else found[id_] for name, id_ in ids.items()}
 
 
 class CommitWatch:

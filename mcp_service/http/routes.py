@@ -1,23 +1,21 @@
-"""HTTP routes of a reader: MCP at `/mcp`, the releases of a name at `/c/<name>.json`."""
+"""HTTP routes of a reader: MCP at `/mcp`, plain pages at `/v1/…`, names at `/c/<name>.json`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
 
-import orjson
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from capdex.errors import CapdexError, Code, InvalidInput
-from mcp_service.answers import errors
+from mcp_service.http.change_stream import ChangeStream
 from mcp_service.http.fast import FastPaths
+from mcp_service.http.pages import Page
+from mcp_service.http.v1 import QUESTIONS
 from mcp_service.limits.bodies import MAX_BODY_BYTES
 from mcp_service.mcp.front import Front
 from mcp_service.mcp.server import build_server
@@ -30,11 +28,13 @@ from mcp_service.queries.resolve import name_page
 class ReaderRoutes:
     """Routes to mount, the lifespan context to enter while serving them, and the hot paths.
 
-    `hot` is a middleware that belongs behind all others.
+    `hot` is a middleware that belongs behind all others. Close `stream` before the server stops:
+    it would wait for the clients of streams to leave.
     """
 
     routes: Sequence[BaseRoute]
     hot: Middleware
+    stream: ChangeStream
     lifespan: AbstractAsyncContextManager[None]
 
 
@@ -61,9 +61,13 @@ def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRo
         answer = await name_page(reader, request.path_params["name"])
         return Response(answer.body, media_type="application/json")
 
+    pages = {path: Page(reader, question) for path, question in QUESTIONS.items()}
+    stream = ChangeStream(reader)
+    routes += [Route(path, page, methods=["GET"]) for path, page in pages.items()]
+    routes.append(Route("/v1/changes/stream", stream, methods=["GET"]))
     routes.append(Route("/c/{name}.json", releases))
-    hot = Middleware(FastPaths, reader=reader, fronts=fronts)
-    return ReaderRoutes(routes, hot, _together(lifespans))
+    hot = Middleware(FastPaths, reader=reader, fronts=fronts, pages=pages)
+    return ReaderRoutes(routes, hot, stream, _together(lifespans))
 
 
 @asynccontextmanager
@@ -72,37 +76,3 @@ async def _together(lifespans: Sequence[AbstractAsyncContextManager[None]]) -> A
         for lifespan in lifespans:
             await stack.enter_async_context(lifespan)
         yield
-
-
-async def _routing_error(_: Request, error: Exception) -> Response:
-    """Return an error of the routing (no such page, wrong method) as a problem document."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 404:
-        found = InvalidInput("there is nothing here", Code.NOT_FOUND)
-    else:
-        found = InvalidInput("that is not done here")
-    return _problem(found, status, getattr(error, "headers", None))
-
-
-async def _error(_: Request, error: Exception) -> Response:
-    """Return an error of a page as a problem document, without internal details."""
-    found = errors.public_error(error)
-    return _problem(found, found.kind.http, {"Retry-After": "1"} if found.kind.retryable else None)
-
-
-def _problem(error: CapdexError, status: int, headers: Mapping[str, str] | None) -> Response:
-    """Return a P16 error as an RFC 9457 problem document."""
-    body = {"type": "about:blank", "title": error.message, "status": status} | error.to_json()
-    return _json(body, status, headers, "application/problem+json")
-
-
-def _json(
-    body: Any,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    media_type: str = "application/json",
-) -> Response:
-    return Response(orjson.dumps(body), status, headers, media_type)
-
-
-EXCEPTION_HANDLERS: Final = {CapdexError: _error, HTTPException: _routing_error, Exception: _error}

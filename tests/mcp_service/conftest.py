@@ -255,7 +255,17 @@ async def serving(
     """The HTTP faces of a node over this index, whose chain stands still; their address."""
     surface = Surface(index, BlockDirectory(folder), Health())
     reader = make_reader(index, serve=VERIFIED, blocks=surface.blocks)
-    app = build_app(surface, build_reader_routes(reader), allowed=(*LOOPBACK, "Example.org"))
+    face = build_reader_routes(reader)
+    app = build_app(surface, face, allowed=(*LOOPBACK, "Example.org"))
+    async with listening(app) as url:
+        yield url
+        await face.stream.close()
+    reader.close()
+
+
+@asynccontextmanager
+async def listening(app: Any) -> AsyncIterator[str]:
+    """An ASGI application behind uvicorn; its address."""
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(app, http="httptools", ws="none", log_config=None, date_header=False)
     config.load()
@@ -266,13 +276,30 @@ async def serving(
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         await server.shutdown(sockets=[listener])
-        reader.close()
 
 
 @pytest.fixture
 def serve(database: str) -> Callable[..., AbstractAsyncContextManager[str]]:
     """Serve another index than the usual one, or with another kind of reader."""
     return lambda index, *kind: serving(index, blocks_of(database), *kind)
+
+
+@pytest.fixture
+def listen_with() -> Callable[[Any], AbstractAsyncContextManager[str]]:
+    """Serve any ASGI application."""
+    return listening
+
+
+@pytest.fixture
+async def tools_http(tools_database: str) -> AsyncIterator[aiohttp.ClientSession]:
+    """A plain HTTP client of a node that has the packages with tools."""
+    index = Index(tools_database)
+    async with (
+        serving(index, blocks_of(tools_database)) as url,
+        aiohttp.ClientSession(url) as session,
+    ):
+        yield session
+    index.close()
 
 
 @pytest.fixture

@@ -1,0 +1,79 @@
+"""Query strings, read strictly: known parameters in UTF-8, each once unless it is a list."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from capdex.errors import InvalidInput
+
+MAX_PARAMETERS: Final = 64
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
+
+Parameters = Mapping[str, str]
+
+
+def read_parameters(
+    query: bytes, known: Collection[str], lists: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the parameters of a query string; those in `lists` are joined by commas.
+
+    Raises InvalidInput for an unknown parameter, one given twice, NUL, or anything but UTF-8.
+    """
+    found: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_PARAMETERS,
+        )
+    except ValueError as error:
+        raise InvalidInput("the query string cannot be read", why=str(error)[:200]) from None
+    for name, value in pairs:
+        if name not in known:
+            near = difflib.get_close_matches(name[:64], known, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise InvalidInput(f"there is no parameter {name[:64]!r}", fix=fix)
+        if "\0" in value:
+            raise InvalidInput(f"{name} has a NUL character")
+        if name in lists:
+            found[name] = f"{found[name]},{value}" if name in found else value
+        elif name in found:
+            raise InvalidInput(f"{name} is given twice")
+        else:
+            found[name] = value
+    return found
+
+
+def required(given: Parameters, name: str) -> str:
+    """Return a parameter that must be there and not empty; raises InvalidInput."""
+    if not given.get(name):
+        raise InvalidInput(f"{name} is missing", fix=f"add ?{name}=…")
+    return given[name]
+
+
+def words(given: Parameters, name: str) -> list[str]:
+    """Return the items of a list that is separated by commas; none for an absent one."""
+    return [word for word in given.get(name, "").split(",") if word]
+
+
+def number(given: Parameters, name: str, default: int) -> int:
+    """Return a parameter that is a whole number; raises InvalidInput."""
+    text = given.get(name)
+    if text is None:
+        return default
+    if not _NUMBER.fullmatch(text):
+        raise InvalidInput(f"{name} is not a whole number")
+    return int(text)
+
+
+def choice(given: Parameters, name: str, choices: Collection[str], default: str) -> str:
+    """Return a parameter that is one of a few words; raises InvalidInput."""
+    value = given.get(name, default)
+    if value not in choices:
+        raise InvalidInput(f"{name} is one of {', '.join(choices)}")
+    return value

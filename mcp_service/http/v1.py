@@ -1,0 +1,111 @@
+"""The pages of `/v1`: the same questions as the MCP tools, asked by a query string.
+
+Requests are parsed by functions of the query string's bytes, which are also kept: routers repeat
+the same few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from capdex.uri import CapabilityURI
+from indexer.query import FILTER_NAMES
+from mcp_service.answers.cmp import LEVELS
+from mcp_service.answers.rendered import Answer
+from mcp_service.http.pages import Question
+from mcp_service.http.parameters import choice, number, read_parameters, required, words
+from mcp_service.queries import capabilities, changes, proofs
+from mcp_service.queries.reader import Reader
+from mcp_service.queries.resolve import read_include, resolve
+from mcp_service.queries.search import DEFAULT_PAGE, SearchRequest, search
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRequest:
+    """What `/v1/resolve` is asked: a URI, parts to include, and a kind of proof and its block."""
+
+    cap_uri: str
+    include: frozenset[str]
+    proof: str
+    block: int | bytes | None
+
+
+@lru_cache(maxsize=4096)
+def read_resolve(query: bytes) -> ResolveRequest:
+    """Read the query string of `/v1/resolve`; raises InvalidInput."""
+    given = read_parameters(query, ("uri", "include", "proof", "proof_block"), ("include",))
+    include = read_include(words(given, "include"))
+    asked: dict[str, Any] = {key: given[key] for key in ("proof", "proof_block") if key in given}
+    if asked.get("proof_block", "").isdigit():
+        asked["proof_block"] = number(given, "proof_block", 0)
+    kind, block = proofs.read_request(asked)
+    if "proof" in include and kind == "none":
+        kind = "list"
+    return ResolveRequest(required(given, "uri"), include - {"proof"}, kind, block)
+
+
+def read_search(query: bytes) -> SearchRequest:
+    """Read the query string of `/v1/search`; raises InvalidInput."""
+    names = ("q", *FILTER_NAMES, "facets", "detail", "limit", "cursor")
+    given = read_parameters(query, names, ("facets",))
+    return SearchRequest.parse(
+        {
+            "query_string": given.get("q", ""),
+            "filters": {name: given[name] for name in FILTER_NAMES if name in given},
+            "facets": words(given, "facets"),
+            "limit": number(given, "limit", DEFAULT_PAGE),
+            **{name: given[name] for name in ("detail", "cursor") if name in given},
+        }
+    )
+
+
+async def _resolve(reader: Reader, query: bytes) -> Answer:
+    asked = read_resolve(query)
+    if asked.proof == "none":
+        return await resolve(reader, asked.cap_uri, asked.include)
+    uri = CapabilityURI.parse(asked.cap_uri)
+    return await proofs.resolve(reader, uri, asked.proof, asked.block, asked.include)
+
+
+async def _search(reader: Reader, query: bytes) -> Answer:
+    return await search(reader, read_search(query))
+
+
+async def _list(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("kind", "limit", "cursor"))
+    return await capabilities.list_capabilities(
+        reader,
+        kind=given.get("kind"),
+        limit=number(given, "limit", capabilities.DEFAULT_PAGE),
+        cursor=given.get("cursor"),
+    )
+
+
+async def _describe(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("capability_id", "version"))
+    version = required(given, "version") if "version" in given else None
+    return await capabilities.describe(reader, required(given, "capability_id"), version)
+
+
+async def _cmp(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("level", "of", "cursor"))
+    level = choice(given, "level", LEVELS, LEVELS[0])
+    return await capabilities.read_level(reader, level, given.get("of"), cursor=given.get("cursor"))
+
+
+async def _changes(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("since", "limit"))
+    limit = number(given, "limit", changes.DEFAULT_PAGE)
+    return await changes.list_changes(reader, given.get("since"), limit)
+
+
+QUESTIONS: Final[dict[str, Question]] = {
+    "/v1/resolve": _resolve,
+    "/v1/search": _search,
+    "/v1/capabilities": _list,
+    "/v1/describe": _describe,
+    "/v1/cmp": _cmp,
+    "/v1/changes": _changes,
+}
