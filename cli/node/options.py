@@ -77,6 +77,12 @@ def default_blocks(chain_id: int) -> Path:
     return _node_directory(chain_id) / "blocks"
 
 
+def blocks_beside(db: str) -> Path | None:
+    """Return the directory `blocks` beside a SQLite file, where `capdex up` and a node put it."""
+    blocks = Path(db.removeprefix("sqlite:///")).parent / "blocks"
+    return blocks if db.startswith("sqlite:///") and blocks.is_dir() else None
+
+
 def create_directories(db: str, blocks: Path) -> None:
     """Create the directories of a SQLite file and of the blocks."""
     with suppress(OSError):  # opening the database or the blocks then fails, with a reason

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.node.options import (
+    blocks_beside,
     blocks_option,
     default_blocks,
     environment_option,
@@ -50,13 +51,14 @@ def mcp_command(
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     index = Index(db)
     try:
-        app.run(_serve(index, served_verdicts(serve_signed), rpc_url, blocks, profile))
+        app.run(_serve(index, db, served_verdicts(serve_signed), rpc_url, blocks, profile))
     finally:
         index.close()
 
 
 async def _serve(
     index: Index,
+    db: str,
     serve: frozenset[Verdict],
     rpc_urls: Sequence[str],
     blocks: Path | None,
@@ -71,7 +73,7 @@ async def _serve(
     state = index.status()  # refuse a wrong database now, not at each call of the host
     proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
     async with proving if rpc_urls else nullcontext() as prover:
-        kept = blocks or default_blocks(state.chain_id)
+        kept = blocks or blocks_beside(db) or default_blocks(state.chain_id)
         with closing(
             Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
         ) as reader:
