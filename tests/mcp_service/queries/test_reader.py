@@ -18,7 +18,7 @@ from indexer.store.operator import Operator
 from mcp_service.answers.rendered import Answer, Rendered
 from mcp_service.queries.kept import KeptAnswers
 from mcp_service.queries.reader import Reader
-from mcp_service.queries.resolve import WHOLE, kept, name_page, resolve
+from mcp_service.queries.resolve import WHOLE, name_page, resolve
 
 NOTE, MEMO = "did:nuwa:cap:note", "did:nuwa:cap:memo"
 
@@ -26,9 +26,8 @@ NOTE, MEMO = "did:nuwa:cap:note", "did:nuwa:cap:memo"
 class Writing:
     """A chain, the store that indexes it, and a reader beside it."""
 
-    def __init__(self, making: Any, folder: Path) -> None:
-        self.making, self.chain = making, making.Chain()
-        self.url = f"sqlite:///{folder / 'index.db'}"
+    def __init__(self, making: Any, url: str, folder: Path) -> None:
+        self.making, self.chain, self.url = making, making.Chain(), url
         self.store = Store.open(self.url, making.DEPLOYMENT)
         self.blocks = BlockDirectory(folder / "blocks")
         self.publish("note", "1.0.0")
@@ -48,10 +47,10 @@ class Writing:
         self.making.append(self.store, self.chain)
 
     async def now(self, uri: str) -> Any:
-        """The kept answer, after a look for commits, as the front gives it."""
-        await self.reader.moment()
-        answer = kept(self.reader, uri)
-        return None if answer is None else answer.to_json()
+        """The kept answer, after a look for commits."""
+        moment = await self.reader.moment()
+        answer = self.reader.kept.get((uri, frozenset(), False))
+        return None if answer is None else answer.answer(moment).to_json()
 
     def close(self) -> None:
         self.reader.close()
@@ -60,9 +59,12 @@ class Writing:
         self.store.close()
 
 
-@pytest.fixture
-def writing(making: Any, tmp_path: Path) -> Iterator[Writing]:
-    made = Writing(making, tmp_path)
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.real)])
+def writing(making: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Writing]:
+    url = f"sqlite:///{tmp_path / 'index.db'}"
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    made = Writing(making, url, tmp_path)
     made.reader._pause_s = 0.0  # look for commits at every request
     yield made
     made.close()
