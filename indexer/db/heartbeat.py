@@ -40,7 +40,7 @@ HEARTBEAT = table(HeartbeatRow)
 class Heartbeat:
     """The chain's head, whether the writer follows it, and the writer's error if it has one.
 
-    `code` is empty without an error; `message` is the whole text of the writer's own `/ready`.
+    `code` is empty without an error; `message` is its meaning, never the error's own text.
     The database counts `beats`.
     """
 

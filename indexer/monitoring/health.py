@@ -75,13 +75,17 @@ class Health:
     def beat(self) -> Heartbeat:
         """Return the heartbeat for the other processes."""
         trouble = self.at.trouble
-        code, message = (str(trouble.code), trouble.line) if trouble else ("", "")
+        code, message = (str(trouble.code), trouble.kind.when) if trouble else ("", "")
         return Heartbeat(self.at.head, self.at.finalized, self.following, code, message)
 
     def faults(self) -> list[HealthFault]:
-        """Return why the node is not ready; empty if it is."""
+        """Return why the node is not ready; empty if it is.
+
+        Everyone may read this: a code and its meaning. The text of an error may contain an
+        endpoint's address and what the endpoint says, and with them an API key: it is only logged.
+        """
         errors = [x for x in (self.at.trouble, self.refused) if x is not None]
-        found: list[HealthFault] = [{"code": str(x.code), "message": x.line} for x in errors]
+        found: list[HealthFault] = [{"code": str(x.code), "message": x.kind.when} for x in errors]
         silence = self._writer_silence()
         if silence and not found:
             found = [{"code": "NO_WRITER", "message": silence}]

@@ -46,7 +46,7 @@ class Counters:
                     "endpoint": number,
                     "current": one.current,
                     "circuit": str(one.circuit),
-                    "trouble": one.last_error or None,
+                    "trouble": one.fault and str(one.fault),
                 }
                 for number, one in enumerate(self.endpoints, 1)
             ],

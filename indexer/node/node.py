@@ -23,6 +23,7 @@ from indexer.db.heartbeat import BEAT_S
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.monitoring.metrics import Counters
+from indexer.node.fault_log import FaultLog
 from indexer.node.writer import NodeResources, Writer
 from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
@@ -157,12 +158,13 @@ class Node:
 
     async def _watch(self) -> None:
         """Read the index position and the writer's heartbeat until cancelled."""
-        health, index = self.surface.health, self.surface.index
+        health, index, faults = self.surface.health, self.surface.index, FaultLog()
         while True:
             try:
                 health.observe(*await run_to_completion(index.heartbeat))
             except CapdexError as error:
                 health.database_failed(error)
+                faults.database(error)
             await asyncio.sleep(BEAT_S)
 
     def _report(self, now: Progress) -> None:
@@ -172,7 +174,8 @@ class Node:
         if now.trouble is not None:
             trouble = now.trouble
             if before.trouble is None or before.trouble.message != trouble.message:
-                log.warning("waiting", code=str(trouble.code), why=trouble.line)
+                code = str(trouble.code)
+                log.warning("waiting", code=code, why=trouble.line, fix=trouble.fix)
         elif before.trouble is not None:
             log.info("resumed", position=health.position())
         if now.undone:

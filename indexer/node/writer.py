@@ -26,6 +26,7 @@ from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
 from indexer.fetch.fetcher import Fetcher
 from indexer.monitoring.health import Health
+from indexer.node.fault_log import FaultLog
 from indexer.options import NodeOptions
 from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress, follow_chain
@@ -121,11 +122,13 @@ class Writer:
         await follow_chain(reader, votes, committed=asyncio.Event(), report=report)
 
     async def _beat(self, health: Health) -> None:
-        """Write heartbeats for the other processes, and raise SessionLost when the lease is lost.
+        """Write heartbeats for the other processes, and log faults.
+
+        Raises SessionLost when the lease is lost.
 
         On a thread of its own, since requests may use all others.
         """
-        clock, before = self.options.clock, None
+        clock, before, faults = self.options.clock, None, FaultLog()
         with ThreadPoolExecutor(1, "heartbeat") as heart:
             while True:
                 ahead_s = clock() - time.monotonic()
@@ -140,6 +143,8 @@ class Writer:
                     raise
                 except Unavailable as error:
                     health.refused = error
+                    faults.database(error)
+                faults.endpoints(self.reader.rpc.endpoints_state())
                 await asyncio.sleep(BEAT_S)
 
 

@@ -170,7 +170,7 @@ _BY_NAMES: Final[Select[Any]] = _EVERYTHING.where(
 
 # Columns that a release has under the same name.
 _COPIED: Final = (
-    *("name", "cap_uri", "semver", "cid", "publisher", "message", "signer", "yanked"),
+    *("name", "cap_uri", "semver", "cid", "publisher", "signer", "yanked"),
     *("yank_reason", "chain_id", "block_number", "log_index", "sequence", "timestamp"),
 )
 
@@ -209,6 +209,8 @@ def _release(row: Row[Any]) -> IndexedRelease:
         sha256=bytes(row.sha256).hex(),
         metadata=row.acp_metadata,
         verdict=Verdict(row.verdict) if row.verdict else None,
+        # Before the verdict it is the last failure of a source, which is the operator's business.
+        message=row.message if row.verdict else "",
         reason=Reason(row.reason) if row.reason else None,
         checks=row.checks or [],
         problems=row.problems or [],

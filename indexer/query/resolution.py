@@ -115,7 +115,8 @@ def _pending(row: Row[Any]) -> Unavailable:
         why = REASONS[Reason(row.reason)].meaning
         return Unavailable(what, Code.PENDING, why, REASONS[Reason(row.reason)].hint, details)
     what = f"{row.cap_uri} is announced, but its package has not been fetched yet"
-    return Unavailable(what, Code.PENDING, row.message, "try again later", details)
+    # Not the row's message: it names the sources that failed, and what they answered.
+    return Unavailable(what, Code.PENDING, "", "try again later", details)
 
 
 def _unverified(row: Row[Any]) -> VerificationFailure:

@@ -12,7 +12,11 @@ from capdex.net.rpc.pacing import Batches, Breaker, Circuit, Throttle, full_jitt
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
-    """The public state of an endpoint; `rate` is the learned limit in calls per second, if any."""
+    """The state of an endpoint; `rate` is the learned limit in calls per second, if any.
+
+    `label` and `last_error` are for the operator alone: a host may contain an API key, and an
+    endpoint chooses its own words.
+    """
 
     label: str
     current: bool
@@ -22,6 +26,7 @@ class EndpointState:
     cooldown_s: float
     avoided_s: float
     last_error: str
+    fault: RpcFault | None = None  # of the last error
 
 
 @dataclass(eq=False, slots=True)
@@ -93,7 +98,7 @@ class Endpoint:
         return error
 
     def state(self, now: float, *, current: bool) -> EndpointState:
-        """Return the public state."""
+        """Return the state now."""
         return EndpointState(
             self.label,
             current,
@@ -103,6 +108,7 @@ class Endpoint:
             self.wait_s(now),
             max(0.0, self.avoided_until - now),
             self.last_error.why if self.last_error else "",
+            self.last_error.fault if self.last_error else None,
         )
 
 

@@ -13,17 +13,24 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from capdex import __version__
-from capdex.errors import Code, Unavailable
+from capdex.errors import KINDS, Code, Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.rpc.endpoint import EndpointState
+from capdex.net.rpc.errors import RpcFault
+from capdex.net.rpc.pacing import Circuit
 from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason, Verdict
 from capdex.registry.logs import LogHead
+from indexer.db.heartbeat import Heartbeat
 from indexer.db.models import DECODER_VERSION
 from indexer.http.status import Surface
 from indexer.monitoring.health import DEPTHS, Health
+from indexer.monitoring.metrics import Counters
 from indexer.query.index import Index
 from indexer.store import Store
+from indexer.sync.loop import Progress
 
+KEY = "a1b2c3d4e5f6"
 OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
 DOWN = Unavailable("no endpoint answers", Code.RPC_UNAVAILABLE, why="connection refused")
 
@@ -81,7 +88,7 @@ async def test_the_process_is_healthy_as_long_as_it_answers(node: Any) -> None:
     node.report(trouble=DOWN)
     answer = await node("/health")
     assert answer.status == 200
-    because = [{"code": "RPC_UNAVAILABLE", "message": "no endpoint answers: connection refused"}]
+    because = [{"code": "RPC_UNAVAILABLE", "message": "the chain endpoint is down"}]
     assert answer.json == {
         "status": "ok",
         "version": __version__,
@@ -119,10 +126,43 @@ async def test_trouble_makes_a_node_not_ready_and_its_end_ready_again(
     node.report(**at(filled, trouble=Unavailable("it cannot go on", code, why="so it is")))
     answer = await node("/ready")
     assert answer.status == 503
-    assert answer.json["because"] == [{"code": code, "message": "it cannot go on: so it is"}]
+    assert answer.json["because"] == [{"code": code, "message": KINDS[code].when}]
     assert (await node("/metrics")).body.count(b"\ncapdex_ready 0.0\n") == 1
     node.report(**at(filled))
     assert (await node("/ready")).status == 200
+
+
+@pytest.mark.parametrize("seen_by", ["the writer", "a reader"])
+async def test_no_page_shows_what_an_endpoint_says_or_where_it_is(
+    search_index: Index, block_directory: BlockDirectory, clock: Clock, serving: Any, seen_by: str
+) -> None:
+    """Vendors put API keys into hosts and paths, and echo them in their errors."""
+    said = f"the RPC endpoint https://{KEY}.rpc.example did not answer as it should"
+    trouble = Unavailable(said, Code.RATE_LIMITED, why=f"quota of {KEY} is used up", fix=KEY)
+    state = EndpointState(
+        f"https://{KEY}.rpc.example/…", True, Circuit.OPEN, 5, None, 1.0, 0.0, f"no key {KEY}",
+        RpcFault.RATE,
+    )  # fmt: skip
+    calls = {("eth_call", state.label, "rate"): 3}
+    health = Health(clock)
+    surface = Surface(
+        search_index, block_directory, health, counters=lambda: Counters(calls, [state])
+    )
+    if seen_by == "the writer":
+        health.report(Progress(trouble=trouble))
+        health.refused = Unavailable(f"no {KEY}", Code.DATABASE_UNAVAILABLE, why=KEY)
+    else:  # of an older version, which wrote the text into its heartbeat
+        health.observe(search_index.position(), Heartbeat(9, 3, False, "RATE_LIMITED", said))
+    async with serving.serve(surface) as node:
+        pages = {x: await node(x) for x in ("/health", "/ready", "/status", "/metrics")}
+    assert {x: KEY in page.body.decode() for x, page in pages.items()} == dict.fromkeys(
+        pages, False
+    )
+    for path in ("/health", "/ready", "/status"):
+        assert pages[path].json["because"][0]["code"] == "RATE_LIMITED"
+    assert pages["/status"].json["endpoints"][0]["trouble"] == "RATE"
+    assert b'capdex_fault{code="RATE_LIMITED"} 1.0' in pages["/metrics"].body
+    assert KEY not in str(health.warning())
 
 
 async def test_the_status_tells_position_log_releases_and_rejections(

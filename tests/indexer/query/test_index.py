@@ -284,9 +284,17 @@ def test_what_is_announced_but_not_fetched_is_pending(
         assert refusal.value.details is not None
         assert refusal.value.details["availability"] == "pending"
     (job,) = store.due(0.0, 1)
-    store.delay_many([Delay(job.release_id, "nobody has it", reason=Reason.UNAVAILABLE)])
+    failure = "gateway:https://key.example/key did not give the block: no such key"
+    store.delay_many([Delay(job.release_id, failure, 1.0)])
     with pytest.raises(Unavailable) as refusal:
         resolve(search_index, "note")
+    assert "key" not in str(refusal.value.to_json())  # sources and their words are not for clients
+    assert [x.message for x in search_index.releases("note")] == [""]
+    store.delay_many([Delay(job.release_id, failure, reason=Reason.UNAVAILABLE)])
+    assert [x.message for x in search_index.releases("note")] == [""]
+    with pytest.raises(Unavailable) as refusal:
+        resolve(search_index, "note")
+    assert "key" not in str(refusal.value.to_json())
     assert refusal.value.details == {
         "cap_uri": "did:nuwa:cap:note@1.0.0",
         "availability": "parked",
