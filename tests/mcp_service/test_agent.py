@@ -36,6 +36,7 @@ class Model:
         return re.findall(r"^- ([\w.-]+)\(", self.seen[-1], re.MULTILINE)
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/minimal"])
 @pytest.mark.parametrize(
     ("wish", "tools"),
     [
@@ -46,10 +47,10 @@ class Model:
     ],
 )
 async def test_an_agent_finds_a_package_by_a_wish_and_knows_its_tools_within_its_budget(
-    wish: str, tools: set[str], examples_url: str, count_tokens: Callable[[str], int]
+    path: str, wish: str, tools: set[str], examples_url: str, count_tokens: Callable[[str], int]
 ) -> None:
     model, calls = Model(wish), []
-    async with mcp.Client(f"{examples_url}/mcp") as client:
+    async with mcp.Client(examples_url + path) as client:
         model.seen.append(client.instructions or "")
         for tool in (await client.list_tools()).tools:
             schema = json.dumps(tool.input_schema, separators=(",", ":"))
@@ -65,8 +66,11 @@ async def test_an_agent_finds_a_package_by_a_wish_and_knows_its_tools_within_its
     spent = sum(map(count_tokens, [*model.seen, *(given for _, given, _ in calls)]))
     assert spent <= BUDGET_TOKENS
 
-    # What the host installs came with the same answer, whole.
     package = calls[-1][2]
+    if path == "/mcp/minimal":  # for hosts that hand the structure to the model, not the text
+        assert all(structure is None for *_, structure in calls)
+        return
+    # What the host installs came with the same answer, whole.
     assert hashlib.sha256(package["package"].encode()).hexdigest() == package["sha256"]
     assert {x["function"]["name"] for x in package["tools"]} == set(model.tools())
     assert {"prompt", "schema", "tool_bindings", "ipfs_cid", "verification"} <= package.keys()
