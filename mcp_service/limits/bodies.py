@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from capdex.errors import Code, InvalidInput
 from mcp_service.limits.client_faults import ClientFaults
+from mcp_service.limits.refusal import refuse
 
 MAX_BODY_BYTES: Final = 256 * 1024  # a call is a few hundred bytes
 
@@ -66,6 +65,4 @@ def _declared_bytes(scope: Scope) -> int:
 
 async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
     error = InvalidInput(f"a request has at most {MAX_BODY_BYTES} bytes", Code.TOO_LARGE)
-    body = {"type": "about:blank", "title": error.message, "status": 413} | error.to_json()
-    response = Response(orjson.dumps(body), 413, media_type="application/problem+json")
-    await response(scope, receive, send)
+    await refuse(error, scope, receive, send)

@@ -13,6 +13,8 @@ from indexer.query import Index, IndexedRelease
 from mcp_service.answers.errors import PUBLIC
 from mcp_service.queries.reader import Reader
 
+from .conftest import COMMANDS, Thrown
+
 pytestmark = pytest.mark.real
 
 REAL = {
@@ -41,6 +43,20 @@ def _error(code: Code) -> CapdexError:
         Unavailable if code in (Code.STALLED, Code.RATE_LIMITED, Code.TIMEOUT) else InvalidInput
     )
     return family("it went wrong in a known way", code, fix="do something else")
+
+
+# The Python SDK 1.x ends its session at any status of 400 and above but 404, and shows no body.
+@pytest.mark.parametrize("client", [x for x in COMMANDS if x != "python-1"])
+async def test_the_refusal_of_a_whole_request_says_why(
+    client: str, start: Any, node_url: str
+) -> None:
+    async with start(client, f"{node_url}/mcp") as ask:
+        with pytest.raises(Thrown, match="TOO_LARGE: a request has at most"):
+            await ask("call", tool="resolve_capability", given={"cap_uri": "x" * 300_000})
+        answer = await ask(
+            "call", tool="resolve_capability", given={"cap_uri": "did:nuwa:cap:note"}
+        )
+        assert not answer.get("isError")
 
 
 async def test_every_error_code_reaches_the_model(
