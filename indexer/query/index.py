@@ -212,6 +212,11 @@ class Index:
             changed = catalog.read_changed_at(connection, found)
             return [x.redacted(denials) for x in found], changed
 
+    def changed_at(self, releases: Sequence[IndexedRelease]) -> dict[str, int]:
+        """Return when the status of these releases last changed, in epoch seconds, by cap_uri."""
+        with self.read() as connection:
+            return catalog.read_changed_at(connection, releases)
+
     def denials(self) -> Denials:
         """Return what the operator of this node refuses to serve."""
         with self.read() as connection:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from mcp_service.http import v0_1
 from mcp_service.http.change_stream import ChangeStream
 from mcp_service.http.fast import FastPaths
 from mcp_service.http.pages import Page
@@ -65,6 +66,7 @@ def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRo
     stream = ChangeStream(reader)
     routes += [Route(path, page, methods=["GET"]) for path, page in pages.items()]
     routes.append(Route("/v1/changes/stream", stream, methods=["GET"]))
+    routes += v0_1.build_routes(reader)
     routes.append(Route("/c/{name}.json", releases))
     hot = Middleware(FastPaths, reader=reader, fronts=fronts, pages=pages)
     return ReaderRoutes(routes, hot, stream, _together(lifespans))
