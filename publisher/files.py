@@ -99,6 +99,65 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
             partial.unlink()
 
 
+def write_download(path: Path, data: bytes, *, replace: bool) -> None:
+    """Create a file; with `replace` put it in place of a regular file of this name.
+
+    A file that has these bytes is left alone. Raises UsageError if the name is taken, or is that of
+    a link or a special file: another account may have planted it in a directory that is shared.
+    """
+    try:
+        found = _regular_file(path)
+        if found is None:
+            _create(path, data)
+        elif found.st_size == len(data) and path.read_bytes() == data:
+            return
+        elif not replace:
+            raise UsageError(
+                f"{path} exists already",
+                why="its contents are not those of the package",
+                fix="replace it with --force, or name another file with --output",
+            )
+        else:
+            partial = path.with_name(f".{secrets.token_hex(8)}.part")
+            try:
+                _create(partial, data)
+                partial.chmod(stat.S_IMODE(found.st_mode))
+                partial.replace(path)  # replaces a name, and never follows a link
+            finally:
+                partial.unlink(missing_ok=True)
+    except OSError as error:
+        why, fix = error.strerror or "", "check the path, and that the disk is not full"
+        raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix) from None
+
+
+def _regular_file(path: Path) -> os.stat_result | None:
+    """Return the status of a regular file, None if there is nothing; raise UsageError."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise UsageError(
+            f"{path} is {'a link' if stat.S_ISLNK(found.st_mode) else 'no regular file'}",
+            Code.UNREADABLE,
+            why="a download is written to a regular file only",
+            fix="remove it, or name another file with --output",
+        )
+    return found
+
+
+def _create(path: Path, data: bytes) -> None:
+    """Create a file and write it whole; O_EXCL fails for a link, too."""
+    with path.open("xb") as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)  # incomplete
+            raise
+
+
 def taken(path: Path) -> UsageError:
     """Return the error for a key file that would be overwritten."""
     return UsageError(

@@ -224,6 +224,9 @@ class _Check:
         elif shape is Shape.REFERENCE:
             self._references.append((value, at))
         elif shape is Shape.ANCHOR:
+            if value in self._anchors:  # validators differ in which of the two they take
+                message = f"the anchor {show(value)} stands twice in one schema"
+                self._findings.error(Reason.BAD_SCHEMA, at, message)
             self._anchors.add(value)
         elif keyword == "$id":
             message = "$id belongs at the top of the package's schema only"

@@ -11,7 +11,7 @@ from capdex.version import Version
 from cli.config.completion_cache import complete, remember
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.file_arguments import write
+from cli.terminal.file_arguments import write_download
 from cli.terminal.text import safe, size
 from cli.views.progress import open_registry
 
@@ -25,17 +25,22 @@ if TYPE_CHECKING:
     "-o", "--output", "target", metavar="FILE",
     help="- for stdout.  [default: NAME-VERSION.acp.yaml]",
 )  # fmt: skip
-def get_command(app: App, uri: str, target: str | None) -> None:
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace NAME-VERSION.acp.yaml, as a named FILE is.",
+)
+def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     """Fetch a package and verify it against the chain.
 
     The node and the gateway are not trusted: digest and publisher are read from the chain, and
-    nothing is written unless every check holds.
+    nothing is written unless every check holds, and never through a link.
     """
     package = app.run(get_package(app, CapabilityURI.loose(uri)))
     found = package.manifest.uri
     remember([found])
     path = target or f"{found.name}-{found.version}.acp.yaml"
-    write(path, package.data)
+    write_download(path, package.data, replace=force or target is not None)
     if path == "-":
         return
     value = {

@@ -29,6 +29,7 @@ POLICIES = {
     "points at no schema": "a reference to nothing",
     "$id belongs at the top": "an $id inside",
     "is not the dialect of packages": "another dialect",
+    "stands twice in one schema": "an anchor twice",
 }
 
 
@@ -59,9 +60,13 @@ def test_the_schemas_of_the_suite_are_valid_or_lead_out_of_the_package() -> None
     assert Counter(outcome(schema) for _, _, schema in SCHEMAS) == {
         "passed: valid": 403,
         "refused by policy: a reference to elsewhere": 15,
-        "refused by policy: a reference to elsewhere, an $id inside": 45,
-        "refused by policy: a reference to elsewhere, a reference to nothing, an $id inside": 4,
-        "refused by policy: an $id inside": 18,
+        "refused by policy: a reference to elsewhere, an $id inside": 30,
+        "refused by policy: a reference to elsewhere, an $id inside, an anchor twice": 15,
+        "refused by policy: a reference to elsewhere, a reference to nothing, an $id inside": 3,
+        "refused by policy: a reference to elsewhere, a reference to nothing, an $id inside, "
+        "an anchor twice": 1,
+        "refused by policy: an $id inside": 17,
+        "refused by policy: an $id inside, an anchor twice": 1,
         "refused by policy: an $id inside, another dialect": 3,
         "refused by policy: another dialect": 1,
     }
@@ -86,7 +91,7 @@ def test_a_spoilt_schema_of_the_suite_is_judged_as_the_meta_schema_judges_it() -
 
 
 def test_schemas_refused_by_policy_do_name_what_leads_out() -> None:
-    """Without their `$id`s and references, the refused ones are good."""
+    """Without their `$id`s, references and anchors, the refused ones are good."""
     refused = [schema for _, _, schema in SCHEMAS if outcome(schema).startswith("refused")]
     assert [schema for schema in refused if problems(stripped(schema))] == []
 
@@ -96,5 +101,5 @@ def stripped(value: Any) -> Any:
         return [stripped(item) for item in value]
     if not isinstance(value, dict):
         return value
-    out = ("$id", "$ref", "$dynamicRef", "$schema")
+    out = ("$id", "$ref", "$dynamicRef", "$schema", "$anchor", "$dynamicAnchor")
     return {k: stripped(v) for k, v in value.items() if not (k in out and isinstance(v, str))}

@@ -164,6 +164,21 @@ def test_a_published_package_is_fetched_and_believed_only_if_the_chain_agrees(
     assert (got["verdict"], got["cid"]) == ("verified", value["cid"])
     assert capdex("get", "weather@0.1.0", "-o", "-").stdout_bytes == signed
 
+    usual = folder / "weather-0.1.0.acp.yaml"
+    assert capdex("get", "weather").exit_code == 0
+    assert capdex("get", "weather").exit_code == 0  # the same bytes
+    usual.write_text("mine")
+    taken = capdex("get", "weather")
+    assert (taken.exit_code, usual.read_text()) == (2, "mine")
+    assert "--force" in taken.stderr
+    assert capdex("get", "weather", "--force").exit_code == 0
+    assert usual.read_bytes() == signed
+    usual.unlink()
+    usual.symlink_to(folder / "planted")
+    for more in ((), ("--force",), ("--output", usual.name)):
+        assert capdex("get", "weather", *more).exit_code == 2
+    assert not (folder / "planted").exists()
+
     node.blocks[value["cid"]] = signed + b"# more\n"
     wrong = capdex("get", "weather@0.1.0", "-o", "wrong.yaml")
     assert wrong.exit_code == 3
