@@ -34,7 +34,8 @@ def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]
         raise InvalidInput("proof_block makes no sense without a proof", fix="add proof: list")
     if isinstance(block, str) and _HASH.fullmatch(block):
         return kind, bytes.fromhex(block[2:])
-    number = isinstance(block, int) and not isinstance(block, bool) and 0 <= block < 2**63
+    # No contract is deployed in block 0.
+    number = isinstance(block, int) and not isinstance(block, bool) and 1 <= block < 2**63
     if block is not None and not number:
         raise InvalidInput("proof_block is neither a block's hash (0x…) nor its number")
     return kind, block

@@ -85,7 +85,7 @@ async def test_an_exact_proof_is_of_the_release_answered(
     [
         (HASH, bytes.fromhex(HASH[2:])),
         (7, 7),
-        (0, 0),
+        (1, 1),
         ("0x" + "AB" * 32, bytes.fromhex(HASH[2:])),
     ],
 )
@@ -113,6 +113,7 @@ async def test_without_being_asked_nothing_is_proven(index: Index, prover: Simul
         {"proof": True},
         {"proof": "list", "proof_block": "latest"},
         {"proof": "list", "proof_block": "0x12"},
+        {"proof": "list", "proof_block": 0},  # no contract can be in it
         {"proof": "list", "proof_block": -1},
         {"proof": "list", "proof_block": True},
         {"proof": "list", "proof_block": 2**63},
