@@ -29,7 +29,7 @@ ROUNDS ?= 5
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo mcp1 check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild lock clean
+  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -197,6 +197,10 @@ soak-ipfs: .venv/.dev ## COUNT packages from a gateway with each kind of fault; 
 soak-rebuild: COUNT = 5000
 soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times
 	OPERATIONS=$(COUNT) SEEDS=$(SEEDS) $(BIN)/pytest -s tests/e2e/test_rebuild.py $(PYTEST_ARGS)
+
+soak-openapi: COUNT = 10000
+soak-openapi: .venv/.dev ## COUNT requests made from the OpenAPI document against a running node (SEED: others)
+	COUNT=$(COUNT) SEED=$(SEED) $(BIN)/pytest -s -n 0 tests/mcp_service/http/test_openapi_requests.py
 
 # --- upkeep ----------------------------------------------------------------------------------
 

@@ -12,10 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from mcp_service.http import v0_1
+from mcp_service.answers.rendered import Answer
+from mcp_service.http import openapi, v0_1
 from mcp_service.http.change_stream import ChangeStream
 from mcp_service.http.fast import FastPaths
 from mcp_service.http.pages import Page
+from mcp_service.http.parameters import read_parameters
 from mcp_service.http.v1 import QUESTIONS
 from mcp_service.limits.bodies import MAX_BODY_BYTES
 from mcp_service.mcp.front import Front
@@ -67,9 +69,15 @@ def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRo
     routes += [Route(path, page, methods=["GET"]) for path, page in pages.items()]
     routes.append(Route("/v1/changes/stream", stream, methods=["GET"]))
     routes += v0_1.build_routes(reader)
+    routes.append(Route(openapi.PATH, Page(reader, _openapi), methods=["GET"]))
     routes.append(Route("/c/{name}.json", releases))
     hot = Middleware(FastPaths, reader=reader, fronts=fronts, pages=pages)
     return ReaderRoutes(routes, hot, stream, _together(lifespans))
+
+
+async def _openapi(_: Reader, query: bytes) -> Answer:
+    read_parameters(query, ())
+    return Answer(openapi.document(), b'""')
 
 
 @asynccontextmanager

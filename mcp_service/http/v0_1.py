@@ -30,14 +30,15 @@ def read_list(query: bytes) -> ServersRequest:
     search = given.get("search", "")
     if len(search) > MAX_SEARCH_CHARS:
         raise InvalidInput(f"search has more than {MAX_SEARCH_CHARS} characters")
-    since = _time(given["updated_since"]) if given.get("updated_since") else None
+    since = _time(given["updated_since"]) if "updated_since" in given else None
+    deleted = _deleted(given)
     if since is not None and given.get("include_deleted") == "false":
         raise InvalidInput("with updated_since, deleted servers are included")
     return ServersRequest(
         search=search,
         version=given.get("version") or None,
         since=since,
-        deleted=since is not None or _deleted(given),
+        deleted=since is not None or deleted,
         limit=number(given, "limit", DEFAULT_PAGE),
         cursor=given.get("cursor") or None,
     )

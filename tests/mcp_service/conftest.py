@@ -291,15 +291,19 @@ def listen_with() -> Callable[[Any], AbstractAsyncContextManager[str]]:
 
 
 @pytest.fixture
-async def tools_http(tools_database: str) -> AsyncIterator[aiohttp.ClientSession]:
-    """A plain HTTP client of a node that has the packages with tools."""
+async def tools_url(tools_database: str) -> AsyncIterator[str]:
+    """The address of a node that has the packages with tools."""
     index = Index(tools_database)
-    async with (
-        serving(index, blocks_of(tools_database)) as url,
-        aiohttp.ClientSession(url) as session,
-    ):
-        yield session
+    async with serving(index, blocks_of(tools_database)) as url:
+        yield url
     index.close()
+
+
+@pytest.fixture
+async def tools_http(tools_url: str) -> AsyncIterator[aiohttp.ClientSession]:
+    """A plain HTTP client of that node."""
+    async with aiohttp.ClientSession(tools_url) as session:
+        yield session
 
 
 @pytest.fixture
