@@ -20,6 +20,7 @@ from mcp_service.http.pages import Page
 from mcp_service.http.parameters import read_parameters
 from mcp_service.http.v1 import QUESTIONS
 from mcp_service.limits.bodies import MAX_BODY_BYTES
+from mcp_service.mcp.envelope import CheckedMessages
 from mcp_service.mcp.front import Front
 from mcp_service.mcp.server import build_server
 from mcp_service.mcp.tools import PROFILES
@@ -56,8 +57,9 @@ def build_reader_routes(reader: Reader, *, profile: str = "default") -> ReaderRo
             server, json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
         # POST only: without sessions there is no stream to GET and no session to DELETE.
-        routes.append(Route(path, manager.asgi_app, methods=["POST"]))
-        fronts[path] = Front(reader, server, PROFILES[seen], manager.asgi_app)
+        transport = CheckedMessages(manager.asgi_app)
+        routes.append(Route(path, transport, methods=["POST"]))
+        fronts[path] = Front(reader, server, PROFILES[seen], transport)
         lifespans.append(manager.run())
 
     async def releases(request: Request) -> Response:

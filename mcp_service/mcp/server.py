@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from capdex import __version__
 from mcp_service.mcp import completion, faults, prompts, resources
 from mcp_service.mcp.calls import call
+from mcp_service.mcp.envelope import CheckedLines
 from mcp_service.mcp.tools import PROFILES, TOOLS, Profile
 from mcp_service.queries.reader import Reader
 
@@ -107,5 +108,8 @@ def build_server(reader: Reader, profile: Profile = DEFAULT) -> Server[Any]:
 async def serve_stdio(reader: Reader, profile: Profile = DEFAULT) -> None:
     """Serve MCP on stdin and stdout until stdin closes; nothing else may print on stdout."""
     server = build_server(reader, profile)
-    async with stdio_server() as (read, write):
+    stdin = open(0, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115, ASYNC230
+    lines = CheckedLines(stdin)
+    async with stdio_server(stdin=lines) as (read, write):
+        lines.reply = write.send
         await server.run(read, write, server.create_initialization_options())

@@ -1,0 +1,112 @@
+"""Envelopes of messages, judged as JSON-RPC 2.0 and MCP say, over HTTP in both eras and stdio."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from mcp_service.mcp.envelope import fault
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+
+
+def ping(**members: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"} | members).encode()
+
+
+def with_id(text: str) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % text.encode("latin-1")
+
+
+IDS = ("null", "1.5", "{}", "[]", "true", "false", "1.0", "1e2", "1e400", "9" * 5000)
+NOT_JSON = (
+    *(
+        b"",
+        b"[",
+        b"{",
+        b"NaN",
+        b"{'a':1}",
+        b"hello",
+        b"1 2",
+        with_id('"\\ud800"'),
+        with_id('"\xff"'),
+    ),
+    *(b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+)
+NOT_ONE = (b"[]", b"null", b"1", b'"x"', b"{}", b"[" + ping() + b"]")
+# Message: code, and the id of the answer.
+BAD: dict[bytes, tuple[int, Any]] = {
+    **{with_id(x): (INVALID_REQUEST, None) for x in IDS},
+    **dict.fromkeys(NOT_JSON, (PARSE_ERROR, None)),
+    **dict.fromkeys(NOT_ONE, (INVALID_REQUEST, None)),
+    ping(jsonrpc="1.0"): (INVALID_REQUEST, 1),
+    ping(jsonrpc=2.0, id="a"): (INVALID_REQUEST, "a"),
+    ping(method=5): (INVALID_REQUEST, 1),
+    ping(method=None): (INVALID_REQUEST, 1),
+    ping(params=[]): (INVALID_REQUEST, 1),
+    ping(params="x"): (INVALID_REQUEST, 1),
+    b'{"jsonrpc":"2.0","id":7}': (INVALID_REQUEST, 7),
+    b'{"jsonrpc":"2.0"}': (INVALID_REQUEST, None),
+}
+GOOD = [
+    *(with_id(x) for x in ("0", "-1", '"a"', '""', '"\\u00e9"', "99999999999999999999")),
+    b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    b'{"jsonrpc":"2.0","id":1,"result":{}}',
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
+    ping(params={}),
+    ping(params=None),
+    ping(method="nobody knows it"),
+]
+NAMES = [repr(x[:40]) for x in BAD]
+
+
+@pytest.mark.parametrize("message", BAD, ids=NAMES)
+def test_what_is_no_message_is_an_error(message: bytes) -> None:
+    found = fault(message)
+    assert found is not None
+    assert (found.code, found.id) == BAD[message]
+
+
+@pytest.mark.parametrize("message", GOOD)
+def test_a_message_passes(message: bytes) -> None:
+    assert fault(message) is None
+
+
+@pytest.mark.parametrize("version", [None, "2025-11-25", "2026-07-28"])
+async def test_over_http_each_is_answered_400_with_its_code(
+    http: aiohttp.ClientSession, version: str | None
+) -> None:
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if version is not None:
+        headers["MCP-Protocol-Version"] = version
+    for message, expected in BAD.items():
+        if len(message) > 256 * 1024:
+            continue  # too large, whatever it is
+        async with http.post("/mcp", data=message, headers=headers) as reply:
+            said = await reply.json()
+        assert (reply.status, said["error"]["code"], said["id"]) == (400, *expected), message[:80]
+        assert set(said) == {"jsonrpc", "id", "error"}
+
+
+def test_over_stdio_each_line_is_answered_and_the_next_one_is_read(
+    database: str, tmp_path: Path
+) -> None:
+    wrong = [x for x in BAD if x and b"\xff" not in x]  # U+FFFD takes the place of \xff
+    lines = b"".join(x + b"\n" for x in [*wrong, b"", b"  ", with_id('"last"')])
+    done = subprocess.run(
+        [sys.executable, "-m", "capdex", "mcp", "--db", database],
+        input=lines,
+        capture_output=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    *errors, last = map(json.loads, done.stdout.splitlines())
+    assert [(x["error"]["code"], x["id"]) for x in errors] == [BAD[x] for x in wrong]
+    assert last == {"jsonrpc": "2.0", "id": "last", "result": {}}
+    assert done.stderr == b""
