@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,12 @@ ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+CADDYFILE = (ROOT / "compose/Caddyfile").read_text("utf-8")
 ENV_EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
 IGNORED = (ROOT / ".dockerignore").read_text("utf-8").split("\n")
 
+OURS = sorted(name for name, x in SERVICES.items() if x["image"].startswith("capdex:"))
+READERS = ("reader-a", "reader-b")
 LASTING = sorted(set(SERVICES) - {"deploy"})
 each_service = pytest.mark.parametrize("name", sorted(SERVICES))
 each_lasting_service = pytest.mark.parametrize("name", LASTING)
@@ -89,15 +94,30 @@ def test_ports_are_bound_to_this_machine(name: str) -> None:
 
 
 @each_lasting_service
-def test_data_lives_in_a_named_volume(name: str) -> None:
-    volumes = [volume.split(":")[0] for volume in SERVICES[name]["volumes"]]
-    assert volumes == [name]
-    assert name in COMPOSE["volumes"]
+def test_data_lives_in_a_named_volume_of_its_service(name: str) -> None:
+    volumes = [x.split(":") for x in SERVICES[name]["volumes"] if not x.startswith("./")]
+    if name in READERS:
+        assert [(x[0], x[-1]) for x in volumes] == [("node", "ro")]
+    elif name == "balancer":
+        assert volumes == []
+    else:
+        assert [x[0] for x in volumes] == [name]
+        assert name in COMPOSE["volumes"]
+
+
+@each_service
+def test_files_of_this_repository_are_mounted_to_be_read(name: str) -> None:
+    for volume in SERVICES[name].get("volumes", []):
+        if volume.startswith("./"):
+            path, _, mode = volume.split(":")
+            assert (ROOT / path).exists()
+            assert mode == "ro"
 
 
 def test_the_volume_of_postgres_holds_its_versioned_directory() -> None:
     # From 18 on the image keeps its data below a directory of the major version.
-    assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+    for name in ("postgres", "replica"):
+        assert SERVICES[name]["volumes"][0] == f"{name}:/var/lib/postgresql"
 
 
 def test_the_node_waits_for_what_it_needs_and_for_the_registry_where_there_is_one() -> None:
@@ -114,6 +134,39 @@ def test_the_development_chain_starts_in_its_profile_only() -> None:
         "deploy",
     }
     assert "COMPOSE_PROFILES=dev\n" in ENV_EXAMPLE
+
+
+def test_readers_a_replica_and_a_balancer_start_in_their_profile_only() -> None:
+    found = {name for name, service in SERVICES.items() if service.get("profiles") == ["scale"]}
+    assert found == {*READERS, "replica", "balancer"}
+    for name in READERS:
+        assert SERVICES[name]["depends_on"]["replica"] == {"condition": "service_healthy"}
+        assert SERVICES[name]["ports"] == []  # only the balancer is asked from outside
+    assert SERVICES["replica"]["environment"]["PGHOST"] == "postgres"
+
+
+def test_the_balancer_asks_the_readers_where_they_listen() -> None:
+    upstreams = re.search(r"^\s*reverse_proxy (.+) \{$", CADDYFILE, re.MULTILINE)
+    assert upstreams is not None
+    assert upstreams[1].split() == [f"{name}:8765" for name in READERS]
+    for name in READERS:
+        context = _parse(_words(SERVICES[name]["command"]), _environment(name))
+        assert context.params["port"] == 8765
+        assert {*READERS, "balancer"} <= set(context.params["allowed_host"])
+
+
+def test_the_balancer_takes_its_configuration(tmp_path: Path) -> None:
+    if shutil.which("caddy") is None:
+        pytest.skip("Caddy is missing: run `make dev`")
+    done = subprocess.run(
+        ["caddy", "validate", "--adapter", "caddyfile", "--config", ROOT / "compose/Caddyfile"],
+        env=os.environ | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "not formatted" not in done.stderr
 
 
 def test_the_development_registry_is_the_one_that_is_deployed() -> None:
@@ -213,6 +266,17 @@ def test_the_command_of_the_compose_file_is_one_of_ours() -> None:
     assert context.params["standby"] is True
 
 
+@pytest.mark.parametrize("name", READERS)
+def test_readers_read_the_replica(name: str) -> None:
+    context = _parse(_words(SERVICES[name]["command"]), _environment(name))
+    assert context.command.name == "node"
+    assert context.params["role"] == "reader"
+    assert context.params["db"] == "postgresql://capdex@replica/capdex"
+    assert context.params["standby"] is False
+    assert context.params["workers"] == 1
+    assert context.params["host"] == "0.0.0.0"  # noqa: S104
+
+
 def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_path: Path) -> None:
     from cli.config.load import load
 
@@ -222,10 +286,11 @@ def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_p
     assert (network.start_block, network.ipfs) == (0, "http://kubo:5001")
 
 
-def test_only_variables_that_something_reads_are_set() -> None:
+@pytest.mark.parametrize("name", OURS)
+def test_only_variables_that_something_reads_are_set(name: str) -> None:
     from cli.config.load import unused_variables
 
-    assert unused_variables(_environment("node")) == []
+    assert unused_variables(_environment(name)) == []
 
 
 def test_health_is_asked_where_the_node_listens() -> None:

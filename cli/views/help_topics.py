@@ -101,6 +101,8 @@ _OTHERS = {
     "CAPDEX_LOG_FORMAT": "logfmt or json",
     "CAPDEX_ROLE": "the role of a node: writer, reader or both",
     "CAPDEX_STANDBY": "1: a node waits while another writes its index",
+    "CAPDEX_WORKERS": "the number of processes that answer clients of a node",
+    "CAPDEX_PROFILE": "the tools that MCP clients see: default or minimal",
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
 }
 

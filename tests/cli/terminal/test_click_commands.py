@@ -16,8 +16,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from cli.config.load import unused_variables
 from cli.main import program
 from cli.terminal.click_commands import GLOBALS, Command, Group
+from cli.views import help_topics
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
@@ -177,3 +179,14 @@ def test_completion_offers_commands_and_options(
     monkeypatch.setenv("COMP_WORDS", "capdex node --chain")
     monkeypatch.setenv("COMP_CWORD", "2")
     assert capdex().stdout == "plain,--chain-id\n"
+
+
+def test_every_variable_of_an_option_is_known_and_explained(
+    commands: dict[str, click.Command],
+) -> None:
+    options = (option for command in commands.values() for option in command.params)
+    found = [option.envvar for option in options if option.envvar]
+    variables = {x for one in found for x in ([one] if isinstance(one, str) else one)}
+    assert unused_variables(dict.fromkeys(variables, "")) == []
+    explained = help_topics.environment()
+    assert [x for x in sorted(variables) if x not in explained] == []
