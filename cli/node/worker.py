@@ -89,6 +89,9 @@ async def _run() -> None:
     except (EOFError, OSError):
         return  # the node ended meanwhile
     logs.set_up(options.log_format)
+    reading = asyncio.create_task(link.read())
+    # The end of the node stops this process in order, and within a bound, as a signal does.
+    reading.add_done_callback(lambda _: signal.raise_signal(signal.SIGTERM))
     async with AsyncExitStack() as parts:
         listener = parts.enter_context(socket.socket(fileno=options.descriptor))
         node = await parts.enter_async_context(Node.open(options.node_options()))
@@ -98,10 +101,6 @@ async def _run() -> None:
         )
         running = await parts.enter_async_context(serving)
         log.info("worker serves", worker=options.number, pid=os.getpid())
-        reading = asyncio.create_task(link.read())
-        await asyncio.wait({running, reading}, return_when=asyncio.FIRST_COMPLETED)
-        if reading.done():
-            signal.raise_signal(signal.SIGTERM)  # ends this process within a bound
         await running
 
 

@@ -35,9 +35,14 @@ def balance(tmp_path: Path) -> Iterator[Callable[..., str]]:
         text = text.replace("http://:8765", f"http://127.0.0.1:{port}")
         (tmp_path / "Caddyfile").write_text(text)
         with (tmp_path / "caddy.log").open("wb") as log:
-            command = [binary, "run", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"]
-            environment = os.environ | {"HOME": str(tmp_path)}
-            started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+            process = subprocess.Popen(
+                [binary, "run", "--adapter", "caddyfile", "--config", "Caddyfile"],
+                cwd=tmp_path,
+                env=os.environ | {"HOME": str(tmp_path)},
+                stdout=log,
+                stderr=log,
+            )
+            started.append(process)
         return f"http://127.0.0.1:{port}"
 
     yield start

@@ -215,3 +215,18 @@ def test_a_reader_has_workers_too(
     status, _, body = ask(client, "/status")
     assert (status, json.loads(body)["role"]) == (200, "reader")
     assert ask(client, "/ready")[0] == 200
+
+
+def test_a_worker_that_is_still_starting_ends_with_its_node(
+    start: Callable[..., Served], shell: Any, connections: ExitStack
+) -> None:
+    db = f"sqlite:///{shell / 'index.db'}"
+    start(db).process.stop()
+    # Without a writer, a worker waits for its heartbeat before it serves.
+    options = ("--blocks", str(shell / "blocks"), "--port", "0", "--log-format", "json")
+    process = shell.start("node", "--role", "reader", "--db", db, *options, "--workers", "2")
+    reader = Served(process, connections)
+    assert process.stop(signal.SIGTERM, within=WITHIN_S) == 143
+    assert "cut off" not in process.stderr
+    with pytest.raises(ConnectionRefusedError):
+        reader.connect().connect()
