@@ -83,6 +83,7 @@ class Reason(StrEnum):
     LINT_HIDDEN_MARKDOWN = "LINT_HIDDEN_MARKDOWN"
     LINT_ROLE_PLAY = "LINT_ROLE_PLAY"
     LINT_ENCODED = "LINT_ENCODED"
+    LINT_JAILBREAK = "LINT_JAILBREAK"
     LINT_DECEPTIVE_NAME = "LINT_DECEPTIVE_NAME"
     # signature (P5, P6)
     UNSIGNED = "UNSIGNED"
@@ -226,6 +227,10 @@ REASONS: dict[Reason, ReasonText] = {
     ),
     Reason.LINT_ENCODED: ReasonText(
         "a long run of encoded data, which people cannot read", "put data behind a tool"
+    ),
+    Reason.LINT_JAILBREAK: ReasonText(
+        "words and phrases that jailbreak prompts have in common, many of them close together",
+        "say what the capability does, and leave out what a model would be freed from",
     ),
     Reason.LINT_DECEPTIVE_NAME: ReasonText(
         "a display name with letters of another script that look like others",

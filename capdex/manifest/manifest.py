@@ -195,7 +195,7 @@ class _Manifest:
         for found in lint(document, own_names=frozenset(own)):
             if found.code is Reason.LINT_ENCODED and found.path[:2] == ("metadata", "triggers"):
                 continue  # an embedding is numbers by nature
-            self._findings.warn(found.code, found.path, show(found.excerpt))
+            self._findings.warn(found.code, found.path, found.message)
 
     def _schema(self) -> tuple[dict[str, Any] | None, str | None]:
         """The schema section, a string that holds JSON, and its `$id`."""

@@ -1,8 +1,9 @@
 """Text that may steer a model behind its user's back: found, scored, labelled, never cleared.
 
 Every string of a package is read as a model reads it: NFKC, format characters removed. The rules
-are shapes that public write-ups of prompt injection and tool poisoning show; a text without a
-finding is a text without a finding, not a safe one. Verdicts do not depend on them.
+are shapes that public write-ups of prompt injection and tool poisoning show, and the words that
+jailbreak prompts have in common (`jailbreak_words`); a text without a finding is a text without a
+finding, not a safe one. Verdicts do not depend on them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any, Final
 
 import re2
 
-from capdex.diagnostics import Path, walk
+from capdex.diagnostics import Path, show, walk
+from capdex.manifest import jailbreak_words
 from capdex.problems import Reason
 
 MAX_EXCERPT_CHARS: Final = 80
@@ -35,11 +37,16 @@ class Label(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InjectionFinding:
-    """Match of a rule: the path of the string, and an excerpt."""
+    """Match of a rule: the path of the string, and an excerpt, or the phrases that weighed most."""
 
     code: Reason
     path: Path
     excerpt: str
+
+    @property
+    def message(self) -> str:
+        """The excerpt as a message quotes it; phrases with points as they are."""
+        return self.excerpt if self.code is Reason.LINT_JAILBREAK else show(self.excerpt)
 
 
 _OWNED: Final = r"(?:all |any |every |the |your |my |of |these |those |other )*"
@@ -107,6 +114,7 @@ _SHAPES: Final = (
 )
 LABELS: Final = {code: label for code, label, _ in _SHAPES} | {
     Reason.LINT_FOREIGN_TOOL: Label.HIGH,
+    Reason.LINT_JAILBREAK: Label.MEDIUM,
     Reason.LINT_DECEPTIVE_NAME: Label.MEDIUM,
 }
 _WEIGHTS: Final = {Label.HIGH: 60, Label.MEDIUM: 25}
@@ -137,7 +145,9 @@ def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[
     `own_names` are the package's tools and their parameters: an order about another's is a finding.
     """
     # The shapes end and begin at line ends, too: one search of all texts, a line or more each.
-    if _ANY.search(plain("\n".join(text for _, text in _strings(document)))) is None:
+    whole = plain("\n".join(text for _, text in _strings(document)))
+    words = jailbreak_words.words(whole)
+    if _ANY.search(whole) is None and not jailbreak_words.learnt().may_be_enough(words):
         return
     for path, text in _strings(document):
         yield from _judge(path, text, own_names)
@@ -181,6 +191,9 @@ def plain(text: str) -> str:
 
 def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFinding]:
     read = plain(text)
+    heaviest = jailbreak_words.learnt().heaviest(jailbreak_words.words(read))
+    if heaviest is not None:
+        yield InjectionFinding(Reason.LINT_JAILBREAK, path, heaviest.explain(MAX_EXCERPT_CHARS))
     if _ANY.search(read) is None:
         return
     quoted = [match.span() for match in _QUOTED.finditer(read)]
