@@ -58,7 +58,7 @@ def required(given: Parameters, name: str) -> str:
 
 def words(given: Parameters, name: str) -> list[str]:
     """Return the items of a list that is separated by commas; none for an absent one."""
-    return [word for word in given.get(name, "").split(",") if word]
+    return given[name].split(",") if name in given else []
 
 
 def number(given: Parameters, name: str, default: int) -> int:

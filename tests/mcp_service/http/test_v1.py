@@ -123,6 +123,7 @@ async def test_head_is_answered_like_get_without_the_body(
         ("/v1/search?limit=0", 400, "INVALID_INPUT"),
         ("/v1/search?detail=all", 400, "INVALID_INPUT"),
         ("/v1/search?facets=name", 400, "INVALID_INPUT"),
+        ("/v1/search?facets=", 400, "INVALID_INPUT"),
         ("/v1/search?colour=red", 400, "INVALID_INPUT"),
         ("/v1/capabilities?kind=app", 400, "INVALID_INPUT"),
         ("/v1/describe?capability_id=did:nuwa:cap:soon", 404, "NOT_FOUND"),
