@@ -255,6 +255,8 @@ def test_every_option_of_the_node_is_documented() -> None:
     own = [x for x in options if x.help and f"--{x.name}".replace("_", "-") in OPERATIONS]
     asked = {"rpc_url", "chain_id", "registry", "start_block", "db", "ipfs", "blocks", "host"}
     asked |= {"port", "serve_signed", "finality_depth", "poll_interval", "allowed_host"}
+    asked |= {"max_connections", "max_connections_per_client", "client_timeout", "keep_alive"}
+    asked |= {"rate", "limit_loopback", "trusted_proxy", "token_file"}
     assert asked | {"log_format"} <= {str(x.name) for x in own}
 
 

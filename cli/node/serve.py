@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final, TextIO, cast
 
 import structlog
@@ -21,6 +22,7 @@ from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
 from capdex.net.tasks import end
+from cli.node.descriptors import fit_descriptors
 from cli.node.options import create_directories
 from cli.node.workers import WorkerOptions, run_workers
 from cli.terminal import logs
@@ -36,9 +38,14 @@ from mcp_service.http.problem import EXCEPTION_HANDLERS
 from mcp_service.http.routes import ReaderRoutes, build_reader_routes
 from mcp_service.limits.bodies import WholeBody
 from mcp_service.limits.client_faults import ClientFaults
+from mcp_service.limits.clients import client_check
+from mcp_service.limits.connections import build_table
 from mcp_service.limits.hosts import HostCheck, known_hosts
+from mcp_service.limits.options import ClientLimits
+from mcp_service.limits.protocol import BoundedProtocol
 from mcp_service.queries.reader import Reader
 
+BACKLOG: Final = 1024  # connections that come in a moment; the kernel may have a lower limit
 STOP_S: Final = 3  # open requests have this long to end
 STOP_WITHIN_S: Final = 4.5  # service managers and tests may count on five seconds
 
@@ -55,6 +62,7 @@ def run_node(
     progress: Output | None,
     profile: str = "default",
     workers: int = 1,
+    limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
 ) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start.
 
@@ -82,11 +90,12 @@ def run_node(
                     db=options.db,
                     blocks=str(options.blocks),
                     serve=options.serve,
+                    limits=limits,
                 )
                 for number in range(2, workers + 1)
             ]
             others = await parts.enter_async_context(run_workers(each, node.surface))
-            serving = serve(node, listener, allowed=allowed, profile=profile)
+            serving = serve(node, listener, allowed=allowed, profile=profile, limits=limits)
             running = await parts.enter_async_context(serving)
             parts.callback(others.end)  # before this process waits for its own open requests
             log.info("listening", url=url_of(listener), role=str(options.role), version=__version__)
@@ -107,8 +116,9 @@ def build_app(
     allowed: Sequence[str],
     faults: ClientFaults | None = None,
     ask: Ask | None = None,
+    limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
 ) -> ASGIApp:
-    """Return the ASGI application: all routes behind the host check and the limit of bodies.
+    """Return the ASGI application: all routes behind the checks of client, host and body.
 
     Without a `face` (MCP) it has the operator's routes alone; `ask` answers those of a worker.
     """
@@ -119,6 +129,7 @@ def build_app(
     return Starlette(
         routes=served,
         middleware=[
+            client_check(limits),
             Middleware(HostCheck, allowed=allowed),
             Middleware(WholeBody, faults=faults or ClientFaults()),
             *([] if face is None else [face.hot]),
@@ -145,7 +156,7 @@ def listen(host: str, port: int) -> socket.socket:
             why=error.strerror or str(error),
             fix="choose another port with --port, or 0 for any free one",
         ) from None
-    listener.listen(128)
+    listener.listen(BACKLOG)
     listener.setblocking(False)
     return listener
 
@@ -177,6 +188,7 @@ async def serve(
     allowed: Sequence[str],
     profile: str = "default",
     ask: Ask | None = None,
+    limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
     options, surface = node.options, node.surface
@@ -202,10 +214,17 @@ async def serve(
             parts.callback(reader.close)
             face = build_reader_routes(reader, profile=profile)
         faults = ClientFaults()
+        limits = fit_descriptors(limits)
+        table = build_table(limits, faults.note)
+        sweeping = asyncio.create_task(table.sweep_always())
+        parts.push_async_callback(end, [sweeping])
+        protocol = partial(BoundedProtocol, table=table)
         config = uvicorn.Config(
-            build_app(surface, face, allowed=allowed, faults=faults, ask=ask),
-            http="httptools",
+            build_app(surface, face, allowed=allowed, faults=faults, ask=ask, limits=limits),
+            http=cast("type[asyncio.Protocol]", protocol),
             ws="none",
+            backlog=BACKLOG,
+            headers=[("X-Content-Type-Options", "nosniff")],
             access_log=False,
             log_config=None,
             server_header=False,
@@ -219,6 +238,7 @@ async def serve(
         config.load()
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
+        server.server_state.default_headers = list(config.encoded_headers)
         await server.startup(sockets=[listener])
         serving = asyncio.create_task(_serve(server, listener))
         running = asyncio.create_task(node.run())

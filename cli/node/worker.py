@@ -97,7 +97,12 @@ async def _run() -> None:
         node = await parts.enter_async_context(Node.open(options.node_options()))
         await _hear(node.surface)
         serving = serve(
-            node, listener, allowed=options.allowed, profile=options.profile, ask=link.ask
+            node,
+            listener,
+            allowed=options.allowed,
+            profile=options.profile,
+            ask=link.ask,
+            limits=options.limits,
         )
         running = await parts.enter_async_context(serving)
         log.info("worker serves", worker=options.number, pid=os.getpid())

@@ -23,6 +23,7 @@ from capdex.net.tasks import end
 from capdex.problems import Verdict
 from indexer.http.status import Surface, answer_page
 from indexer.options import NodeOptions, Role
+from mcp_service.limits.options import ClientLimits
 
 # -P: never a module of the directory that the node was started in
 COMMAND: Final = (sys.executable, "-P", "-m", "cli.node.worker")
@@ -46,6 +47,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     db: str
     blocks: str
     serve: frozenset[Verdict]
+    limits: ClientLimits
 
     def node_options(self) -> NodeOptions:
         """Return the options of a node that only reads."""

@@ -191,9 +191,9 @@ def sends_etag(request: Request, etag: str) -> bool:
 PROBE: Final = "bafkqaaa"  # the identity CID of no bytes: clients request it to detect a gateway
 _PROBE_BYTES: Final = bytes.fromhex("01550000")
 MAX_FILENAME_CHARS: Final = 255  # no file system takes more
-# Package bytes come from third parties: browsers must neither render nor run them.
+# Package bytes come from third parties: browsers must neither render nor run them. (The server adds
+# `X-Content-Type-Options: nosniff` to every answer.)
 _INERT: Final = {
-    "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Accept-Ranges": "none",
 }

@@ -42,7 +42,6 @@ def _answer(index: Index, request: Request) -> Response:
         "Content-Type": kind,
         "ETag": f'"{hashlib.sha256(body).hexdigest()}"',
         "Cache-Control": "no-cache",  # clients revalidate each time
-        "X-Content-Type-Options": "nosniff",
     }
     if sends_etag(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)

@@ -8,6 +8,7 @@ between see that the connection lives.
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from typing import Final
 
 import orjson
@@ -18,13 +19,13 @@ from capdex.net.tasks import end
 from mcp_service.answers.release import Json
 from mcp_service.http.parameters import read_parameters
 from mcp_service.http.problem import problem
+from mcp_service.limits.streams import StreamPlaces
 from mcp_service.queries.changes import Place, read_feed
 from mcp_service.queries.reader import Reader
 
 HEARTBEAT_S: Final = 15.0  # proxies close what is silent for 30 to 60 s
 SEND_LIMIT_S: Final = 30.0  # a client that takes nothing for so long is gone
 LIFETIME_S: Final = 3600.0  # then the client reconnects, perhaps to a node with fewer streams
-MAX_STREAMS: Final = 64
 BATCH: Final = 100
 RETRY_MS: Final = 2000
 
@@ -32,7 +33,6 @@ _HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),  # nginx would hold events back
-    (b"x-content-type-options", b"nosniff"),
 ]
 
 
@@ -45,9 +45,9 @@ class ChangeStream:
         *,
         heartbeat_s: float = HEARTBEAT_S,
         lifetime_s: float = LIFETIME_S,
-        max_streams: int = MAX_STREAMS,
+        places: StreamPlaces | None = None,
     ) -> None:
-        self._reader, self._max = reader, max_streams
+        self._reader, self._places = reader, places or StreamPlaces()
         self._heartbeat_s, self._lifetime_s = heartbeat_s, lifetime_s
         self._open: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -59,11 +59,17 @@ class ChangeStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Stream the changes after `Last-Event-ID`, after `since`, or from now on."""
-        try:
-            since = await self._since(scope)
-        except CapdexError as error:
-            await problem(error)(scope, receive, send)
-            return
+        with ExitStack() as held:
+            try:
+                since = await self._since(scope)
+                if scope["method"] != "HEAD":
+                    held.enter_context(self._places.take(scope))
+            except CapdexError as error:
+                await problem(error)(scope, receive, send)
+                return
+            await self._answer(scope, receive, send, since)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, since: Place) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if scope["method"] != "HEAD":
             stream = asyncio.create_task(self._stream(send, since))
@@ -82,12 +88,8 @@ class ChangeStream:
         last = [value for key, value in scope["headers"] if key == b"last-event-id"]
         text = last[-1].decode("latin-1") if last else given.get("since")
         moment = await self._reader.moment()
-        if self._closed or len(self._open) >= self._max:
-            raise Unavailable(
-                "no further stream of changes is open here",
-                Code.RATE_LIMITED,
-                fix="ask /v1/changes from time to time, or another node",
-            )
+        if self._closed:
+            raise Unavailable("this node is ending", Code.TIMEOUT, fix="ask another node")
         if text is None:
             return Place(moment.revision)
         since = Place.parse(text)

@@ -55,6 +55,5 @@ async def send_answer(answer: Answer, scope: Scope, send: Send) -> None:
             await send({"type": "http.response.body", "body": b""})
             return
     headers.append((b"content-length", str(len(answer.body)).encode("ascii")))
-    headers.append((b"x-content-type-options", b"nosniff"))
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})

@@ -15,7 +15,7 @@ from mcp_service.answers import errors
 
 PROBLEM_TYPE: Final = "application/problem+json"
 # An error is of this moment: what is not there now may be there a second later.
-_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HEADERS: Final = {"Cache-Control": "no-store"}
 
 
 def problem(error: Exception) -> Response:

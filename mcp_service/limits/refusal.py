@@ -6,6 +6,7 @@ status: the Python SDK 2.x shows the message of nothing else, and the TypeScript
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -19,7 +20,13 @@ _INVALID_REQUEST: Final = -32600
 _INTERNAL_ERROR: Final = -32603
 
 
-async def refuse(error: CapdexError, scope: Scope, receive: Receive, send: Send) -> None:
+async def refuse(
+    error: CapdexError,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    headers: Mapping[str, str] | None = None,
+) -> None:
     """Answer a request with an error, before its body was understood."""
     kind, said = error.kind, error.to_json()
     if scope["path"] == MCP_PATH or scope["path"].startswith(f"{MCP_PATH}/"):
@@ -31,5 +38,6 @@ async def refuse(error: CapdexError, scope: Scope, receive: Receive, send: Send)
     else:
         body = {"type": "about:blank", "title": error.message, "status": kind.http} | said
         media_type = "application/problem+json"
-    headers = {"Retry-After": "1"} if kind.retryable else {}
-    await Response(orjson.dumps(body), kind.http, headers, media_type)(scope, receive, send)
+    retry = {"Retry-After": "1"} if kind.retryable else {}
+    sent = {"Cache-Control": "no-store", **retry, **(headers or {})}
+    await Response(orjson.dumps(body), kind.http, sent, media_type)(scope, receive, send)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cli.node.limit_options import client_limit_options, client_limits
 from cli.node.options import (
     blocks_option,
     database_option,
@@ -94,6 +95,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     "--allowed-host", multiple=True, metavar="HOST",
     help="Accept this Host header besides loopback's.",
 )  # fmt: skip
+@client_limit_options
 @environment_option(
     "--log-format", type=click.Choice(["auto", "logfmt", "json"]), default="auto",
     help="auto: logfmt on a terminal, else json.",
@@ -118,6 +120,14 @@ def node_command(
     finality_depth: int,
     poll_interval: float,
     allowed_host: tuple[str, ...],
+    max_connections: int,
+    max_connections_per_client: int | None,
+    client_timeout: float,
+    keep_alive: float,
+    rate: float,
+    limit_loopback: bool,
+    trusted_proxy: tuple[str, ...],
+    token_file: str | None,
     log_format: str,
 ) -> object:
     """Run a node: index a registry, verify, answer over MCP.
@@ -164,5 +174,15 @@ def node_command(
         log_format=("logfmt" if on_terminal else "json") if auto else log_format,
         profile=profile,
         workers=workers,
+        limits=client_limits(
+            max_connections=max_connections,
+            max_connections_per_client=max_connections_per_client,
+            client_timeout=client_timeout,
+            keep_alive=keep_alive,
+            rate=rate,
+            limit_loopback=limit_loopback,
+            trusted_proxy=trusted_proxy,
+            token_file=token_file,
+        ),
         progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
     )

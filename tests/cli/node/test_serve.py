@@ -179,3 +179,15 @@ def test_answers_are_sent_without_waiting_for_an_acknowledgement(make_loop: Any)
 
     with asyncio.Runner(loop_factory=make_loop) as runner:
         assert runner.run(accepted()) != 0
+
+
+async def test_no_answer_may_be_read_as_another_type_than_it_has(surface: Surface) -> None:
+    paths = ("/health", "/c/note.json", "/v1/search?q=x", "/ipfs/x", "/index/config.json", "/x")
+    run = asyncio.Event().wait
+    async with served(surface, run) as (url, _), aiohttp.ClientSession() as http:  # type: ignore[arg-type]
+        for path in paths:
+            async with http.get(url + path) as answer:
+                assert answer.headers.getall("X-Content-Type-Options") == ["nosniff"], path
+                assert answer.content_type != "text/html", path
+        async with http.post(f"{url}/mcp", json={}) as answer:
+            assert answer.headers.getall("X-Content-Type-Options") == ["nosniff"]

@@ -101,7 +101,6 @@ async def test_a_block_is_served_raw_and_inert(
         "content-length": str(len(PACKAGE)),
         "content-disposition": f'attachment; filename="{cid}.bin"',
         "content-security-policy": "sandbox; default-src 'none'",
-        "x-content-type-options": "nosniff",
         "cache-control": "public, max-age=29030400, immutable",
         "etag": f'"{cid}.raw"',
         "accept-ranges": "none",
@@ -286,7 +285,6 @@ async def test_what_is_refused_may_be_had_later_and_is_not_cached(node: Any, pat
     answer = await node(path)
     assert answer.status in (400, 404)
     assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 @pytest.mark.parametrize(

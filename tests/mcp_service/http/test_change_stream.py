@@ -18,6 +18,7 @@ from capdex.problems import Verdict
 from indexer.query import Index
 from indexer.store import Store
 from mcp_service.http.change_stream import ChangeStream
+from mcp_service.limits.streams import StreamPlaces
 from mcp_service.queries.reader import Reader
 
 Serve = Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
@@ -124,7 +125,7 @@ async def test_a_stream_ends_after_its_lifetime(live: Live, serve_stream: Serve)
 
 
 async def test_one_stream_too_many_is_refused(live: Live, serve_stream: Serve) -> None:
-    async with serve_stream(max_streams=2) as http:
+    async with serve_stream(places=StreamPlaces(2)) as http:
         held = [await http.get("/") for _ in range(2)]
         for answer in held:
             await event(answer)
@@ -146,11 +147,11 @@ async def test_streams_end_when_the_node_stops(live: Live, serve_stream: Serve) 
         await http.close_stream()  # type: ignore[attr-defined]
         assert await answer.read() == b""
         async with http.get("/") as refused:
-            assert refused.status == 429
+            assert refused.status == 504
 
 
 async def test_head_opens_no_stream(live: Live, serve_stream: Serve) -> None:
-    async with serve_stream(max_streams=1) as http:
+    async with serve_stream(places=StreamPlaces(1)) as http:
         for _ in range(3):
             async with asyncio.timeout(30), http.head("/") as answer:
                 assert answer.status == 200
