@@ -8,6 +8,8 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, TextIO, cast
 
 import structlog
@@ -79,6 +81,7 @@ def run_node(
         async with AsyncExitStack() as parts:
             listener = parts.enter_context(listen(host, port))
             node = await parts.enter_async_context(Node.open(options))
+            sessions = parts.enter_context(TemporaryDirectory(prefix="capdex-sessions-"))
             each = [
                 WorkerOptions(
                     number=number,
@@ -89,13 +92,21 @@ def run_node(
                     rpc_urls=options.rpc_urls,
                     db=options.db,
                     blocks=str(options.blocks),
+                    sessions=sessions,
                     serve=options.serve,
                     limits=limits,
                 )
                 for number in range(2, workers + 1)
             ]
             others = await parts.enter_async_context(run_workers(each, node.surface))
-            serving = serve(node, listener, allowed=allowed, profile=profile, limits=limits)
+            serving = serve(
+                node,
+                listener,
+                allowed=allowed,
+                profile=profile,
+                sessions=Path(sessions),
+                limits=limits,
+            )
             running = await parts.enter_async_context(serving)
             parts.callback(others.end)  # before this process waits for its own open requests
             log.info("listening", url=url_of(listener), role=str(options.role), version=__version__)
@@ -187,10 +198,14 @@ async def serve(
     *,
     allowed: Sequence[str],
     profile: str = "default",
+    sessions: Path | None = None,
     ask: Ask | None = None,
     limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
+    """Serve a node and run its loops; yields the task of the loops, which ends only by failing.
+
+    `sessions` is the directory of MCP sessions that this process shares with others of the node.
+    """
     options, surface = node.options, node.surface
     async with AsyncExitStack() as parts:
         face = prover = None
@@ -212,7 +227,7 @@ async def serve(
                 warning=surface.health.warning,
             )
             parts.callback(reader.close)
-            face = build_reader_routes(reader, profile=profile)
+            face = build_reader_routes(reader, profile=profile, sessions=sessions)
         faults = ClientFaults()
         limits = fit_descriptors(limits)
         table = build_table(limits, faults.note)
@@ -247,7 +262,7 @@ async def serve(
         finally:
             running.cancel()
             if face is not None:
-                await face.stream.close()
+                await face.end_streams()
             server.should_exit = True
             # An exception of the loops reaches the caller by the yielded task, not from here.
             await asyncio.gather(running, serving, return_exceptions=True)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque
 from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -101,6 +102,7 @@ async def _run() -> None:
             listener,
             allowed=options.allowed,
             profile=options.profile,
+            sessions=Path(options.sessions),
             ask=link.ask,
             limits=options.limits,
         )

@@ -46,6 +46,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     rpc_urls: tuple[str, ...]
     db: str
     blocks: str
+    sessions: str
     serve: frozenset[Verdict]
     limits: ClientLimits
 

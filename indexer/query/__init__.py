@@ -7,6 +7,7 @@ from indexer.query.changes import (
     NameChange,
     read_changes,
     read_listed_releases,
+    read_newest,
 )
 from indexer.query.digest import Digest
 from indexer.query.filters import FILTER_NAMES, Filters
@@ -14,7 +15,7 @@ from indexer.query.index import MAX_QUERY_CHARS, Hit, Index, Page
 from indexer.query.name_state import NameState, read_name_state
 from indexer.query.names import (
     ListedName,
-    read_listed,
+    read_listed_names,
     read_names_like,
     read_versions_like,
 )
@@ -39,11 +40,12 @@ __all__ = [
     "Page",
     "Position",
     "read_changes",
-    "read_listed",
+    "read_listed_names",
     "read_listed_releases",
     "read_name",
     "read_name_state",
     "read_names_like",
+    "read_newest",
     "read_revision",
     "read_tools",
     "read_versions_like",

@@ -66,6 +66,12 @@ def read_listed_releases(
     return {name: None if id_ is None else found[id_] for name, id_ in ids.items()}
 
 
+def read_newest(connection: Connection, limit: int) -> list[NameChange]:
+    """Return the names that changed last, the newest change first."""
+    newest = _FEED.order_by(None).order_by(NAME_CHANGE.c.revision.desc(), NAME_CHANGE.c.name.desc())
+    return [NameChange(*row) for row in connection.execute(newest.limit(limit))]
+
+
 class CommitWatch:
     """Tells cheaply whether the writer may have committed since the last call.
 

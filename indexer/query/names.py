@@ -42,7 +42,7 @@ _HAS_PROMPT: Final = exists().where(
 _AFTER_NAMES: Final = "{"  # the first character after those of names
 
 
-def read_listed(
+def read_listed_names(
     connection: Connection, after: str, limit: int, *, with_prompt: bool = False
 ) -> list[ListedName]:
     """Return the listed names after a name, in order; on request only those with a prompt."""

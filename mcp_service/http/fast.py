@@ -9,7 +9,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from capdex.errors import CapdexError
 from mcp_service.http.pages import Page, send_answer
-from mcp_service.mcp.front import Front
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import name_page
 
@@ -24,17 +23,17 @@ class FastPaths:
         app: ASGIApp,
         *,
         reader: Reader,
-        fronts: Mapping[str, Front],
+        calls: Mapping[str, ASGIApp],
         pages: Mapping[str, Page],
     ) -> None:
-        self._app, self._reader, self._fronts, self._pages = app, reader, fronts, pages
+        self._app, self._reader, self._calls, self._pages = app, reader, calls, pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
         if scope["type"] == "http":
             path, method = scope["path"], scope["method"]
-            if method == "POST" and (front := self._fronts.get(path)) is not None:
-                await front(scope, receive, send)
+            if method == "POST" and (app := self._calls.get(path)) is not None:
+                await app(scope, receive, send)
                 return
             page = self._pages.get(path)
             if page is not None and method in ("GET", "HEAD"):

@@ -1,7 +1,8 @@
 """Releases as resources: templates, the list by name, and the content of one.
 
 `capdex://<name>` is the answer about the latest release (P15), and
-`capdex://<name>/<version>/<part>` a part of its package; a version is exact or `latest`. Content
+`capdex://<name>/<version>/<part>` a part of its package; a version is exact or `latest`.
+`capdex://registry/changes` has the names that changed last. Content
 comes from the kept answers of `resolve_capability`, so it is verified and honours denials.
 """
 
@@ -18,7 +19,7 @@ from capdex.uri import PREFIX, check_name
 from capdex.version import Version
 from indexer.query import ListedName
 from mcp_service.answers.cap import PACKAGE_TYPE, SCHEMA_TYPE
-from mcp_service.queries.names import LATEST, listed_names
+from mcp_service.queries.names import LATEST, listed_names, newest_changes
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import resolve
 
@@ -31,11 +32,21 @@ PARTS: Final = {
     "tools": (JSON_TYPE, "the tools of the package and their bindings"),
     "schema": (SCHEMA_TYPE, "the JSON Schema of the package's state"),
 }
+CHANGES: Final = SCHEME + "registry/changes"  # no name: "registry" is reserved
 OF_NAME: Final = SCHEME + "{name}"
 OF_RELEASE: Final = SCHEME + "{name}/{version}/"
 FRESH_MS: Final = 10_000  # how long clients may keep what a publication can change
 FOREVER_MS: Final = 86_400_000
 MAX_DESCRIPTION_CHARS: Final = 160  # hosts put the list into a model's context
+
+
+_CHANGES: Final = types.Resource(
+    uri=CHANGES,
+    name="changes",
+    title="What is new",
+    description="the names that changed last; subscribe to follow everything new",
+    mime_type=JSON_TYPE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +104,14 @@ def list_templates() -> types.ListResourceTemplatesResult:
 
 
 async def list_resources(reader: Reader, cursor: str | None) -> types.ListResourcesResult:
-    """Return a page of the names in order, each with its latest package; raises InvalidInput."""
+    """Return a page of the names in order, each with its latest package; raises InvalidInput.
+
+    On the first page the newest changes lead.
+    """
     found, more = await listed_names(reader, cursor)
+    first = [_CHANGES] if cursor is None else []
     return types.ListResourcesResult(
-        resources=[_listed(one) for one in found],
+        resources=[*first, *map(_listed, found)],
         next_cursor=more,
         ttl_ms=FRESH_MS,
         cache_scope="public",
@@ -108,6 +123,8 @@ async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:
 
     Raises the errors of `resolve`, and InvalidInput NOT_FOUND for a prompt that is not there.
     """
+    if text == CHANGES:
+        return _content(text, JSON_TYPE, orjson.dumps(await newest_changes(reader)).decode("utf-8"))
     uri = ResourceUri.parse(text)
     answer = await resolve(reader, uri.cap_uri, () if uri.part is None else (uri.part,))
     if uri.part is None:

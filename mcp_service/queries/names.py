@@ -9,8 +9,16 @@ from sqlalchemy import Connection
 from capdex.errors import InvalidInput
 from capdex.uri import MAX_NAME_CHARS, check_name
 from capdex.version import MAX_VERSION_CHARS
-from indexer.query import ListedName, read_listed, read_names_like, read_versions_like
+from indexer.query import (
+    ListedName,
+    read_listed_names,
+    read_names_like,
+    read_newest,
+    read_revision,
+    read_versions_like,
+)
 from mcp_service.answers.paging import read_cursor, write_cursor
+from mcp_service.answers.release import Json
 from mcp_service.queries.reader import Reader
 
 PAGE: Final = 50
@@ -27,11 +35,28 @@ async def listed_names(
     after = "" if cursor is None else read_cursor(cursor, str)[0]
 
     def read(connection: Connection) -> list[ListedName]:
-        return read_listed(connection, after, PAGE + 1, with_prompt=with_prompt)
+        return read_listed_names(connection, after, PAGE + 1, with_prompt=with_prompt)
 
     found = await reader.read(read)
     more = len(found) > PAGE
     return found[:PAGE], write_cursor(found[PAGE - 1].name) if more else None
+
+
+async def newest_changes(reader: Reader) -> Json:
+    """Return the names that changed last, the newest first, and the revision they are of.
+
+    A name of which nothing is served any more is `deleted`.
+    """
+
+    def read(connection: Connection) -> Json:
+        revision, _ = read_revision(connection)
+        changes = [
+            {"name": x.name, "revision": x.revision, "deleted": x.release_id is None}
+            for x in read_newest(connection, PAGE)
+        ]
+        return {"changes": changes, "revision": revision}
+
+    return await reader.read(read)
 
 
 async def names_like(

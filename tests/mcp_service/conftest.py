@@ -259,7 +259,7 @@ async def serving(
     app = build_app(surface, face, allowed=(*LOOPBACK, "Example.org"))
     async with listening(app) as url:
         yield url
-        await face.stream.close()
+        await face.end_streams()
     reader.close()
 
 
@@ -280,8 +280,14 @@ async def listening(app: Any) -> AsyncIterator[str]:
 
 @pytest.fixture
 def serve(database: str) -> Callable[..., AbstractAsyncContextManager[str]]:
-    """Serve another index than the usual one, or with another kind of reader."""
-    return lambda index, *kind: serving(index, blocks_of(database), *kind)
+    """Serve another index than the usual one, with other blocks or another kind of reader."""
+
+    def make(
+        index: Index, kind: type[Reader] = Reader, *, blocks: Path | None = None
+    ) -> AbstractAsyncContextManager[str]:
+        return serving(index, blocks or blocks_of(database), kind)
+
+    return make
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
+from mcp_service.mcp.subscriptions.feed import Feed
+
 Context = ServerRequestContext[Any]
 
 
@@ -118,10 +120,17 @@ PROMPTS: Final = {
 }
 
 
-def with_fixtures(server: Server[Any]) -> Server[Any]:
-    """Return the server, which now also has what the scenarios call."""
+def with_fixtures(server: Server[Any], feed: Feed) -> Server[Any]:
+    """Return the server, which now also has what the scenarios call; `feed` has its streams."""
+
+    async def call_tool(own: Any, context: Context, given: types.CallToolRequestParams) -> Any:
+        if given.name == "test_trigger_prompt_change":
+            feed.tell(["note"])
+            return types.CallToolResult(content=[_text("A package is new.")])
+        return await _call_tool(own, context, given)
+
     _beside(server, "tools/list", types.PaginatedRequestParams, _list_tools)
-    _beside(server, "tools/call", types.CallToolRequestParams, _call_tool)
+    _beside(server, "tools/call", types.CallToolRequestParams, call_tool)
     _beside(server, "resources/list", types.PaginatedRequestParams, _list_resources)
     _beside(server, "resources/templates/list", types.PaginatedRequestParams, _list_templates)
     _beside(server, "resources/read", types.ReadResourceRequestParams, _read_resource)

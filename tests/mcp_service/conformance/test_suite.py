@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from mcp_service.http import routes
+from mcp_service.mcp import endpoint
 from mcp_service.mcp.server import build_server
+from mcp_service.mcp.subscriptions.methods import Subscriptions
+from mcp_service.mcp.tools import Profile
+from mcp_service.queries.reader import Reader
 
 from .fixtures import with_fixtures
 
@@ -23,12 +26,12 @@ RUN_S = 300
 
 @pytest.fixture(autouse=True)
 def fixtures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the routes build our server with the fixtures beside its own features."""
+    """Make the endpoint build our server with the fixtures beside its own features."""
 
-    def build(*args: Any, **options: Any) -> Any:
-        return with_fixtures(build_server(*args, **options))
+    def build(reader: Reader, profile: Profile, subscriptions: Subscriptions) -> Any:
+        return with_fixtures(build_server(reader, profile, subscriptions), subscriptions.feed)
 
-    monkeypatch.setattr(routes, "build_server", build)
+    monkeypatch.setattr(endpoint, "build_server", build)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +58,12 @@ def client_of(growing: Growing, read: Callable[..., Reader]) -> Iterator[Callabl
     yield make
     for index in opened:
         index.close()
+
+
+@pytest.fixture
+async def growing_url(growing: Growing, serve: Callable[..., Any]) -> AsyncIterator[str]:
+    """The address of a node's HTTP faces over the growing registry."""
+    index = Index(growing.url)
+    async with serve(index, blocks=growing.blocks.path) as url:
+        yield url
+    index.close()

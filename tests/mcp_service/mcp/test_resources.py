@@ -133,11 +133,30 @@ async def test_names_are_listed_page_by_page(
                 await client.list_resources(cursor=cursor)
             assert refused.value.error.code == -32602
         assert (await client.read_resource(second.resources[-1].uri)).contents
-    assert [x.name for x in first.resources + second.resources] == names
+    changes, one, *_ = first.resources
+    assert changes.uri == "capdex://registry/changes"
+    assert [x.name for x in first.resources[1:] + second.resources] == names
     assert second.next_cursor is None
-    assert first.resources[0].uri == "capdex://n-000/latest/package"
-    assert first.resources[0].title == "N-000"
-    assert (first.resources[0].description or "").startswith("1.0.0: Does n-000 and more")
+    assert (one.uri, one.title) == ("capdex://n-000/latest/package", "N-000")
+    assert (one.description or "").startswith("1.0.0: Does n-000 and more")
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_newest_changes_are_read(
+    era: str, growing: Any, client_of: Callable[..., mcp.Client]
+) -> None:
+    for name in ("first", "second", "third"):
+        growing.publish(name)
+        growing.follow()
+    growing.chain.mine(growing.making.yanked("first"))
+    growing.follow()
+    async with client_of(mode=era) as client:
+        (content,) = (await client.read_resource("capdex://registry/changes")).contents
+    found = json.loads(content.text)
+    assert [(x["name"], x["deleted"]) for x in found["changes"]] == [
+        *(("first", True), ("third", False), ("second", False)),
+    ]
+    assert found["revision"] >= found["changes"][0]["revision"]
 
 
 @pytest.mark.parametrize("era", ERAS)

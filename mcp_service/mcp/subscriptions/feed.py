@@ -1,0 +1,190 @@
+"""The changes of the index, followed once in a process and handed to every open stream.
+
+A stream keeps at most one event of each kind and URI: however much changes, and however slowly its
+client reads, it takes no more memory, and no more than one notification a second of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+from mcp.shared.subscriptions import ResourceUpdated, ServerEvent
+
+from capdex.errors import CapdexError, Code, Unavailable
+from capdex.net.tasks import end
+from indexer.query import NameChange
+from mcp_service.mcp.subscriptions.interest import Interest
+from mcp_service.queries.reader import LAST, Reader
+
+MAX_STREAMS: Final = 512  # of a process; each holds a connection
+BATCH: Final = 1000  # changes read at once
+MAX_MISSED: Final = 10_000  # changes that a returning client is told of one by one
+PAUSE_S: Final = 1.0  # between two events of one kind on a stream
+RETRY_S: Final = 1.0  # after the database failed
+
+log = structlog.get_logger(part="mcp")
+
+
+class Follower:
+    """One stream: what it follows, and the events that are due.
+
+    `list_pause_s` is the pause between two changes of the same list.
+    """
+
+    def __init__(self, feed: Feed, interest: Callable[[], Interest], list_pause_s: float) -> None:
+        self._feed, self._interest, self._list_pause_s = feed, interest, list_pause_s
+        self._due: dict[ServerEvent, None] = {}
+        self._not_before: dict[type[ServerEvent], float] = {}
+        self._wake = asyncio.Event()
+        self._ended = False
+        self._revision = 0
+
+    @property
+    def revision(self) -> int:
+        """The revision up to which all events were taken."""
+        if not self._due:
+            self._revision = self._feed.seen
+        return self._revision
+
+    def begin(self, revision: int) -> None:
+        """Begin after a revision."""
+        self._revision = revision
+
+    def notice(self, names: Iterable[str]) -> None:
+        """Note that answers about these names have changed."""
+        for event in self._interest().events(names):
+            self._due[event] = None
+        if self._due:
+            self._wake.set()
+
+    def end(self) -> None:
+        """End the stream."""
+        self._ended = True
+        self._wake.set()
+
+    async def next(self) -> list[ServerEvent]:
+        """Wait for events and return them; an empty list means that the stream is to end."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._wake.wait()
+            if self._ended:
+                return []
+            now = clock()
+            ready = [x for x in self._due if self._not_before.get(type(x), 0.0) <= now]
+            if ready:
+                for event in ready:
+                    del self._due[event]
+                    pause = PAUSE_S if isinstance(event, ResourceUpdated) else self._list_pause_s
+                    self._not_before[type(event)] = now + pause
+                if not self._due:
+                    self._wake.clear()
+                return ready
+            await self._rest(min(self._not_before[type(x)] for x in self._due) - now)
+
+    async def _rest(self, seconds: float) -> None:
+        """Sleep until an event may go out, or until something new is due."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            self._wake.set()
+
+
+class Feed:
+    """Follows the changes of a reader's index while there are streams; `close` ends them."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._followers: set[Follower] = set()
+        self._seen = 0  # all changes up to this revision were handed on
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @asynccontextmanager
+    async def follow(
+        self,
+        interest: Callable[[], Interest],
+        *,
+        since: int | None = None,
+        list_pause_s: float = PAUSE_S,
+    ) -> AsyncIterator[Follower]:
+        """Open a stream; `since` is the revision that its client has seen, if it was here before.
+
+        `interest` is asked at each change. Raises Unavailable RATE_LIMITED if there are too many
+        streams.
+        """
+        if self._closed or len(self._followers) >= MAX_STREAMS:
+            raise Unavailable(
+                "this node has no stream left",
+                Code.RATE_LIMITED,
+                fix="try again later, or another node",
+            )
+        follower = Follower(self, interest, list_pause_s)
+        self._followers.add(follower)
+        try:
+            await self._start(follower, since)
+            yield follower
+        finally:
+            self._followers.discard(follower)
+            if not self._followers:
+                await self._stop()
+
+    def close(self) -> None:
+        """End all streams, and refuse new ones."""
+        self._closed = True
+        for follower in self._followers:
+            follower.end()
+
+    def tell(self, names: Collection[str]) -> None:
+        """Tell all streams that answers about these names have changed."""
+        for follower in self._followers:
+            follower.notice(names)
+
+    @property
+    def seen(self) -> int:
+        """The revision up to which all changes were handed on."""
+        return self._seen
+
+    async def _start(self, follower: Follower, since: int | None) -> None:
+        now = (await self.reader.moment()).revision
+        if self._task is None:
+            self._seen = now
+            self._task = asyncio.create_task(self._run())
+        follower.begin(self._seen if since is None else min(since, self._seen))
+        if since is not None:
+            async for changes in self._changes(since, MAX_MISSED):
+                follower.notice(change.name for change in changes)
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            task, self._task = self._task, None
+            await end([task])
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                moment = await self.reader.wait(self._seen)
+                async for changes in self._changes(self._seen):
+                    self.tell([change.name for change in changes])
+                    self._seen = max(self._seen, changes[-1].revision - 1)
+                self._seen = max(self._seen, moment.revision)
+            except (CapdexError, OSError) as error:
+                log.warning("changes cannot be followed now", why=str(error))
+                await asyncio.sleep(RETRY_S)
+
+    async def _changes(
+        self, since: int, most: int | None = None
+    ) -> AsyncIterator[list[NameChange]]:
+        """Iterate over the changes after a revision, in batches."""
+        after, found = (since, LAST), BATCH
+        while found == BATCH and (most is None or most > 0):
+            changes = await self.reader.run(self.reader.index.changes, after, BATCH)
+            if found := len(changes):
+                yield changes
+                after = (changes[-1].revision, changes[-1].name)
+            most = None if most is None else most - found
