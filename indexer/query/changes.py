@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -75,23 +76,25 @@ def read_newest(connection: Connection, limit: int) -> list[NameChange]:
 class CommitWatch:
     """Tells cheaply whether the writer may have committed since the last call.
 
-    On SQLite `token` takes 2 µs and never waits; on PostgreSQL it is a query.
+    On SQLite `token` takes 2 µs; on PostgreSQL it is a query. Any thread may call it.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.immediate = engine.dialect.name == "sqlite"
         self._raw: Any = None
+        self._turn = threading.Lock()  # one cursor cannot run two statements at a time
 
     def token(self) -> int:
         """Return a number that changes with every commit; raises Unavailable."""
         if self.immediate:
             try:
-                if self._raw is None:
-                    with translated_errors(self._engine):
-                        self._raw = self._engine.raw_connection()
-                        self._cursor = self._raw.cursor()
-                return int(self._cursor.execute("PRAGMA data_version").fetchone()[0])
+                with self._turn:
+                    if self._raw is None:
+                        with translated_errors(self._engine):
+                            self._raw = self._engine.raw_connection()
+                            self._cursor = self._raw.cursor()
+                    return int(self._cursor.execute("PRAGMA data_version").fetchone()[0])
             except sqlite3.Error as error:
                 message = "the index cannot be read"
                 raise Unavailable(message, Code.DATABASE_UNAVAILABLE, str(error)) from error

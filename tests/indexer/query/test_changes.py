@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 from indexer.query import Index, read_changes, read_listed_releases
@@ -47,3 +49,9 @@ def test_a_page_goes_on_after_a_name_of_the_same_revision(
     assert [x.name for x in (*first, *rest)] == ["aa", "bb", "cc"]
     assert listed(search_index, [*first, *rest]) == {"aa": None, "bb": None, "cc": None}
     assert listed(search_index, []) == {}
+
+
+def test_threads_may_look_for_commits_at_the_same_time(search_index: Index) -> None:
+    with closing(search_index.watch()) as watch, ThreadPoolExecutor(4) as threads:
+        looks = [threads.submit(lambda: {watch.token() for _ in range(500)}) for _ in range(4)]
+        assert len(set.union(*(look.result() for look in looks))) == 1
