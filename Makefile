@@ -29,7 +29,7 @@ ROUNDS ?= 5
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer bench-service soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi soak-load lock clean
+  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -181,6 +181,10 @@ soak-contracts: node_modules/.dev ## invariants over COUNT calls, and 10 000 inp
 soak-fuzz: COUNT = 20000
 soak-fuzz: .venv/.dev ## COUNT mutated packages, CIDs, CARs, signatures, logs, proofs (SEED: others)
 	$(BIN)/python tests/fuzz/soak.py $(COUNT) --seed $(SEED)
+
+soak-mcp: COUNT = 200000
+soak-mcp: .venv/.dev ## COUNT mutated JSON-RPC messages to a node, in both protocol eras (SEED: others)
+	$(BIN)/python tests/fuzz/soak.py $(COUNT) --seed $(SEED) --targets messages --blind
 
 soak-kill: COUNT = 500
 soak-kill: dev ## kill -9 a node COUNT times while it indexes (DB=postgres: there; SEED: others)

@@ -107,7 +107,7 @@ class CheckedMessages:
         body = await Request(scope, receive).body()
         found = fault(body)
         if found is not None:
-            shown = orjson.dumps(found.error().model_dump(by_alias=True, exclude_unset=True))
+            shown = found.error().model_dump_json(by_alias=True, exclude_unset=True)
             response = Response(shown, 400, media_type="application/json")
             await response(scope, receive, send)
             return

@@ -119,7 +119,7 @@ class Front:
                 meta = message.params.meta
                 if meta.version != LATEST_MODERN_VERSION or message.params.name.encode() != era:
                     return None
-        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
             return None
         id_, params = bytes(message.id), message.params
         if params.name not in self._tools or not _ID.fullmatch(id_):

@@ -46,6 +46,7 @@ BAD: dict[bytes, tuple[int, Any]] = {
     **dict.fromkeys(NOT_JSON, (PARSE_ERROR, None)),
     **dict.fromkeys(NOT_ONE, (INVALID_REQUEST, None)),
     ping(jsonrpc="1.0"): (INVALID_REQUEST, 1),
+    ping(jsonrpc="1.0", id=10**40): (INVALID_REQUEST, 10**40),
     ping(jsonrpc=2.0, id="a"): (INVALID_REQUEST, "a"),
     ping(method=5): (INVALID_REQUEST, 1),
     ping(method=None): (INVALID_REQUEST, 1),
@@ -110,3 +111,14 @@ def test_over_stdio_each_line_is_answered_and_the_next_one_is_read(
     assert [(x["error"]["code"], x["id"]) for x in errors] == [BAD[x] for x in wrong]
     assert last == {"jsonrpc": "2.0", "id": "last", "result": {}}
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("key", ["name", "cap_uri", "arguments"])
+async def test_a_tool_call_that_is_no_utf_8_is_not_json(
+    http: aiohttp.ClientSession, key: str
+) -> None:
+    call = {"name": "resolve_capability", "arguments": {"cap_uri": "did:nuwa:cap:note"}}
+    body = ping(method="tools/call", params=call).replace(key.encode(), b"\xc0" + key.encode())
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    async with http.post("/mcp", data=body, headers=headers) as reply:
+        assert (reply.status, (await reply.json())["error"]["code"]) == (400, PARSE_ERROR)
