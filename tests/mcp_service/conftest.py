@@ -167,6 +167,35 @@ def examples(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
+class Growing:
+    """An index with its chain, its store and the blocks of its packages."""
+
+    def __init__(self, making: Any, folder: Path) -> None:
+        self.making, self.folder = making, folder
+        self.url = f"sqlite:///{folder / 'index.db'}"
+        self.blocks = BlockDirectory(folder / "blocks")
+        self.chain = making.Chain()
+        self.store = Store.open(self.url, making.DEPLOYMENT)
+
+    def publish(self, name: str, version: str = "1.0.0", **options: Any) -> None:
+        """Announce a package on the chain; `follow` makes readers see it."""
+        self.chain.publish(name, version, **options)
+
+    def follow(self) -> None:
+        """Index what the chain has, and keep its packages."""
+        for data in self.chain.packages.values():
+            self.blocks.write(data)
+        self.making.follow(self.store, self.chain)
+
+
+@pytest.fixture
+def growing(making: Any, tmp_path: Path) -> Iterator[Growing]:
+    """An empty registry."""
+    made = Growing(making, tmp_path)
+    yield made
+    made.store.close()
+
+
 def blocks_of(url: str) -> Path:
     """The directory of the packages of an index."""
     return Path(url.removeprefix("sqlite:///")).parent / "blocks"

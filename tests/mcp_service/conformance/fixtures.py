@@ -16,8 +16,6 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from mcp_service.mcp.subscriptions.feed import Feed
-
 Context = ServerRequestContext[Any]
 
 
@@ -67,6 +65,7 @@ CONTENTS: Final[dict[str, list[types.ContentBlock]]] = {
             "test://mixed-content-resource", "application/json", '{"test":"data","value":123}'
         ),
     ],
+    "test_trigger_prompt_change": [_text("A package with a prompt is published.")],
     "test_error_handling": [_text("This tool intentionally returns an error for testing")],
 }
 
@@ -120,20 +119,27 @@ PROMPTS: Final = {
 }
 
 
-def with_fixtures(server: Server[Any], feed: Feed) -> Server[Any]:
-    """Return the server, which now also has what the scenarios call; `feed` has its streams."""
+def with_fixtures(server: Server[Any], publish: Callable[[], None]) -> Server[Any]:
+    """Return the server, which now also has what the scenarios call.
 
-    async def call_tool(own: Any, context: Context, given: types.CallToolRequestParams) -> Any:
+    `publish` adds a release to the index: what a scenario wants to be notified of.
+    """
+
+    async def _call_tool(own: Any, context: Context, given: types.CallToolRequestParams) -> Any:
+        if given.name not in CONTENTS:
+            return await own(context, given)
         if given.name == "test_trigger_prompt_change":
-            feed.tell(["note"])
-            return types.CallToolResult(content=[_text("A package is new.")])
-        return await _call_tool(own, context, given)
+            publish()
+        failed = given.name == "test_error_handling"
+        return types.CallToolResult(content=CONTENTS[given.name], is_error=failed)
 
     _beside(server, "tools/list", types.PaginatedRequestParams, _list_tools)
-    _beside(server, "tools/call", types.CallToolRequestParams, call_tool)
+    _beside(server, "tools/call", types.CallToolRequestParams, _call_tool)
     _beside(server, "resources/list", types.PaginatedRequestParams, _list_resources)
     _beside(server, "resources/templates/list", types.PaginatedRequestParams, _list_templates)
     _beside(server, "resources/read", types.ReadResourceRequestParams, _read_resource)
+    _beside(server, "resources/subscribe", types.SubscribeRequestParams, _watch)
+    _beside(server, "resources/unsubscribe", types.UnsubscribeRequestParams, _watch)
     _beside(server, "prompts/list", types.PaginatedRequestParams, _list_prompts)
     _beside(server, "prompts/get", types.GetPromptRequestParams, _get_prompt)
     _beside(server, "completion/complete", types.CompleteRequestParams, _complete)
@@ -159,13 +165,6 @@ async def _list_tools(own: Any, context: Context, given: Any) -> Any:
         for name in CONTENTS
     ]
     return found.model_copy(update={"tools": [*found.tools, *tools, SCHEMA_TOOL]})
-
-
-async def _call_tool(own: Any, context: Context, given: types.CallToolRequestParams) -> Any:
-    if given.name not in CONTENTS:
-        return await own(context, given)
-    failed = given.name == "test_error_handling"
-    return types.CallToolResult(content=CONTENTS[given.name], is_error=failed)
 
 
 async def _list_resources(own: Any, context: Context, given: Any) -> Any:
@@ -197,6 +196,13 @@ async def _read_resource(own: Any, context: Context, given: types.ReadResourceRe
     if contents is None:
         return await own(context, given)
     return types.ReadResourceResult(contents=[contents])
+
+
+async def _watch(own: Any, context: Context, given: Any) -> Any:
+    """Subscribe to one of our resources in place of a fixture."""
+    if given.uri in RESOURCES:
+        given = given.model_copy(update={"uri": "capdex://note"})
+    return await own(context, given)
 
 
 async def _list_prompts(own: Any, context: Context, given: Any) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from indexer.query import Index
 from mcp_service.mcp import endpoint
 from mcp_service.mcp.server import build_server
-from mcp_service.mcp.subscriptions.methods import Subscriptions
-from mcp_service.mcp.tools import Profile
-from mcp_service.queries.reader import Reader
 
 from .fixtures import with_fixtures
 
@@ -24,26 +24,36 @@ SUITE = HERE.parents[2] / "node_modules/@modelcontextprotocol/conformance/dist/i
 RUN_S = 300
 
 
-@pytest.fixture(autouse=True)
-def fixtures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the endpoint build our server with the fixtures beside its own features."""
+@pytest.fixture
+async def url(growing: Any, serve: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    """A node whose server has the fixtures beside its own features."""
+    versions = itertools.count()
 
-    def build(reader: Reader, profile: Profile, subscriptions: Subscriptions) -> Any:
-        return with_fixtures(build_server(reader, profile, subscriptions), subscriptions.feed)
+    def publish() -> None:
+        growing.publish("note", f"1.{next(versions)}.0")
+        growing.follow()
+
+    def build(*args: Any, **options: Any) -> Any:
+        return with_fixtures(build_server(*args, **options), publish)
 
     monkeypatch.setattr(endpoint, "build_server", build)
+    publish()
+    index = Index(growing.url)
+    async with serve(index, blocks=growing.folder / "blocks") as address:
+        yield address
+    index.close()
 
 
 @pytest.mark.parametrize(
     "options",
-    [("--requirements", "2026-07-28")],
+    [("--requirements", "2026-07-28"), ("--spec-version", "2025-11-25")],
     ids=lambda options: options[1],
 )
 async def test_every_scenario_passes_but_those_of_features_that_we_do_not_offer(
-    options: tuple[str, str], fixtures: None, node_url: str, node_binary: str, tmp_path: Path
+    options: tuple[str, str], url: str, node_binary: str, tmp_path: Path
 ) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(node_binary, str(SUITE), "server", "--url", f"{node_url}/mcp", *options),
+        *(node_binary, str(SUITE), "server", "--url", f"{url}/mcp", *options),
         *("--expected-failures", str(HERE / f"expected_failures_{options[1]}.yaml")),
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path)},
