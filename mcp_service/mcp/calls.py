@@ -42,11 +42,12 @@ class ToolResult:
 
 async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
     """Call a tool within its time limit; every error becomes a result with its code."""
-    if len(arguments) == 1 and name in _KEPT and isinstance(uri := arguments.get("cap_uri"), str):
-        at_once = kept(reader, uri, whole=_KEPT[name])
-        if at_once is not None:
-            return ToolResult(at_once.text_json, at_once.body)
     try:
+        uri = arguments.get("cap_uri") if len(arguments) == 1 and name in _KEPT else None
+        if isinstance(uri, str):
+            at_once = kept(reader, uri, whole=_KEPT[name])
+            if at_once is not None:
+                return ToolResult(at_once.text_json, at_once.body)
         async with asyncio.timeout(CALL_LIMIT_S):
             answer = await _ACTIONS[name](reader, _known(arguments, name))
         return ToolResult(answer.text_json, answer.body)

@@ -489,3 +489,13 @@ async def test_a_broken_index_is_told_without_its_secrets(
     assert (error["code"], error["retryable"]) == (code, retryable)
     assert "secret" not in json.dumps(error)
     assert "sqlite" not in json.dumps(error)
+
+
+@pytest.mark.parametrize("damage", ["vanished", "garbage"])
+@pytest.mark.parametrize("tool", ["resolve_capability", "get_capability"])
+async def test_a_kept_answer_of_a_broken_index_is_an_error_too(
+    damaged: Callable[[str], Index], read: Any, damage: str, tool: str
+) -> None:
+    async with mcp.Client(build_server(read(damaged(damage)))) as client:
+        error = await refusal(client, tool, cap_uri="did:nuwa:cap:note")
+    assert error["code"] == "DATABASE_UNAVAILABLE"
