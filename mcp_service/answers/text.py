@@ -122,8 +122,9 @@ def _flags(state: Mapping[str, Any]) -> str:
 
 def _facts(found: IndexedRelease) -> list[str]:
     """Return the URI, the publisher, what it needs, and each warning."""
-    permissions = (found.metadata or {}).get("permissions_required") or ()
-    needs = f" · needs {cut(', '.join(map(str, permissions)), 20)}" if permissions else ""
+    section = (found.metadata or {}).get("permissions")
+    required = section.get("require") if isinstance(section, Mapping) else None
+    needs = f" · needs {cut(', '.join(map(str, required)), 20)}" if required else ""
     account = f"{found.publisher[:6]}…{found.publisher[-4:]}"
     facts = [f"{found.cap_uri} · by {account}, block {found.block_number}{needs}"]
     return facts + [f"warning: {cut(x, WARNING_TOKENS)}" for x in found.warnings[:2]]
