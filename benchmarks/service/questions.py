@@ -23,6 +23,7 @@ class Question:
     name: str
     ask: Callable[[Server, int], bytes]
     search: bool = False
+    kept: bool = False  # the answer is kept by a node, and no question before asked for it
 
     def requests(self, server: Server, luck: random.Random) -> list[bytes]:
         """Return one request about each name, or SEARCHES of them, in random order."""
@@ -97,8 +98,10 @@ def _of_registry(number: int) -> bytes:
     return _get(f"/v0.1/servers/{name}/versions/latest")
 
 
-V1 = Question("/v1/resolve", lambda _, number: _get(f"/v1/resolve?uri={_uri(number)}"))
-PAGE_OF_NAME = Question("/c/<name>.json", lambda _, number: _get(f"/c/{words_of(number)[0]}.json"))
+V1 = Question("/v1/resolve", lambda _, number: _get(f"/v1/resolve?uri={_uri(number)}"), kept=True)
+PAGE_OF_NAME = Question(
+    "/c/<name>.json", lambda _, number: _get(f"/c/{words_of(number)[0]}.json"), kept=True
+)
 RESOLVE_MODERN = Question("MCP resolve, 2026-07-28", _resolve(MODERN))
 RESOLVE_LEGACY = Question("MCP resolve, 2025-11-25", _resolve(LEGACY))
 SEARCH_ONE = Question("MCP search, one word", _search(_noun), search=True)

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = ROOT / ".tools" / "bin" / "mcp-registry"
 PATIENCE_S = 900.0
 LOOK_S = 0.05
+SEEDED_AT_ONCE = 5000  # the registry imports for five minutes at most
 NAMESPACE = "io.github.capdex"
 
 
@@ -43,6 +44,7 @@ class Server:
     database: int | None = None
     session: str = ""
     names: int = 0
+    workers: int = 1
 
     def counted(self) -> tuple[tuple[int, ...], ...]:
         """Return the processes of the server, and those of its database."""
@@ -122,7 +124,9 @@ def started(command: list[str], log: Path, **environment: str) -> Iterator[subpr
         process.wait()
 
 
-def until_it_says(process: subprocess.Popen[bytes], log: Path, words: str) -> str:
+def until_it_says(
+    process: subprocess.Popen[bytes], log: Path, words: str, *, look_s: float = LOOK_S
+) -> str:
     """Wait for a line with these words, and return it."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -131,7 +135,7 @@ def until_it_says(process: subprocess.Popen[bytes], log: Path, words: str) -> st
                 return line
         assert process.poll() is None, log.read_text()[-2000:]
         assert time.monotonic() < deadline, log.read_text()[-2000:]
-        time.sleep(LOOK_S)
+        time.sleep(look_s)
 
 
 @contextmanager
@@ -196,10 +200,10 @@ def lend_uuids(server: Any, home: Path) -> None:
         connection.execute("SELECT pg_reload_conf()")
 
 
-def seed(count: int, path: Path) -> None:
+def seed(numbers: range, path: Path) -> None:
     """Write what the registry imports at its start: as much of each package as its format holds."""
     servers = []
-    for number in range(count):
+    for number in numbers:
         name, verb, noun, _ = words_of(number)
         servers.append(
             {
@@ -251,10 +255,11 @@ def _seeded(server: Any, count: int, folder: Path) -> str:
         connection.execute(f"DROP DATABASE IF EXISTS {part}")
     unfinished = create(server, part)
     servers, port, log = folder / "seed.json", free_port(), folder / "seed.log"
-    seed(count, servers)
     env = registry_environment(unfinished, port)
-    with started([str(REGISTRY)], log, MCP_REGISTRY_SEED_FROM=str(servers), **env) as process:
-        until_it_says(process, log, "HTTP server starting")
+    for first in range(0, count, SEEDED_AT_ONCE):
+        seed(range(first, min(first + SEEDED_AT_ONCE, count)), servers)
+        with started([str(REGISTRY)], log, MCP_REGISTRY_SEED_FROM=str(servers), **env) as process:
+            until_it_says(process, log, "HTTP server starting", look_s=1.0)
     with psycopg.connect(unfinished) as connection:
         row = connection.execute("SELECT count(*) FROM servers").fetchone()
         assert row == (count,), f"{row} of {count} servers were imported: {log}"
