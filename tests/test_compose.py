@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,11 @@ def test_the_balancer_asks_the_readers_where_they_listen() -> None:
         context = _parse(_words(SERVICES[name]["command"]), _environment(name))
         assert context.params["port"] == 8765
         assert {*READERS, "balancer"} <= set(context.params["allowed_host"])
+        assert "front" in SERVICES[name]["networks"]
+        proxy = SERVICES["balancer"]["networks"]["front"]["ipv4_address"]
+        assert context.params["trusted_proxy"] == (proxy,)
+    (subnet,) = COMPOSE["networks"]["front"]["ipam"]["config"]
+    assert ip_address(proxy) in ip_network(subnet["subnet"])
 
 
 def test_the_balancer_takes_its_configuration(tmp_path: Path) -> None:
