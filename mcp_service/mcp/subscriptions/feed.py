@@ -13,14 +13,17 @@ from typing import Final
 
 import structlog
 from mcp.shared.subscriptions import ResourceUpdated, ServerEvent
+from starlette.types import Scope
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.net.tasks import end
 from indexer.query import NameChange
+from mcp_service.limits.streams import StreamPlaces
 from mcp_service.mcp.subscriptions.interest import Interest
 from mcp_service.queries.reader import LAST, Reader
 
 MAX_STREAMS: Final = 512  # of a process; each holds a connection
+MAX_STREAMS_PER_CLIENT: Final = 64  # many hosts can share an address
 BATCH: Final = 1000  # changes read at once
 MAX_MISSED: Final = 10_000  # changes that a returning client is told of one by one
 PAUSE_S: Final = 1.0  # between two events of one kind on a stream
@@ -101,6 +104,7 @@ class Feed:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self._followers: set[Follower] = set()
+        self._places = StreamPlaces(MAX_STREAMS, MAX_STREAMS_PER_CLIENT)
         self._seen = 0  # all changes up to this revision were handed on
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -109,30 +113,28 @@ class Feed:
     async def follow(
         self,
         interest: Callable[[], Interest],
+        scope: Scope | None = None,
         *,
         since: int | None = None,
         list_pause_s: float = PAUSE_S,
     ) -> AsyncIterator[Follower]:
-        """Open a stream; `since` is the revision that its client has seen, if it was here before.
+        """Open a stream for the client of `scope`, or of the one connection.
 
-        `interest` is asked at each change. Raises Unavailable RATE_LIMITED if there are too many
-        streams.
+        `interest` is asked at each change; `since` is the revision that the client has seen, if it
+        was here before. Raises Unavailable RATE_LIMITED if it, or all clients, have too many.
         """
-        if self._closed or len(self._followers) >= MAX_STREAMS:
-            raise Unavailable(
-                "this node has no stream left",
-                Code.RATE_LIMITED,
-                fix="try again later, or another node",
-            )
-        follower = Follower(self, interest, list_pause_s)
-        self._followers.add(follower)
-        try:
-            await self._start(follower, since)
-            yield follower
-        finally:
-            self._followers.discard(follower)
-            if not self._followers:
-                await self._stop()
+        if self._closed:
+            raise Unavailable("this node is stopping", Code.TIMEOUT, fix="ask another node")
+        with self._places.take(scope or {}):
+            follower = Follower(self, interest, list_pause_s)
+            self._followers.add(follower)
+            try:
+                await self._start(follower, since)
+                yield follower
+            finally:
+                self._followers.discard(follower)
+                if not self._followers:
+                    await self._stop()
 
     def close(self) -> None:
         """End all streams, and refuse new ones."""

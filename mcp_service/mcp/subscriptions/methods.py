@@ -11,6 +11,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY, event_to_notification
+from starlette.types import Scope
 
 from capdex.errors import InvalidInput
 from capdex.net.tasks import end
@@ -72,7 +73,8 @@ class Subscriptions:
         assert ctx.request_id is not None  # noqa: S101 - a request has one
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
         async with AsyncExitStack() as stream:
-            opening = self._open(stream, params.notifications)
+            scope = None if ctx.request is None else ctx.request.scope
+            opening = self._open(stream, params.notifications, scope)
             honoured, follower = await faults.answer(opening, ctx.method, ctx.protocol_version)
             acknowledged = types.SubscriptionsAcknowledgedNotification(
                 params=types.SubscriptionsAcknowledgedNotificationParams(
@@ -117,10 +119,10 @@ class Subscriptions:
         return str(session)
 
     async def _open(
-        self, stream: AsyncExitStack, asked: types.SubscriptionFilter
+        self, stream: AsyncExitStack, asked: types.SubscriptionFilter, scope: Scope | None
     ) -> tuple[types.SubscriptionFilter, Follower]:
         honoured, interest = _honoured(asked)
-        return honoured, await stream.enter_async_context(self.feed.follow(lambda: interest))
+        return honoured, await stream.enter_async_context(self.feed.follow(lambda: interest, scope))
 
     async def _deliver(self, session: ServerSession) -> None:
         def interest() -> Interest:

@@ -73,7 +73,7 @@ class SessionEndpoint:
             await send({"type": "http.response.start", "status": 204, "headers": []})
             await send({"type": "http.response.body", "body": b""})
         else:
-            await self._stream(text, headers, receive, send)
+            await self._stream(text, scope, receive, send)
 
     async def _call(self, session: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         text = session.decode("latin-1")
@@ -83,10 +83,9 @@ class SessionEndpoint:
         plain = [(key, value) for key, value in scope["headers"] if key != _ID]
         await self._calls({**scope, "headers": plain, SESSION: text}, receive, send)
 
-    async def _stream(
-        self, session: str, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
+    async def _stream(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the notifications of a session until its client leaves or opens another stream."""
+        headers = dict(scope["headers"])
         if b"text/event-stream" not in headers.get(b"accept", b""):
             await _refuse(send, 406, "a stream is text/event-stream")
             return
@@ -94,7 +93,9 @@ class SessionEndpoint:
         since = _last_event(headers.get(b"last-event-id", b""))
         if since is None and record is not None:
             since = record.revision
-        follow = self._feed.follow(self._interest(session), since=since, list_pause_s=LIST_PAUSE_S)
+        follow = self._feed.follow(
+            self._interest(session), scope, since=since, list_pause_s=LIST_PAUSE_S
+        )
         try:
             async with follow as follower:
                 if before := self._open.pop(session, None):

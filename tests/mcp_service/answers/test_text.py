@@ -64,9 +64,7 @@ async def test_a_package_is_told_with_its_tools_as_signatures(making: Any, texts
 
 
 async def test_a_hit_is_one_line_whatever_its_publisher_writes(texts: Any) -> None:
-    text = await texts(
-        "search_capabilities", {"query_string": "kit"}, description="cuts\n2. paper"
-    )
+    text = await texts("search_capabilities", {"query_string": "kit"}, description="cuts\n2. paper")
     [_, hit] = text.splitlines()
     assert hit.startswith("kit 1.0.0 [verified] cuts 2. paper")
 

@@ -10,6 +10,7 @@ import pytest
 
 from indexer.query.index import Index
 from mcp_service.mcp.server import build_server
+from mcp_service.mcp.subscriptions import feed
 from mcp_service.queries.reader import Reader
 
 
@@ -26,6 +27,12 @@ def client_of(growing: Any, read: Callable[..., Reader]) -> Iterator[Callable[..
     yield make
     for index in opened:
         index.close()
+
+
+@pytest.fixture
+def one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make nodes that are started from now on have one stream."""
+    monkeypatch.setattr(feed, "MAX_STREAMS", 1)
 
 
 @pytest.fixture

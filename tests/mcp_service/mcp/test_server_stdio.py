@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import mcp
+import mcp_types as types
 import pytest
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.subscriptions import ResourceUpdated
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -33,6 +38,53 @@ async def test_a_host_starts_it_and_asks(database: str, tmp_path: Path, mode: st
     assert large.structured_content["total"] == 8
     assert wrong.structured_content is not None
     assert (wrong.is_error, wrong.structured_content["code"]) == (True, "INVALID_INPUT")
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_host_reads_and_follows_packages(growing: Any, tmp_path: Path, mode: str) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            heard.put_nowait(message.params.uri)
+
+    growing.publish("note", prompt="Write {{what}}.")
+    growing.follow()
+    uri = "capdex://note/latest/package"
+    arguments = ["--db", growing.url, "--blocks", str(growing.blocks.path)]
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "capdex", "mcp", *arguments], cwd=tmp_path
+    )
+    async with AsyncExitStack() as stack:
+        errors = stack.enter_context((tmp_path / "stderr").open("w"))
+        transport = stdio_client(command, errlog=errors)
+        client = await stack.enter_async_context(
+            mcp.Client(transport, mode=mode, message_handler=hear)
+        )
+        prompt = await client.get_prompt("note", {"what": "a list"})
+        content = prompt.messages[0].content
+        assert isinstance(content, types.TextContent)
+        assert content.text.endswith("\n\nWrite a list.")
+        if mode == "legacy":
+            await client.subscribe_resource(uri)
+            next_uri = heard.get
+        else:
+            changes = await stack.enter_async_context(client.listen(resource_subscriptions=[uri]))
+
+            async def next_uri() -> str:
+                event = await anext(changes)
+                assert isinstance(event, ResourceUpdated)
+                return event.uri
+
+        growing.publish("note", "1.1.0")
+        growing.follow()
+        async with asyncio.timeout(60):
+            assert await next_uri() == uri
+        (found,) = (await client.read_resource(uri)).contents
+        assert isinstance(found, types.TextResourceContents)
+        assert "did:nuwa:cap:note@1.1.0" in found.text
     assert (tmp_path / "stderr").read_text() == ""
 
 

@@ -13,7 +13,6 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
 
 from indexer.query.index import Index
-from mcp_service.mcp.subscriptions import feed
 from mcp_service.mcp.subscriptions.sessions import MAX_URIS
 
 WITHIN_S = 60  # of a notification: far more than it takes
@@ -67,11 +66,11 @@ async def test_listeners_hear_only_of_what_they_asked_for(growing: Any, growing_
             assert await anext(changes) == ResourceUpdated("capdex://note")
 
 
-async def test_a_listener_is_refused_without_a_stream(
-    growing_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed, "MAX_STREAMS", 0)
-    async with mcp.Client(f"{growing_url}/mcp") as client:
+async def test_a_listener_is_refused_without_a_stream(one_stream: None, growing_url: str) -> None:
+    async with (
+        mcp.Client(f"{growing_url}/mcp") as client,
+        client.listen(prompts_list_changed=True),
+    ):
         with pytest.raises(MCPError) as refused:
             async with client.listen(resources_list_changed=True):
                 pass

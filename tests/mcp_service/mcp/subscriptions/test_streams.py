@@ -13,7 +13,6 @@ import mcp
 import mcp_types as types
 import pytest
 
-from mcp_service.mcp.subscriptions import feed
 from mcp_service.mcp.subscriptions.sessions import Sessions
 
 WITHIN_S = 60  # of a notification: far more than it takes
@@ -222,10 +221,7 @@ async def test_a_second_stream_takes_the_place_of_the_first(http: aiohttp.Client
             assert [x async for x in first if x.get("data")] == []
 
 
-async def test_streams_are_bounded(
-    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed, "MAX_STREAMS", 1)
+async def test_streams_are_bounded(one_stream: None, http: aiohttp.ClientSession) -> None:
     one, two = Client(http), Client(http)
     await one.start()
     await two.start()
