@@ -14,8 +14,16 @@ from typing import Any, Final, Literal
 import msgspec
 import orjson
 from mcp.server.lowlevel import Server
-from mcp_types import SERVER_INFO_META_KEY
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    ClientCapabilities,
+    Implementation,
+)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
+from pydantic import ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_service.mcp.calls import ToolResult, call
@@ -24,40 +32,34 @@ from mcp_service.queries.reader import Reader
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a larger one takes the SDK's path, with its limit
 JSON_TYPE: Final = b"application/json"
-_ID: Final = re.compile(
-    rb'-?[0-9]{1,15}|"[ !#-\[\]-~]{0,128}"'
-)  # any other id takes the other path
+# Ids of another form take the SDK's path.
+_ID: Final = re.compile(rb'-?[0-9]{1,15}|"[ !#-\[\]-~]{0,128}"')
 _LEGACY: Final = frozenset(version.encode("ascii") for version in HANDSHAKE_PROTOCOL_VERSIONS)
 _MODERN: Final = LATEST_MODERN_VERSION.encode("ascii")
 _ROUTING: Final = (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 _UNUSUAL: Final = (b"mcp-session-id", b"last-event-id", b"content-encoding")
 
 
+class _Meta(msgspec.Struct):  # hosts add members of their own, which change nothing
+    progress: int | str = msgspec.field(name="progressToken", default=0)
+
+
+class _ModernMeta(_Meta, kw_only=True):
+    version: str = msgspec.field(name=PROTOCOL_VERSION_META_KEY)
+    capabilities: msgspec.Raw = msgspec.field(name=CLIENT_CAPABILITIES_META_KEY)
+    client: msgspec.Raw = msgspec.field(name=CLIENT_INFO_META_KEY, default=msgspec.Raw())
+
+
 class _Parameters(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     arguments: dict[str, Any] = {}
+    meta: _Meta | msgspec.UnsetType = msgspec.field(name="_meta", default=msgspec.UNSET)
 
 
-class _ClientInfo(msgspec.Struct, forbid_unknown_fields=True):
+class _ModernParameters(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: str
-    version: str
-    title: str = ""
-
-
-class _NoCapabilities(msgspec.Struct, forbid_unknown_fields=True):
-    pass
-
-
-class _Meta(msgspec.Struct, forbid_unknown_fields=True):
-    version: str = msgspec.field(name="io.modelcontextprotocol/protocolVersion")
-    capabilities: _NoCapabilities = msgspec.field(name="io.modelcontextprotocol/clientCapabilities")
-    client: _ClientInfo | None = msgspec.field(
-        name="io.modelcontextprotocol/clientInfo", default=None
-    )
-
-
-class _ModernParameters(_Parameters, forbid_unknown_fields=True, kw_only=True):
-    meta: _Meta = msgspec.field(name="_meta")
+    arguments: dict[str, Any] = {}
+    meta: _ModernMeta = msgspec.field(name="_meta")
 
 
 class _Call(msgspec.Struct, forbid_unknown_fields=True):
@@ -119,6 +121,8 @@ class Front:
                 meta = message.params.meta
                 if meta.version != LATEST_MODERN_VERSION or message.params.name.encode() != era:
                     return None
+                if not _is_client(bytes(meta.capabilities), bytes(meta.client)):
+                    return None
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             return None
         id_, params = bytes(message.id), message.params
@@ -148,6 +152,18 @@ def _era(headers: list[tuple[bytes, bytes]]) -> bytes | None:
     name = found.get(b"mcp-name", b"")
     plain = version == _MODERN and found.get(b"mcp-method") == b"tools/call"
     return name if plain and name else None
+
+
+@lru_cache(maxsize=256)
+def _is_client(capabilities: bytes, info: bytes) -> bool:
+    """Return True if these are capabilities and a client as the protocol defines them."""
+    try:
+        ClientCapabilities.model_validate_json(capabilities)
+        if info:
+            Implementation.model_validate_json(info)
+    except ValidationError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=256)
