@@ -29,7 +29,7 @@ ROUNDS ?= 5
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer bench-service soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi soak-load soak-mcp lock clean
+  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -214,6 +214,10 @@ soak-ipfs: .venv/.dev ## COUNT packages from a gateway with each kind of fault; 
 soak-load: COUNT = 300
 soak-load: .venv/.dev ## 1 000 resolves/s for COUNT seconds at 100 000 packages beside hostile connections
 	$(BIN)/python tests/soak/load.py $(COUNT)
+
+soak-connections: COUNT = 5000
+soak-connections: dev ## hold COUNT hostile connections to a node with 1 024 descriptors while it fetches and answers (SEED)
+	$(BIN)/python tests/soak/connections.py $(COUNT) --seed $(SEED)
 
 soak-rebuild: COUNT = 5000
 soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times

@@ -51,7 +51,8 @@ class ClientCheck:
             now = asyncio.get_running_loop().time()
             wait_s = self._rates.take(scope[CLIENT], now)
             if wait_s > 0:
-                after = {"Retry-After": str(max(1, math.ceil(wait_s)))}
+                # The end of the connection drops what else is in its pipeline.
+                after = {"Retry-After": str(max(1, math.ceil(wait_s))), "Connection": "close"}
                 await refuse(_over_rate(), scope, receive, send, after)
                 return
         if self._tokens is not None and name is None and scope["path"] not in OPEN_PATHS:

@@ -37,5 +37,9 @@ def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
     soak("two_nodes.py", 100)
 
 
+def test_hostile_connections_keep_a_node_from_nothing() -> None:
+    soak("connections.py", 1100)  # more than the node has descriptors
+
+
 def test_endpoints_that_misbehave_delay_a_node_and_never_mislead_it() -> None:
     soak("rpc.py", 3, "--seconds", 1.5, "--only", "mixed")

@@ -62,6 +62,7 @@ async def test_a_client_over_its_rate_gets_429_and_others_do_not() -> None:
     assert status == 429
     assert headers["content-type"] == "application/problem+json"
     assert 1 <= int(headers["retry-after"]) <= 2
+    assert headers["connection"] == "close"  # with all that is in its pipeline
     assert (body["code"], body["retryable"]) == ("RATE_LIMITED", True)
     assert (await checked.get("203.0.113.8"))[0] == 200
 
