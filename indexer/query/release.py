@@ -168,6 +168,12 @@ _BY_NAMES: Final[Select[Any]] = _EVERYTHING.where(
     RELEASE.c.name >= bindparam("first"), RELEASE.c.name <= bindparam("last")
 ).order_by(RELEASE.c.name, RELEASE.c.sequence)
 
+_DOCUMENTS: Final = (
+    select(RELEASE.c.sequence, PACKAGE.c.document)
+    .join(PACKAGE)
+    .where(RELEASE.c.sequence.in_(bindparam("sequences", expanding=True)))
+)
+
 # Columns that a release has under the same name.
 _COPIED: Final = (
     *("name", "cap_uri", "semver", "cid", "publisher", "signer", "yanked"),
@@ -183,8 +189,7 @@ def read_releases(connection: Connection, release_ids: Iterable[int]) -> dict[in
 
 def read_tools(connection: Connection, sequences: Iterable[int]) -> dict[int, list[str]]:
     """Return the tool names of the packages of these releases, by the sequences of their events."""
-    query = select(RELEASE.c.sequence, PACKAGE.c.document).join(PACKAGE)
-    rows = connection.execute(query.where(RELEASE.c.sequence.in_(list(sequences))))
+    rows = connection.execute(_DOCUMENTS, {"sequences": list(sequences)})
     return {
         sequence: [value for key, value in (document or {}).get("facets", ()) if key == "tool"]
         for sequence, document in rows

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.problems import REASONS, Availability, Reason, Verdict
@@ -25,7 +25,12 @@ _CANDIDATES: Final = select(
     *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.stands, RELEASE.c.yanked, RELEASE.c.yank_reason),
     *(RELEASE.c.verdict, RELEASE.c.reason, RELEASE.c.message, RELEASE.c.availability),
     *(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256),
-)
+).where(RELEASE.c.name == bindparam("name"))
+_HIGHEST: Final = (RELEASE.c.precedence.desc(), RELEASE.c.stands.desc(), RELEASE.c.sequence)
+# Constants, since SQLAlchemy takes longer to build such a statement than a database to run it.
+_EXACT: Final = _CANDIDATES.where(RELEASE.c.precedence == bindparam("version")).order_by(*_HIGHEST)
+_LATEST: Final = _CANDIDATES.order_by(RELEASE.c.stable.desc(), *_HIGHEST)
+_ALL: Final = _CANDIDATES.order_by(*_HIGHEST)
 
 
 def resolve(
@@ -54,17 +59,13 @@ def resolve(
 
 def _matching(connection: Connection, uri: CapabilityURI) -> Iterator[Any]:
     """Iterate over the releases that match a URI's name and selector, best first."""
-    query = _CANDIDATES.where(RELEASE.c.name == uri.name)
-    order = (RELEASE.c.precedence.desc(), RELEASE.c.stands.desc(), RELEASE.c.sequence)
-    selector = uri.selector
+    selector, given = uri.selector, {"name": uri.name}
     if isinstance(selector, Version):
-        yield from connection.execute(
-            query.where(RELEASE.c.precedence == precedence(selector)).order_by(*order)
-        )
+        yield from connection.execute(_EXACT, given | {"version": precedence(selector)})
     elif selector is None:
-        yield from connection.execute(query.order_by(RELEASE.c.stable.desc(), *order))
+        yield from connection.execute(_LATEST, given)
     else:
-        for row in connection.execute(query.order_by(*order)):
+        for row in connection.execute(_ALL, given):
             if CapabilityURI.exact(row.cap_uri).version in selector:
                 yield row
 
