@@ -140,14 +140,20 @@ def until_it_says(
 
 @contextmanager
 def node(
-    name: str, db: str, blocks: Path, folder: Path, *, workers: int = 1, descriptors: int = 0
+    name: str,
+    db: str,
+    blocks: Path,
+    folder: Path,
+    *options: str,
+    workers: int = 1,
+    descriptors: int = 0,
 ) -> Iterator[Server]:
     """Run a reader on an index, with at most so many `descriptors` if any are said."""
     log = folder / f"{name.replace(' ', '-').replace(',', '')}.log"
     command = [
         sys.executable, "-m", "capdex", "node", "--role", "reader", "--db", db,
         "--blocks", str(blocks), "--port", "0", "--log-format", "json",
-        *(["--workers", str(workers)] if workers > 1 else []),
+        *(["--workers", str(workers)] if workers > 1 else []), *options,
     ]  # fmt: skip
     if descriptors:
         command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
