@@ -117,7 +117,8 @@ def _pending(row: Row[Any]) -> Unavailable:
         return Unavailable(what, Code.PENDING, why, REASONS[Reason(row.reason)].hint, details)
     what = f"{row.cap_uri} is announced, but its package has not been fetched yet"
     # Not the row's message: it names the sources that failed, and what they answered.
-    return Unavailable(what, Code.PENDING, "", "try again later", details)
+    why = "no source has given its bytes so far"
+    return Unavailable(what, Code.PENDING, why, "try again later", details)
 
 
 def _unverified(row: Row[Any]) -> VerificationFailure:

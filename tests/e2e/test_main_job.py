@@ -18,7 +18,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 REPOSITORY = Path(__file__).resolve().parents[2]
 INSPECTOR = REPOSITORY / "node_modules" / ".bin" / "mcp-inspector"
 ERAS = ("legacy", "2026-07-28")  # the handshake, and the stateless revision
-TOOLS = {"resolve_capability", "search_capabilities"}
+TOOLS = {
+    *("resolve_capability", "search_capabilities", "get_capability"),
+    *("capability_list", "capability_describe", "capability_browse"),
+}
 NAME = "weather"
 Answer = tuple[bool, dict[str, Any]]
 
