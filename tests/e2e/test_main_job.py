@@ -27,13 +27,14 @@ Answer = tuple[bool, dict[str, Any]]
 
 
 async def over_mcp(target: Any, tool: str, mode: str = "auto", **arguments: Any) -> Answer:
-    """Whether a tool failed, and its structured content; the tools listed are always the two."""
+    """Whether a tool failed, and its structured content; the tools listed are always the same."""
     async with Client(target, mode=mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
         result = await client.call_tool(tool, arguments)
     assert isinstance(result.structured_content, dict)
     (text,) = result.content
-    assert json.loads(text.text) == result.structured_content  # for hosts that show the text
+    named = result.structured_content.get("code", NAME)  # the text is for a model, in few words
+    assert named in text.text or "No capability" in text.text
     return bool(result.is_error), result.structured_content
 
 
