@@ -61,3 +61,5 @@ async def run_to_completion(
         if not running.cancelled():
             running.exception()  # retrieved: the cancellation is what counts
         raise
+    finally:
+        del running  # its exception refers to this frame: a cycle, left to the garbage collector

@@ -78,10 +78,15 @@ class Rendered:
         """Render an answer without releases; its body has a field at least."""
         return cls((orjson.dumps(body)[:-1],), (), orjson.dumps(text))
 
-    @property
-    def size_bytes(self) -> int:
-        """The memory that it takes, nearly."""
-        return sum(map(len, self.parts)) + len(self.text_json) + 300
+    def to_bytes(self) -> bytes:
+        """Return it as bytes; JSON has no zero byte, so one stands between its parts."""
+        return b"\0".join((orjson.dumps(self.blocks), self.text_json, *self.parts))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Rendered:
+        """Return what `to_bytes` gave."""
+        blocks, text_json, *parts = data.split(b"\0")
+        return cls(tuple(parts), tuple(orjson.loads(blocks)), text_json)
 
     def answer(self, moment: Moment, warning: str | None = None) -> Answer:
         """Join the parts with what the moment determines."""

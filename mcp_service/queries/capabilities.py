@@ -70,7 +70,7 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
         return selected.name, Rendered.of(made | {"package": _package(found)}, text)
 
     try:
-        return await reader.answer(("describe", capability_id, version), make)
+        return await reader.answer(repr(("describe", capability_id, version)), make)
     except CapdexError as error:
         if error.code not in _NOT_DESCRIBED:
             raise
@@ -157,7 +157,7 @@ async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> 
         body = answer | {"version": found.semver, "next_cursor": next_cursor}
         return uri.name, Rendered.of(body, say(answer, next_cursor))
 
-    return await reader.answer((level, of, start), make)
+    return await reader.answer(repr((level, of, start)), make)
 
 
 async def _answer(reader: Reader, body: Json, text: str) -> Answer:

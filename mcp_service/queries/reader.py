@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -107,7 +107,7 @@ class Reader:
             await asyncio.sleep(POLL_S)  # commits come from another process
         return moment
 
-    def answer_now(self, question: Hashable) -> Answer | None:
+    def answer_now(self, question: str) -> Answer | None:
         """Return the kept answer to a question if it can be given without waiting."""
         if self._moment is None or self._is_old():
             return None
@@ -115,7 +115,7 @@ class Reader:
         return None if rendered is None else rendered.answer(self._moment, self.warning())
 
     async def answer(
-        self, question: Hashable, make: Callable[[Connection], tuple[str, Rendered]]
+        self, question: str, make: Callable[[Connection], tuple[str, Rendered]]
     ) -> Answer:
         """Return the kept answer to a question, or make it in one transaction.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -18,7 +18,6 @@ from mcp_service.queries.reader import Package, Reader
 
 INCLUDES: Final = ("package", "tools", "prompt", "schema", "proof", "history")
 WHOLE: Final = frozenset({"package", "tools", "prompt", "schema"})
-_NOTHING: Final[frozenset[str]] = frozenset()
 MAX_HISTORY: Final = 50  # releases in `history`, the highest versions
 
 
@@ -51,12 +50,12 @@ async def resolve(
         found = reader.resolve(connection, uri)
         return uri.name, render_resolution(reader, connection, found, wanted, whole=whole)
 
-    return await reader.answer((cap_uri, wanted, whole), make)
+    return await reader.answer(_question(cap_uri, wanted, whole=whole), make)
 
 
 def kept(reader: Reader, cap_uri: str, *, whole: bool = False) -> Answer | None:
     """Return the answer of `resolve` if the reader keeps it: with `whole` the whole package."""
-    return reader.answer_now((cap_uri, WHOLE if whole else _NOTHING, whole))
+    return reader.answer_now(_question(cap_uri, WHOLE if whole else (), whole=whole))
 
 
 async def name_page(reader: Reader, name: str) -> Answer:
@@ -70,7 +69,7 @@ async def name_page(reader: Reader, name: str) -> Answer:
         head = name_head(name, read_name_state(connection, name))
         return name, render(head, ((x, of_page(x)) for x in found), "", key="releases")
 
-    return await reader.answer((check_name(name), "page"), make)
+    return await reader.answer(repr(("page", check_name(name))), make)
 
 
 def render_resolution(
@@ -110,6 +109,11 @@ def parts(package: Package, wanted: Collection[str]) -> Json:
         schema = document.get("schema")
         found["schema"] = parse_json(schema) if isinstance(schema, str) else schema
     return found
+
+
+def _question(cap_uri: str, wanted: Iterable[str], *, whole: bool) -> str:
+    """Name a resolution in a reader's kept answers; different questions have different names."""
+    return repr((cap_uri, *sorted(wanted), whole))
 
 
 def _step(release: IndexedRelease) -> Json:

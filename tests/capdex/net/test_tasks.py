@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
 from capdex.errors import Unavailable
-from capdex.net.tasks import both, cause, together
+from capdex.net.tasks import both, cause, run_to_completion, together
 
 
 async def fail(message: str = "no") -> int:
@@ -46,3 +48,23 @@ async def test_what_runs_beside_a_failure_is_ended(gather) -> None:  # type: ign
     with pytest.raises(Unavailable):
         await gather(waits(), fail())
     assert ended.is_set()
+
+
+async def test_a_fault_of_a_thread_needs_no_garbage_collector() -> None:
+    def work() -> None:
+        raise Unavailable("no")
+
+    async def fails() -> weakref.ref[Unavailable]:
+        try:
+            await run_to_completion(work)
+        except Unavailable as error:
+            return weakref.ref(error)
+        raise AssertionError
+
+    gc.disable()  # the errors of many requests would else stop all others while they are collected
+    try:
+        fault = await fails()
+        await asyncio.sleep(0)
+        assert fault() is None
+    finally:
+        gc.enable()
