@@ -50,12 +50,12 @@ async def resolve(
         found = reader.resolve(connection, uri)
         return uri.name, render_resolution(reader, connection, found, wanted, whole=whole)
 
-    return await reader.answer(_question(cap_uri, wanted, whole=whole), make)
+    return await reader.answer(question(cap_uri, wanted, whole=whole), make)
 
 
 def kept(reader: Reader, cap_uri: str, *, whole: bool = False) -> Answer | None:
     """Return the answer of `resolve` if the reader keeps it: with `whole` the whole package."""
-    return reader.answer_now(_question(cap_uri, WHOLE if whole else (), whole=whole))
+    return reader.answer_now(question(cap_uri, WHOLE if whole else (), whole=whole))
 
 
 async def name_page(reader: Reader, name: str) -> Answer:
@@ -111,7 +111,7 @@ def parts(package: Package, wanted: Collection[str]) -> Json:
     return found
 
 
-def _question(cap_uri: str, wanted: Iterable[str], *, whole: bool) -> str:
+def question(cap_uri: str, wanted: Iterable[str] = (), *, whole: bool = False) -> str:
     """Name a resolution in a reader's kept answers; different questions have different names."""
     return repr((cap_uri, *sorted(wanted), whole))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import socket
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -254,6 +256,30 @@ async def test_a_short_pipeline_is_answered_whole_and_in_order() -> None:
         client = await node.connect(GET * 8 + POST + b"body" + GET)
         for _ in range(10):
             assert b"200 OK" in await client.answer()
+
+
+async def test_a_lost_connection_with_open_requests_needs_no_garbage_collector() -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        asked.set()
+        await go.wait()
+
+    gc.disable()
+    try:
+        async with served(app=app) as node:
+            await node.connect(GET * 8)
+            await asked.wait()
+            (connection,) = map(weakref.ref, node.table._open)
+            connection().cut()  # type: ignore[union-attr]
+            async with asyncio.timeout(PATIENCE_S):
+                while len(node.table):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+                go.set()
+                while connection() is not None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("line", [b"X: " + b"x" * MAX_HEAD_BYTES, b"X: y\r\n" * MAX_HEAD_BYTES])

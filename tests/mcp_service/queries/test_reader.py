@@ -18,7 +18,7 @@ from indexer.store.operator import Operator
 from mcp_service.answers.rendered import Answer, Rendered
 from mcp_service.queries.kept import KeptAnswers
 from mcp_service.queries.reader import Reader
-from mcp_service.queries.resolve import WHOLE, kept, name_page, resolve
+from mcp_service.queries.resolve import WHOLE, name_page, question, resolve
 
 NOTE, MEMO = "did:nuwa:cap:note", "did:nuwa:cap:memo"
 
@@ -48,9 +48,9 @@ class Writing:
 
     async def now(self, uri: str) -> Any:
         """The kept answer, after a look for commits."""
-        await self.reader.moment()
-        answer = kept(self.reader, uri)
-        return None if answer is None else answer.to_json()
+        moment = await self.reader.moment()
+        answer = self.reader.kept.get(question(uri))
+        return None if answer is None else answer.answer(moment).to_json()
 
     def close(self) -> None:
         self.reader.close()
