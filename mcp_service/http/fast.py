@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from capdex.errors import CapdexError
+from mcp_service.answers.rendered import Answer
 from mcp_service.http.pages import Page, send_answer
 from mcp_service.queries.reader import Reader
-from mcp_service.queries.resolve import name_page
+from mcp_service.queries.resolve import kept, name_page
 
 _PAGE: Final = ("/c/", ".json")
+_RESOLVE: Final = "/v1/resolve"
+# The query string of a plain resolution; its characters stand for themselves.
+_PLAIN: Final = re.compile(rb"uri=(did:nuwa:cap:[a-z0-9@.-]+)")
 
 
 class FastPaths:
@@ -35,6 +40,9 @@ class FastPaths:
             if method == "POST" and (app := self._calls.get(path)) is not None:
                 await app(scope, receive, send)
                 return
+            if method == "GET" and path == _RESOLVE and (answer := self._kept(scope)) is not None:
+                await send_answer(answer, scope, send)
+                return
             page = self._pages.get(path)
             if page is not None and method in ("GET", "HEAD"):
                 await page(scope, receive, send)
@@ -48,3 +56,8 @@ class FastPaths:
                     await send_answer(answer, scope, send)
                     return
         await self._app(scope, receive, send)
+
+    def _kept(self, scope: Scope) -> Answer | None:
+        """Return the kept answer to a plain resolution; the page gives every other one."""
+        plain = _PLAIN.fullmatch(scope["query_string"])
+        return None if plain is None else kept(self._reader, plain[1].decode("ascii"))

@@ -1,13 +1,8 @@
-"""The pages of `/v1`: the same questions as the MCP tools, asked by a query string.
-
-Requests are parsed by functions of the query string's bytes. Those of `/v1/resolve` are kept:
-routers repeat the same few.
-"""
+"""The pages of `/v1`: the same questions as the MCP tools, asked by a query string."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from capdex.uri import CapabilityURI
@@ -20,8 +15,6 @@ from mcp_service.queries import capabilities, changes, proofs
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import read_include, resolve
 from mcp_service.queries.search import DEFAULT_PAGE, SearchRequest, search
-
-MAX_KEPT_BYTES: Final = 512  # of a query string; longer ones are read each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +29,6 @@ class ResolveRequest:
 
 def read_resolve(query: bytes) -> ResolveRequest:
     """Read the query string of `/v1/resolve`; raises InvalidInput."""
-    return _kept(query) if len(query) <= MAX_KEPT_BYTES else _read_resolve(query)
-
-
-def _read_resolve(query: bytes) -> ResolveRequest:
     given = read_parameters(query, ("uri", "include", "proof", "proof_block"), ("include",))
     include = read_include(words(given, "include"))
     asked: dict[str, Any] = {key: given[key] for key in ("proof", "proof_block") if key in given}
@@ -49,9 +38,6 @@ def _read_resolve(query: bytes) -> ResolveRequest:
     if "proof" in include and kind == "none":
         kind = "list"
     return ResolveRequest(required(given, "uri"), include - {"proof"}, kind, block)
-
-
-_kept: Final = lru_cache(maxsize=4096)(_read_resolve)
 
 
 def read_search(query: bytes) -> SearchRequest:
