@@ -82,6 +82,18 @@ async def test_the_feed_is_read_in_pages_and_has_tombstones(http: aiohttp.Client
     assert (after["changes"], after["next_since"]) == ([], page["next_since"])
 
 
+async def test_a_plain_resolution_is_the_same_page_when_it_is_kept(
+    http: aiohttp.ClientSession,
+) -> None:
+    plain, escaped = (
+        "/v1/resolve?uri=did:nuwa:cap:note@1.0.0",
+        "/v1/resolve?uri=did%3Anuwa%3Acap%3Anote",
+    )
+    first, again = [await get(http, plain) for _ in range(2)]
+    assert first == again
+    assert (await get(http, f"{escaped}@1.0.0")) == first
+
+
 async def test_a_client_that_has_the_answer_gets_304(http: aiohttp.ClientSession) -> None:
     async with http.get(NOTE) as answer:
         etag = answer.headers["ETag"]
