@@ -19,7 +19,12 @@ from cli.node.serve import listen
 from mcp_service.limits.addresses import Addresses
 from mcp_service.limits.connections import ConnectionTable
 from mcp_service.limits.options import ClientLimits
-from mcp_service.limits.protocol import MAX_HEAD_BYTES, MAX_PIPELINE, BoundedProtocol
+from mcp_service.limits.protocol import (
+    MAX_HEAD_BYTES,
+    MAX_PIPELINE,
+    BoundedProtocol,
+    JoiningTransport,
+)
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"
@@ -296,3 +301,66 @@ async def test_a_head_that_is_not_ended_leaves_an_answer_that_is_made() -> None:
         assert b"200 OK" in await client.answer()
         client.writer.write(GET[:-2] + b"X: y\r\n\r\n")
         assert b"200 OK" in await client.answer()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+
+
+class Wire(asyncio.Transport):
+    """The writes that would be system calls."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1)})
+        self.writes: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self.closed
+        self.writes.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+@pytest.fixture
+async def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+async def transport(wire: Wire) -> JoiningTransport:
+    return JoiningTransport(wire, asyncio.get_running_loop())
+
+
+async def test_a_head_and_its_body_are_one_write(wire: Wire, transport: JoiningTransport) -> None:
+    for body in (b"ok", b"no"):
+        transport.write(HEAD)
+        transport.write(body)
+    await asyncio.sleep(0)
+    assert wire.writes == [HEAD + b"ok", HEAD + b"no"]
+
+
+async def test_a_head_alone_is_sent_in_the_next_turn(
+    wire: Wire, transport: JoiningTransport
+) -> None:
+    transport.write(HEAD)
+    assert wire.writes == []
+    await asyncio.sleep(0)
+    transport.write(b"data: 1\n\n")
+    assert wire.writes == [HEAD, b"data: 1\n\n"]
+
+
+async def test_a_head_is_sent_before_the_connection_closes(
+    wire: Wire, transport: JoiningTransport
+) -> None:
+    transport.write(HEAD)
+    transport.close()
+    await asyncio.sleep(0)
+    assert (wire.writes, transport.is_closing()) == ([HEAD], True)
+
+
+async def test_the_rest_is_that_of_the_transport(transport: JoiningTransport) -> None:
+    assert transport.get_extra_info("peername") == ("127.0.0.1", 1)
