@@ -54,6 +54,12 @@ class Code(StrEnum):
     DATABASE_LOCKED = "DATABASE_LOCKED"
     DATABASE_UNAVAILABLE = "DATABASE_UNAVAILABLE"
     FOREIGN_DATABASE = "FOREIGN_DATABASE"
+    AMBIGUOUS = "AMBIGUOUS"
+    CONFIRM_NEEDED = "CONFIRM_NEEDED"
+    EXECUTION_FAILED = "EXECUTION_FAILED"
+    OUTPUT_INVALID = "OUTPUT_INVALID"
+    SIGNER_CHANGED = "SIGNER_CHANGED"
+    LOCK_DRIFT = "LOCK_DRIFT"
     INTERNAL = "INTERNAL"
 
 
@@ -107,6 +113,8 @@ _WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
         Code.NAME_RESERVED: "the name, or one that looks like it, is reserved",
         Code.FEE_OVER_CAP: "the fee is over the cap",
         Code.SIGNER_REFUSED: "the external signer said no",
+        Code.CONFIRM_NEEDED: "a person must agree to this call first",
+        Code.SIGNER_CHANGED: "another key signed this version than the installed one",
     },
     ("INVALID_INPUT", 413, 1): {Code.TOO_LARGE: "the input is over a stated limit"},
     ("EXECUTION_FAILED", 429, 3): {Code.RATE_LIMITED: "too many requests for now"},
@@ -122,6 +130,12 @@ _WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
         Code.VERSION_EXISTS: "this version is published with other bytes",
         Code.STEP_TOO_SMALL: "the change owes a larger step of the version",
         Code.SCHEMA_CHANGED: "the schema changed incompatibly under an unchanged $id",
+        Code.AMBIGUOUS: "several capabilities match equally well",
+        Code.LOCK_DRIFT: "the lock file and what is installed differ",
+    },
+    ("EXECUTION_FAILED", 502, 1): {
+        Code.EXECUTION_FAILED: "the tool ran and reported an error",
+        Code.OUTPUT_INVALID: "the output of the tool breaks its output schema",
     },
     ("INVALID_INPUT", 409, 0): {Code.ALREADY_DONE: "nothing was left to do"},
     ("EXECUTION_FAILED", 409, 1): {Code.REVERTED: "the contract refused the transaction"},
@@ -208,6 +222,13 @@ class Refused(CapdexError):
     """A person must decide: consent, passphrase, ownership, money."""
 
     code: Code = Code.NO_CONSENT
+
+
+@dataclass(eq=False)
+class ExecutionFailed(CapdexError):
+    """A tool ran and failed, or its output breaks its schema; the details are the tool's own."""
+
+    code: Code = Code.EXECUTION_FAILED
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
-ROOMS = ("capdex", "indexer", "publisher", "mcp_service", "cli")
+ROOMS = ("capdex", "indexer", "publisher", "mcp_service", "router", "cli")
 MAX_MODULES = 12  # in one folder, without `__init__` and `__main__`
 MAX_LINES = 350
 LINE = re.compile(r"( *)(\w+)/ +\S.*")

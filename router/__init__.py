@@ -1,0 +1,1 @@
+"""The agent's side of capdex: find, verify, install, route to and invoke capabilities."""

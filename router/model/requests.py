@@ -1,0 +1,55 @@
+"""The accesses that a call would make, stated before it runs: what policy and consent judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """A request to a host; `host` is in lower case, `path` has no query."""
+
+    method: str
+    scheme: str
+    host: str
+    port: int
+    path: str = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRequest:
+    """A call of an action of an MCP service."""
+
+    service_uri: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """A message to another agent (NIP-7, `nuwa_a2a`)."""
+
+    did: str
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateRequest:
+    """A state verb (`state.create` and so on) on the objects of a schema in a scope.
+
+    `hard` deletes for good.
+    """
+
+    verb: str
+    scope: str
+    schema_uri: str
+    hard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRequest:
+    """A process: its argument list, of which the first is the resolved path of the program."""
+
+    argv: tuple[str, ...]
+
+
+Request = HostRequest | ServiceRequest | AgentRequest | StateRequest | ProcessRequest
