@@ -30,7 +30,7 @@ class InvokeResult:
     """The result of an invocation: an output or an error, never both (CAP, Invocation).
 
     `error` is the JSON of CAP's CapabilityError: `code` is one of its five codes, `reason` the code
-    of capdex (P16), `message` and `fix` are for people. `duration_ms` counts from a monotonic clock.
+    of capdex (P16), `message` and `fix` are for people. `duration_ms` is of a monotonic clock.
     """
 
     output: Json | None
