@@ -1,0 +1,1 @@
+"""Decisions about calls: grants, consent, scope tokens and secrets."""
