@@ -1,0 +1,116 @@
+"""Grants: what a person agreed to, bound to the sha256 of a package, a tool and a target. Pure.
+
+A grant dies with the package that it was given for: an upgrade has another digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+import msgspec
+
+from capdex.errors import Code, UsageError
+
+MAX_GRANTS: Final = 10_000
+MAX_BYTES: Final = 8 * 1024 * 1024
+EVERY_TOOL: Final = "*"
+
+
+class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One right of one tool (or of every tool, `*`) of the content with a digest.
+
+    `name` is the capability id it was given for, for people. `until` is in seconds since 1970,
+    None for as long as the content stays the same.
+    """
+
+    name: str
+    digest: str
+    tool: str
+    target: str
+    until: float | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    grants: tuple[Grant, ...]
+    version: int = 1
+
+
+_decode: Final = msgspec.json.Decoder(_File).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """All grants of an installation."""
+
+    all: tuple[Grant, ...] = ()
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the grants in a file; empty bytes hold none.
+
+        Raises UsageError CONFIG for anything else than what `to_bytes` writes.
+        """
+        if not data:
+            return cls()
+        try:
+            if len(data) > MAX_BYTES:
+                raise ValueError("it is too long")
+            found = _decode(data)
+            if found.version != 1:
+                raise ValueError(f"it has version {found.version}")
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                "the file of grants cannot be read",
+                Code.CONFIG,
+                why=str(error)[:200],
+                fix="move it away: every right is then asked for again",
+            ) from None
+        return cls(found.grants)
+
+    def to_bytes(self) -> bytes:
+        """Return the file: JSON, a grant a line, sorted."""
+        lines = sorted(msgspec.json.encode(grant) for grant in self.all)
+        return b'{"version":1,"grants":[\n' + b",\n".join(lines) + b"\n]}\n"
+
+    def of(self, digest: str, tool: str, now: float) -> frozenset[str]:
+        """Return the targets granted to a tool of the content with this digest."""
+        return frozenset(
+            grant.target
+            for grant in self.all
+            if grant.digest == digest
+            and grant.tool in (tool, EVERY_TOOL)
+            and (grant.until is None or now < grant.until)
+        )
+
+    def plus(self, new: Iterable[Grant], now: float) -> Self:
+        """Return the grants with some more; expired ones go, and an equal one is renewed.
+
+        Raises UsageError TOO_LARGE beyond MAX_GRANTS.
+        """
+        kept = {
+            _key(grant): grant for grant in self.all if grant.until is None or now < grant.until
+        }
+        kept |= {_key(grant): grant for grant in new}
+        if len(kept) > MAX_GRANTS:
+            raise UsageError(
+                f"there are more than {MAX_GRANTS} grants", Code.TOO_LARGE, fix="take some back"
+            )
+        return type(self)(tuple(kept.values()))
+
+    def minus(self, name: str, tool: str | None = None, target: str | None = None) -> Self:
+        """Return the grants without those of a capability, of one tool, or for one target."""
+        return type(self)(
+            tuple(
+                grant
+                for grant in self.all
+                if grant.name != name
+                or (tool is not None and grant.tool != tool)
+                or (target is not None and grant.target != target)
+            )
+        )
+
+
+def _key(grant: Grant) -> tuple[str, str, str]:
+    return grant.digest, grant.tool, grant.target

@@ -1,0 +1,71 @@
+"""Grants: bound to content, tool and target, with an expiry."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import Code, UsageError
+from router.policy.grants import MAX_GRANTS, Grant, Grants
+
+HOST = Grant("did:nuwa:cap:weather", "aa", "now", "host:api.example.org", 100.0)
+GRANTS = st.builds(
+    Grant, st.text(), st.text(), st.text(), st.text(), st.none() | st.floats(0, 1e12)
+)
+
+
+def test_a_grant_is_for_one_content_tool_and_time() -> None:
+    grants = Grants((HOST,))
+    assert grants.of("aa", "now", 99.0) == {"host:api.example.org"}
+    assert grants.of("aa", "now", 100.0) == frozenset()
+    assert grants.of("bb", "now", 99.0) == frozenset()
+    assert grants.of("aa", "later", 99.0) == frozenset()
+
+
+def test_a_grant_may_be_for_every_tool_and_without_end() -> None:
+    grants = Grants((Grant("did:nuwa:cap:weather", "aa", "*", "state.create"),))
+    assert grants.of("aa", "anything", 1e12) == {"state.create"}
+
+
+def test_a_new_grant_replaces_an_equal_one_and_drops_expired_ones() -> None:
+    renewed = Grant(HOST.name, HOST.digest, HOST.tool, HOST.target, 200.0)
+    assert Grants((HOST,)).plus([renewed], 50.0).all == (renewed,)
+    assert Grants((HOST,)).plus([], 100.0).all == ()
+
+
+def test_grants_are_taken_back_by_name_tool_and_target() -> None:
+    other = Grant(HOST.name, "aa", "later", "state.create")
+    grants = Grants((HOST, other))
+    assert grants.minus(HOST.name).all == ()
+    assert grants.minus(HOST.name, "now").all == (other,)
+    assert grants.minus(HOST.name, None, "state.create").all == (HOST,)
+    assert grants.minus("another") == grants
+
+
+@given(st.lists(GRANTS, max_size=5))
+def test_what_is_written_is_read(grants: list[Grant]) -> None:
+    found = Grants.parse(Grants(tuple(grants)).to_bytes())
+    assert sorted(map(repr, found.all)) == sorted(map(repr, grants))
+
+
+@given(st.binary(min_size=1))
+def test_any_other_file_is_refused(data: bytes) -> None:
+    with pytest.raises(UsageError) as refused:
+        Grants.parse(data)
+    assert refused.value.code == Code.CONFIG
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"grants":[],"version":2}', b"[" * 100_000, b" " * (8 * 1024 * 1024 + 1)], ids=len
+)
+def test_a_strange_file_is_refused(data: bytes) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        Grants.parse(data)
+
+
+def test_there_is_a_limit() -> None:
+    many = [Grant("n", str(number), "t", "x") for number in range(MAX_GRANTS + 1)]
+    with pytest.raises(UsageError) as refused:
+        Grants().plus(many, 0.0)
+    assert refused.value.code == Code.TOO_LARGE

@@ -1,0 +1,113 @@
+"""Decisions: what a call needs, what was granted, and what is never allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capdex.errors import Code, Refused
+from router.model.capability import Annotations, Capability, Owner
+from router.model.refs import CapabilityRef
+from router.model.requests import (
+    AgentRequest,
+    HostRequest,
+    ProcessRequest,
+    ServiceRequest,
+    StateRequest,
+)
+from router.policy.permissions import EFFECTS, HARD_DELETE, decide, line, target, targets
+
+READS = Annotations(read_only=True, destructive=False)
+OSLO = HostRequest("GET", "https", "api.example.org", 443, "/oslo")
+CREATE = StateRequest("state.create", "sc:note", "did:nuwa:state:note#v1")
+
+
+def capability(annotations: Annotations = READS, **owner: Any) -> Capability:
+    return Capability(
+        CapabilityRef("did:nuwa:cap:note#t", "1.0.0"),
+        "tool",
+        "t",
+        "",
+        {},
+        Owner("package", "did:nuwa:cap:note", "aa", **{"scope": "sc:note", **owner}),
+        annotations=annotations,
+    )
+
+
+def test_nothing_is_granted_at_first() -> None:
+    found = decide(capability(), [OSLO], ())
+    assert (found.answer, found.missing) == ("ask", ("host:api.example.org",))
+    assert not found.destructive
+
+
+def test_a_granted_host_is_allowed_and_another_is_not() -> None:
+    assert decide(capability(), [OSLO], {"host:api.example.org"}).answer == "allow"
+    other = HostRequest("GET", "https", "api.example.org", 8443)
+    assert decide(capability(), [OSLO, other], {"host:api.example.org"}).missing == (
+        "host:api.example.org:8443",
+    )
+
+
+def test_a_tool_that_may_destroy_something_asks_although_its_host_is_granted() -> None:
+    found = decide(capability(Annotations()), [OSLO], {"host:api.example.org"})
+    assert found.missing == (EFFECTS,)
+    assert found.destructive
+
+
+def test_a_destructive_tool_that_states_no_access_asks() -> None:
+    assert decide(capability(Annotations()), [], ()).missing == (EFFECTS,)
+    assert decide(capability(), [], ()).answer == "allow"
+
+
+def test_a_state_verb_is_allowed_if_declared_and_granted() -> None:
+    declared = capability(Annotations(), permissions=("state.create",))
+    assert decide(declared, [CREATE], ()).missing == ("state.create",)
+    assert decide(declared, [CREATE], {"state.create"}).answer == "allow"
+
+
+def test_a_verb_that_is_not_declared_is_denied_even_if_granted() -> None:
+    with pytest.raises(Refused) as refused:
+        decide(capability(), [CREATE], {"state.create"})
+    assert refused.value.code == Code.PERMISSION_DENIED
+
+
+def test_another_scope_is_denied() -> None:
+    declared = capability(permissions=("state.create",), scope="sc:other")
+    with pytest.raises(Refused, match="another scope"):
+        decide(declared, [CREATE], {"state.create"})
+
+
+def test_a_delete_for_good_is_a_right_of_its_own() -> None:
+    declared = capability(permissions=("state.delete",))
+    soft = StateRequest("state.delete", "sc:note", "x")
+    hard = StateRequest("state.delete", "sc:note", "x", hard=True)
+    assert decide(declared, [soft], {"state.delete"}).answer == "allow"
+    found = decide(declared, [hard], {"state.delete"})
+    assert found.missing == (HARD_DELETE,)
+    assert found.destructive
+
+
+def test_each_request_has_a_target_and_a_line() -> None:
+    requests = [
+        OSLO,
+        ServiceRequest("did:nuwa:mcp:web", "fetch"),
+        AgentRequest("did:key:z6Mk", "send"),
+        ProcessRequest(("/usr/bin/rg", "--", "a b")),
+        CREATE,
+    ]
+    assert targets(requests) == (
+        "host:api.example.org",
+        "service:did:nuwa:mcp:web",
+        "agent:did:key:z6Mk",
+        "process:/usr/bin/rg",
+        "state.create",
+    )
+    assert [line(request) for request in requests] == [
+        "GET https://api.example.org/oslo",
+        "call fetch of the MCP service did:nuwa:mcp:web",
+        "send send to the agent did:key:z6Mk",
+        "run '/usr/bin/rg' '--' 'a b'",
+        "state.create on did:nuwa:state:note#v1 in scope sc:note",
+    ]
+    assert target(HostRequest("GET", "http", "localhost", 8080)) == "host:localhost:8080"
