@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
+from capdex.errors import Code, Refused
 from router.model.requests import Request
 
 
@@ -34,3 +36,46 @@ class Asker(Protocol):
         Raises Refused CONFIRM_NEEDED if no person can be asked, with `question.grant` as its fix.
         """
         ...
+
+
+MAX_QUOTED_CHARS: Final = 300
+
+
+class Refuse:
+    """Asks nobody: every question is answered by the command that grants what it is about."""
+
+    async def ask(self, question: Question) -> bool:
+        """Raise Refused CONFIRM_NEEDED."""
+        raise needs_person(question)
+
+
+def needs_person(question: Question) -> Refused:
+    """Return the error for a question that no person can be asked here."""
+    return Refused(
+        "a person must agree to this first",
+        Code.CONFIRM_NEEDED,
+        why=question.summary,
+        fix=f"run: {question.grant}" if question.grant else "",
+        details={"touches": list(question.lines)},
+    )
+
+
+def clean(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
+    """Return a package's text for a person: in one line, cut, without what does not show.
+
+    Control, format (also those that turn the direction of a text), surrogate and private characters
+    are left out.
+    """
+    shown = "".join(
+        " " if char.isspace() else char
+        for char in text[: 4 * limit]
+        if char.isspace() or unicodedata.category(char)[0] != "C"
+    )
+    words = " ".join(shown.split())
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+def text(question: Question) -> str:
+    """Return a question as plain text: our sentence, what is touched, then the quoted words."""
+    quoted = (f"{label} (the package's own words): “{said}”" for label, said in question.quoted)
+    return "\n".join((question.summary, *(f"  {line}" for line in question.lines), *quoted))

@@ -13,6 +13,7 @@ from router.model.requests import (
     AgentRequest,
     HostRequest,
     ProcessRequest,
+    Request,
     ServiceRequest,
     StateRequest,
 )
@@ -89,7 +90,7 @@ def test_a_delete_for_good_is_a_right_of_its_own() -> None:
 
 
 def test_each_request_has_a_target_and_a_line() -> None:
-    requests = [
+    requests: list[Request] = [
         OSLO,
         ServiceRequest("did:nuwa:mcp:web", "fetch"),
         AgentRequest("did:key:z6Mk", "send"),

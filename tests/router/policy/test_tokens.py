@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -67,7 +68,7 @@ def test_a_child_has_fewer_rights() -> None:
     [{"verbs": ["state.delete"]}, {"schema_uris": ["u#v2"]}, {"expires": NOW + 61}],
     ids=str,
 )
-def test_a_child_with_more_rights_is_refused(wider: dict[str, list[str]]) -> None:
+def test_a_child_with_more_rights_is_refused(wider: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refused:
         AUTHORITY.narrow(TEXT, NOW, jti="2", **wider)
     assert refused.value.why == "it would have more rights than its parent"

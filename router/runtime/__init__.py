@@ -1,0 +1,1 @@
+"""Invocation: the one pipeline, what is installed and mounted, sessions, results and audit."""

@@ -1,0 +1,141 @@
+"""The audit log: one JSON line for each decision and call, chained by hash.
+
+Each line carries the sha256 of the line before, so a changed or removed line breaks the chain. The
+end of the file is not protected: whoever may write it may cut it off.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+import orjson
+
+from capdex.errors import Code, UsageError
+
+FIRST: Final = "0" * 64  # `previous` of the first line
+MAX_LINE_BYTES: Final = 64 * 1024
+
+
+class _Chained(msgspec.Struct):
+    previous: str
+
+
+_previous: Final = msgspec.json.Decoder(_Chained).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The check of a log: how many lines it has, and the number of the first that does not fit."""
+
+    lines: int
+    broken: int | None = None
+
+
+class Audit:
+    """Appends to a log that several processes share; the file is for its user alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._end = 0
+        self._last = FIRST
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one line: time, event and fields, which are JSON values.
+
+        Raises UsageError UNREADABLE if it cannot be written: the call must not run then.
+        """
+        try:
+            with self._locked():
+                self._catch_up()
+                at = datetime.now(UTC).isoformat(timespec="milliseconds")
+                entry = {"previous": self._last, "at": at, "event": event, **fields}
+                line = orjson.dumps(entry)
+                if len(line) > MAX_LINE_BYTES:
+                    short = {"previous": self._last, "at": at, "event": event, "cut": len(line)}
+                    line = orjson.dumps(short)
+                written = os.write(self._file, line + b"\n")
+                self._end += written
+                self._last = _digest(line)
+                if written != len(line) + 1:
+                    raise OSError("the line was written in part")
+        except OSError as error:
+            raise UsageError(
+                "the audit log cannot be written", Code.UNREADABLE, why=error.strerror or str(error)
+            ) from None
+
+    def _catch_up(self) -> None:
+        """Take note of the lines that other processes wrote."""
+        end = os.fstat(self._file).st_size
+        if end == self._end:
+            return
+        start = max(0, end - 2 * MAX_LINE_BYTES)
+        tail = os.pread(self._file, end - start, start)
+        if not tail.endswith(b"\n"):  # a process died while it wrote: its line stays, ended
+            os.write(self._file, b"\n")
+            tail, end = tail + b"\n", end + 1
+        self._last = _digest(tail[:-1].rpartition(b"\n")[2]) if end else FIRST
+        self._end = end
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def verify(path: Path) -> Report:
+    """Check the chain of a log; a log that does not exist has no lines.
+
+    A line that a crash cut short is no break: the next one carries the hash of what is left of it.
+    """
+    expected = FIRST
+    number = 0
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                text = line.removesuffix(b"\n")
+                if not _follows(text, expected):
+                    return Report(number, number)
+                expected = _digest(text)
+    except FileNotFoundError:
+        pass
+    return Report(number)
+
+
+def _follows(line: bytes, expected: str) -> bool:
+    try:
+        return len(line) <= MAX_LINE_BYTES and _previous(line).previous == expected
+    except (msgspec.DecodeError, RecursionError):
+        # What a crash left of a line begins as each line does.
+        return line.startswith(f'{{"previous":"{expected}"'.encode()[: len(line)])
+
+
+def _digest(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()

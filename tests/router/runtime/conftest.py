@@ -1,0 +1,170 @@
+"""A runtime over real small executors: one echoes, one asks an HTTP server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import jsonschema_rs
+import pytest
+from aiohttp import web
+
+from capdex.errors import ExecutionFailed
+from router.model.capability import Annotations, Capability, Owner
+from router.model.refs import CapabilityRef, Json
+from router.model.requests import HostRequest, Request
+from router.policy.consent import Question
+from router.policy.grants import Grant
+from router.policy.tokens import Authority
+from router.runtime.audit import Audit
+from router.runtime.catalog import Catalog, Fixed
+from router.runtime.invoke import Caller, Invoker, Limits
+
+READS = Annotations(read_only=True, destructive=False)
+LIMITS = Limits()
+TEXT_INPUT: Json = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+
+
+@dataclass
+class Echo:
+    """Answers what it was given. `touches` are the accesses that it states."""
+
+    touches: Sequence[Request] = ()
+    runs: list[Json] = field(default_factory=list)
+
+    def requests(self, arguments: Json) -> Sequence[Request]:
+        return self.touches
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        self.runs.append(arguments)
+        return {"text": arguments["text"]}
+
+
+@dataclass
+class Http:
+    """Posts the input to a server on loopback, and answers its JSON."""
+
+    port: int
+    path: str = "/echo"
+
+    def requests(self, arguments: Json) -> Sequence[Request]:
+        return [HostRequest("POST", "http", "127.0.0.1", self.port, self.path)]
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        url = f"http://127.0.0.1:{self.port}{self.path}"
+        async with aiohttp.ClientSession() as session, session.post(url, json=arguments) as answer:
+            if answer.status != 200:
+                raise ExecutionFailed(f"the server answered {answer.status}")
+            found: Json = await answer.json()
+            return found
+
+
+@dataclass
+class Person:
+    """Answers each question by `answer`, and keeps the questions."""
+
+    answer: bool = True
+    asked: list[Question] = field(default_factory=list)
+
+    async def ask(self, question: Question) -> bool:
+        self.asked.append(question)
+        return self.answer
+
+
+@dataclass
+class Kept:
+    """Grants in memory."""
+
+    grants: list[Grant] = field(default_factory=list)
+
+    def granted(self, digest: str, tool: str) -> frozenset[str]:
+        return frozenset(g.target for g in self.grants if (g.digest, g.tool) == (digest, tool))
+
+    def grant(self, grants: Sequence[Grant]) -> None:
+        self.grants += grants
+
+
+def tool(name: str, executor: Any, annotations: Annotations = READS, **fields: Any) -> Capability:
+    owner = fields.pop("owner", Owner("package", "did:nuwa:cap:demo", "aa" * 32, "sc:demo"))
+    values = {"input_schema": TEXT_INPUT, **fields}
+    ref = CapabilityRef(f"{owner.name}#{name}", values.pop("version", "1.0.0"))
+    return Capability(
+        ref, "tool", name, f"the tool {name}", owner=owner, executor=executor,
+        annotations=annotations, **values,
+    )  # fmt: skip
+
+
+def check(schema: Json, value: Any) -> str | None:
+    try:
+        jsonschema_rs.validate(schema, value)
+    except jsonschema_rs.ValidationError as error:
+        return error.message
+    return None
+
+
+@dataclass
+class Runtime:
+    """An invoker with everything around it."""
+
+    source: Fixed
+    catalog: Catalog
+    rights: Kept
+    audit: Path
+    invoker: Invoker
+
+    async def call(self, name: str, arguments: Any, asker: Any = None, **caller: Any) -> Json:
+        """Invoke a tool of the demo package, and return the result as JSON."""
+        who = Caller(asker, **caller) if asker else Caller(**caller)
+        capability_id = name if ":" in name else f"did:nuwa:cap:demo#{name}"
+        return (await self.invoker.invoke(capability_id, None, arguments, who)).to_json()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[int]:
+    """The port of an HTTP service that echoes, fails, or never answers."""
+    never = asyncio.Event()
+
+    async def echo(request: web.Request) -> web.Response:
+        return web.json_response(await request.json())
+
+    async def fail(_: web.Request) -> web.Response:
+        return web.json_response({}, status=500)
+
+    async def hang(_: web.Request) -> web.Response:
+        await never.wait()
+        return web.json_response({})
+
+    app = web.Application()
+    app.add_routes([web.post("/echo", echo), web.post("/fail", fail), web.post("/hang", hang)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield runner.addresses[0][1]
+    never.set()
+    await runner.cleanup()
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Callable[..., Runtime]:
+    """Make a runtime of some capabilities."""
+
+    def make(*capabilities: Capability, limits: Limits = LIMITS, **options: Any) -> Runtime:
+        source = Fixed(capabilities)
+        catalog, rights = Catalog([source]), Kept()
+        path = tmp_path / "audit.jsonl"
+        invoker = Invoker(
+            catalog, rights=rights, audit=Audit(path), authority=Authority(b"k" * 32),
+            check=check, limits=limits, **options,
+        )  # fmt: skip
+        return Runtime(source, catalog, rights, path, invoker)
+
+    return make

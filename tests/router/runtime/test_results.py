@@ -1,0 +1,82 @@
+"""Long results: the start is answered, the rest read in slices, for a while."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import Code, InvalidInput
+from router.model.refs import InvokeResult, Json
+from router.runtime.results import Bounds, Results
+
+
+def stored(path: Path, bounds: Bounds = Bounds(), now: list[float] | None = None) -> Results:  # noqa: B008
+    clock = now if now is not None else [1_000.0]
+    return Results(path, bounds, lambda: clock[0])
+
+
+def whole(results: Results, first: Json) -> bytes:
+    text, after = first["part"], first["next"]
+    while after is not None:
+        found = results.read(first["result"], after)
+        text, after = text + found["part"], found["next"]
+    return str(text).encode()
+
+
+def test_a_short_result_stays_as_it_is(tmp_path: Path) -> None:
+    result = InvokeResult({"text": "a"}, None, 1)
+    assert stored(tmp_path).shorten(result) is result
+
+
+@given(text=st.text(alphabet="aé日🙂", min_size=20, max_size=60), size=st.integers(4, 16))
+def test_the_slices_are_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, text: str, size: int
+) -> None:
+    results = stored(tmp_path_factory.mktemp("results"), Bounds(slice_bytes=size))
+    output = {"text": text}
+    found = results.shorten(InvokeResult(output, None, 1)).output or {}
+    assert found["bytes"] == len(orjson.dumps(output))
+    assert orjson.loads(whole(results, found)) == output
+
+
+def test_a_stored_result_expires(tmp_path: Path) -> None:
+    now = [1_000.0]
+    results = stored(tmp_path, Bounds(slice_bytes=10, expiry_s=60.0), now)
+    found = results.shorten(InvokeResult({"text": "a" * 100}, None, 1)).output or {}
+    now[0] += 59
+    assert results.read(found["result"], 10)["part"] == "a" * 10
+    now[0] += 1
+    with pytest.raises(InvalidInput) as refused:
+        results.read(found["result"])
+    assert refused.value.code == Code.NOT_FOUND
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_oldest_go_when_room_is_short(tmp_path: Path) -> None:
+    now = [1_000.0]
+    results = stored(tmp_path, Bounds(slice_bytes=10, all_bytes=250), now)
+    handles = []
+    for _ in range(3):
+        found = results.shorten(InvokeResult({"text": "a" * 100}, None, 1)).output or {}
+        handles.append(found["result"])
+        now[0] += 1
+    with pytest.raises(InvalidInput):
+        results.read(handles[0])
+    assert results.read(handles[2])["bytes"] == 111
+
+
+@given(st.text())
+def test_no_other_handle_reads_a_file(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        stored(tmp_path_factory.mktemp("results")).read(name)
+    with pytest.raises(InvalidInput):
+        stored(tmp_path_factory.mktemp("results")).read("result:" + name)
+
+
+def test_an_offset_below_zero_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="below 0"):
+        stored(tmp_path).read("result:" + "a" * 16, -1)
