@@ -57,6 +57,7 @@ class Code(StrEnum):
     AMBIGUOUS = "AMBIGUOUS"
     CONFIRM_NEEDED = "CONFIRM_NEEDED"
     EXECUTION_FAILED = "EXECUTION_FAILED"
+    SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
     OUTPUT_INVALID = "OUTPUT_INVALID"
     SIGNER_CHANGED = "SIGNER_CHANGED"
     LOCK_DRIFT = "LOCK_DRIFT"
@@ -97,6 +98,7 @@ _WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
         Code.RPC_UNAVAILABLE: "the chain endpoint is down",
         Code.IPFS_UNAVAILABLE: "the IPFS endpoint is down",
         Code.NODE_UNAVAILABLE: "the capdex node is down",
+        Code.SERVICE_UNAVAILABLE: "the service that a tool calls is down or busy",
         Code.DATABASE_LOCKED: "another writer holds the database",
         Code.DATABASE_UNAVAILABLE: "the database is down",
     },

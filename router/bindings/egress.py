@@ -1,0 +1,276 @@
+"""All HTTP of bindings: public hosts over https alone, unless the user allows another by name.
+
+The check is made at connect, on the address that the socket is opened for, so that neither a
+literal address nor a DNS answer that changes gets around it. Proxies of the environment, cookies
+and redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Final
+
+import aiohttp
+from yarl import URL
+
+from capdex import __version__
+from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.manifest.urls import host_fault
+
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024  # of a reply, decompressed
+MAX_CONNECTIONS: Final = 64
+MAX_CONNECTIONS_PER_HOST: Final = 16
+CONNECT_S: Final = 10.0
+
+_REFUSED: Final = "the router refuses the address"
+_NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052
+# A user's allowance of a host reaches these, and no link-local, multicast or metadata address.
+_INSIDE: Final = tuple(
+    ip_network(net)
+    for net in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
+        *("::1/128", "fc00::/7"),
+    )
+)
+# Metadata services of clouds that lie in those networks.
+_METADATA: Final = tuple(ip_network(net) for net in ("100.100.100.200/32", "fd00:ec2::/32"))
+
+
+def unwrap(address: str) -> IPv4Address | IPv6Address:
+    """Return the address that packets end at: v4-mapped, NAT64 and 6to4 hold an IPv4 address.
+
+    Raises ValueError for a text that is no address.
+    """
+    found = ip_address(address)
+    if isinstance(found, IPv4Address):
+        return found
+    if found.ipv4_mapped is not None:
+        return found.ipv4_mapped
+    if found in _NAT64:
+        return IPv4Address(int(found) & 0xFFFF_FFFF)
+    return found.sixtofour or found
+
+
+def address_fault(address: str, *, inside: bool = False) -> str | None:
+    """Return the reason to refuse an address, or None; `inside` allows private ones."""
+    try:
+        found = unwrap(address)
+    except ValueError:
+        return "it is not an IP address"
+    if inside and any(found in net for net in _INSIDE):
+        metadata = any(found in net for net in _METADATA)
+        return "it is the address of a metadata service" if metadata else None
+    return host_fault(f"[{found}]" if found.version == 6 else str(found))
+
+
+class _AddressRefused(OSError):
+    """Raised where aiohttp expects a failed connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete reply; header names are in lower case, the body is decompressed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Egress:
+    """HTTP requests to public hosts, and to those that the user names; close it after use.
+
+    `inside` names hosts (`127.0.0.1`, `printer.lan`, or either with `:port`) that may have private
+    addresses and plain http. `addresses` says where to find something: a DID or an origin such as
+    `https://api.example.com` to the URL that the user runs it at; its host needs no allowance.
+    """
+
+    def __init__(
+        self, *, inside: Collection[str] = (), addresses: Mapping[str, str] | None = None
+    ) -> None:
+        self._addresses = {name: URL(url) for name, url in (addresses or {}).items()}
+        hosts = {url.raw_authority for url in self._addresses.values()}
+        self._inside = frozenset(host.lower().strip("[]") for host in inside) | hosts
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
+
+    def located(self, uri: str) -> URL | None:
+        """Return the URL of a DID or an https URI, or None for a DID that is not configured."""
+        if (url := self._addresses.get(uri)) is not None:
+            return url
+        if uri.startswith("did:"):
+            return None
+        return URL(uri, encoded=True)
+
+    def allows_inside(self, url: URL) -> bool:
+        """Return True if the user allows private addresses and plain http for the URL's host."""
+        host = url.raw_host or ""
+        return not self._inside.isdisjoint((host, f"{host}:{url.port}", url.raw_authority))
+
+    async def fetch(
+        self,
+        method: str,
+        url: URL,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout_s: float,
+        max_bytes: int = MAX_BODY_BYTES,
+    ) -> Reply:
+        """Return the reply to one request, whatever its status below 300 and above 399.
+
+        Raises Refused for an address or a redirect, Unavailable TIMEOUT or SERVICE_UNAVAILABLE, and
+        ExecutionFailed for a reply that is no HTTP or over a limit.
+        """
+        sent = {"Accept-Encoding": "gzip", **(headers or {})}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s), self.open(method, url, sent, body) as response:
+                _check_redirect(url, response)
+                content = await _read(response, max_bytes)
+                found = {name.lower(): value for name, value in response.headers.items()}
+                return Reply(response.status, found, content)
+        raise Unavailable(
+            f"{url.host} did not answer in time",
+            why=f"the reply was not complete after {timeout_s:g} s",
+            fix="try again later",
+        )
+
+    @asynccontextmanager
+    async def open(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and yield its response, of which the body is not read yet."""
+        url = self._moved(url)
+        inside = self.allows_inside(url)
+        _check_url(url, inside)
+        sent = {"User-Agent": f"capdex/{__version__}", **headers}
+        try:
+            async with self._session(inside).request(
+                method, url, headers=sent, data=body, allow_redirects=False
+            ) as response:
+                yield response
+        except aiohttp.ClientError as error:
+            raise _fault(url, error) from None
+        except ValueError as error:  # aiohttp refuses a header or a URL
+            raise InvalidInput("the request cannot be written", why=str(error)[:200]) from None
+
+    def _moved(self, url: URL) -> URL:
+        base = self._addresses.get(str(url.origin())) if url.absolute else None
+        if base is None:
+            return url
+        path = base.raw_path.rstrip("/") + url.raw_path_qs
+        return URL(f"{base.scheme}://{base.raw_authority}{path}", encoded=True)
+
+    def _session(self, inside: bool) -> aiohttp.ClientSession:
+        if (session := self._sessions.get(inside)) is not None:
+            return session
+
+        def guarded(info: tuple[Any, ...]) -> socket.socket:
+            family, kind, protocol, _, place = info
+            if fault := address_fault(place[0], inside=inside):
+                raise _AddressRefused(f"{_REFUSED} {place[0]}: {fault}")
+            return socket.socket(family, kind, protocol)
+
+        connector = aiohttp.TCPConnector(
+            socket_factory=guarded, limit=MAX_CONNECTIONS, limit_per_host=MAX_CONNECTIONS_PER_HOST
+        )
+        session = self._sessions[inside] = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
+            auto_decompress=False,  # `_read` bounds what a body becomes
+            trust_env=False,
+            skip_auto_headers=("Content-Type",),
+        )
+        return session
+
+
+def _check_url(url: URL, inside: bool) -> None:
+    host = url.raw_host
+    why: str | None = None
+    if host is None or url.user is not None or url.password is not None:
+        why = "it has no host, or a user name in front of it"
+    elif url.scheme != "https" and not (inside and url.scheme == "http"):
+        why = f"its scheme is {url.scheme}; https is required"
+    elif not inside:
+        why = host_fault(f"[{host}]" if ":" in host else host)
+    if why is not None:
+        raise Refused(
+            f"the router does not contact {url.raw_authority[:200]!r}",
+            Code.PERMISSION_DENIED,
+            why=why,
+            fix="if you run the service yourself, allow its host in the router's configuration",
+        )
+
+
+def _check_redirect(url: URL, response: aiohttp.ClientResponse) -> None:
+    if not 300 <= response.status < 400:
+        return
+    try:
+        location = URL(response.headers.get("Location", ""))
+        same = not location.absolute or location.origin() == response.url.origin()
+    except ValueError:
+        location, same = URL(), False
+    if not same:
+        raise Refused(
+            f"{url.host} redirects to another host",
+            Code.PERMISSION_DENIED,
+            why=f"it names {(location.host or 'no host')[:200]!r}, which the binding does not",
+            fix="tell the author of the package: the binding must name the final host",
+        )
+    raise ExecutionFailed(
+        f"{url.host} redirects to another path",
+        why="redirects are not followed",
+        fix="tell the author of the package: the binding must name the final URL",
+        details={"status": response.status},
+    )
+
+
+async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", "x-gzip"):
+        raise ExecutionFailed(f"the reply is encoded as {encoding[:40]!r}, which was not asked for")
+    gzip = zlib.decompressobj(wbits=31) if encoding != "identity" else None
+    body = bytearray()
+    try:
+        async for chunk in response.content.iter_any():
+            left = max_bytes - len(body)
+            body += gzip.decompress(chunk, left + 1) if gzip else chunk
+            if len(body) > max_bytes:
+                raise ExecutionFailed("the reply is too large", why=f"it is over {max_bytes} bytes")
+    except zlib.error:
+        raise ExecutionFailed("the reply is not the gzip that it claims to be") from None
+    if gzip and body and not gzip.eof:
+        raise ExecutionFailed("the reply ends within its gzip data")
+    return bytes(body)
+
+
+def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | ExecutionFailed:
+    """Return an error of ours; it holds no URL, since a query may hold a secret."""
+    host = url.host
+    cause = getattr(error, "os_error", None)
+    if isinstance(cause, _AddressRefused) or _REFUSED in str(cause):
+        return Refused(
+            f"the router does not contact {host}",
+            Code.PERMISSION_DENIED,
+            why=str(cause)[:500],
+            fix="if you run the service yourself, allow its host in the router's configuration",
+        )
+    if isinstance(error, aiohttp.ClientSSLError):
+        return ExecutionFailed(f"{host} has no certificate that this machine trusts")
+    if isinstance(error, aiohttp.ClientConnectionError):
+        message = f"{host} cannot be reached, or closed the connection"
+        return Unavailable(
+            message, Code.SERVICE_UNAVAILABLE, why=type(error).__name__, fix="try again later"
+        )
+    return ExecutionFailed(f"the reply of {host} is not HTTP", why=type(error).__name__)

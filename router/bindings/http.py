@@ -1,0 +1,140 @@
+"""`http_get` and `http_post`: a tool call as one HTTP request (NIP-7, Tool Bindings)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.net.json_reply import parse
+from router.bindings.egress import Egress, Reply
+from router.bindings.request import Outgoing, RequestTemplate, check_header
+from router.model.refs import Json
+from router.model.requests import HostRequest
+from router.policy.secrets import Secrets, basic
+
+EXCERPT_CHARS: Final = 500  # of a reply that reports an error: enough for its message
+LONG_BYTES: Final = 256 * 1024
+MIN_VALUE_BYTES: Final = 6
+_BUSY: Final = {408, 425, 502, 503, 504}
+_CHARSETS: Final = {"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"}
+
+
+class HttpTool:
+    """A tool bound to a URL; `capability` is the name to which its secret is bound.
+
+    `binding` is that of a verified package. Raises InvalidInput if it cannot be sent.
+    """
+
+    def __init__(
+        self, binding: Mapping[str, Any], *, capability: str, egress: Egress, secrets: Secrets
+    ) -> None:
+        self._template = RequestTemplate.of(binding)
+        self._auth = _auth(binding)
+        self._capability = capability
+        self._egress = egress
+        self._secrets = secrets
+
+    def requests(self, arguments: Json) -> Sequence[HostRequest]:
+        """Return the one request that a run makes."""
+        return [_host_request(self._template.fill(arguments))]
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        """Send the request; return the JSON object of the reply, or another reply in an object.
+
+        JSON of another type is `{"value": …}`; anything else is `{"text", "content_type",
+        "status"}`. Raises Unavailable if a later try may succeed, ExecutionFailed for another
+        status from 400 on, Refused if a secret is missing or the host is not allowed.
+        """
+        outgoing = self._template.fill(arguments)
+        try:
+            headers = {**outgoing.headers, **self._credentials(outgoing.url.host or "")}
+            reply = await self._egress.fetch(
+                outgoing.method,
+                outgoing.url,
+                headers=headers,
+                body=outgoing.body,
+                timeout_s=timeout_s,
+            )
+            return read_reply(outgoing.url.host or "", reply, self._secrets.redact)
+        except CapdexError as error:
+            raise self._secrets.redact_error(error) from None
+
+    def _credentials(self, host: str) -> dict[str, str]:
+        if self._auth is None:
+            return {}
+        kind, name, header = self._auth
+        secret = self._secrets.get(self._capability, host, name)
+        match kind:
+            case "bearer":
+                return {"Authorization": f"Bearer {secret}"}
+            case "basic":
+                return {"Authorization": f"Basic {basic(secret)}"}
+            case _:
+                return {header: secret}
+
+
+def _auth(binding: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """Return the type of authentication, the name of its secret, and the header that carries it."""
+    auth = binding.get("auth")
+    if auth is None:
+        return None
+    if not isinstance(auth, dict):
+        raise _unknown_auth()
+    kind, name, header = auth.get("type"), auth.get("secret"), auth.get("name", "X-API-Key")
+    if kind not in ("bearer", "basic", "header") or not isinstance(name, str):
+        raise _unknown_auth()
+    check_header(str(header), "")
+    return kind, name, str(header)
+
+
+def _unknown_auth() -> InvalidInput:
+    return InvalidInput("the binding of this tool cannot be used", why="its auth is unknown")
+
+
+def _host_request(outgoing: Outgoing) -> HostRequest:
+    url = outgoing.url
+    host = (url.raw_host or "").lower()
+    return HostRequest(outgoing.method, url.scheme, host, url.port or 443, url.raw_path)
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = _unchanged) -> Json:
+    """Return the output that a reply holds; raises as `HttpTool.run` for a status from 400 on."""
+    if reply.status >= 400:
+        # Redacted before it is cut: half a secret would not be recognised.
+        raise _failure(host, reply.status, redact(_text(reply))[:EXCERPT_CHARS])
+    output: Json = redact(_output(reply))
+    return output
+
+
+def _failure(host: str, status: int, excerpt: str) -> Unavailable | ExecutionFailed:
+    details = {"status": status, "excerpt": excerpt}
+    message = f"{host} answered with status {status}"
+    again = "try again later"
+    if status == 429:
+        return Unavailable(message, Code.RATE_LIMITED, fix=again, details=details)
+    if status in _BUSY:
+        return Unavailable(message, Code.SERVICE_UNAVAILABLE, fix=again, details=details)
+    return ExecutionFailed(message, why="the service refuses the request", details=details)
+
+
+def _output(reply: Reply) -> Json:
+    kind = reply.headers.get("content-type", "")
+    if reply.body and ("json" in kind.lower() or not kind):
+        try:
+            value = parse(reply.body, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+        except ValueError as error:
+            if str(error) != "not JSON":
+                raise ExecutionFailed("the reply cannot be used", why=f"it is {error}") from None
+        else:
+            return value if isinstance(value, dict) else {"value": value}
+    return {"text": _text(reply), "content_type": kind[:200], "status": reply.status}
+
+
+def _text(reply: Reply) -> str:
+    charset = reply.headers.get("content-type", "").lower().partition("charset=")[2].strip("\"' ;")
+    return reply.body.decode(charset if charset in _CHARSETS else "utf-8", "replace")

@@ -1,0 +1,216 @@
+"""The HTTP request of a binding and its arguments (NIP-7, Tool Bindings; P10). Pure.
+
+An argument fills the placeholder of its name, or goes where `parameters` says; what is left becomes
+the query of `http_get`, and the JSON body of `http_post`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlencode
+
+import orjson
+from yarl import URL
+
+from capdex.errors import InvalidInput
+from capdex.manifest.bindings import PLACEHOLDER
+from router.model.refs import Json
+
+MAX_URL_CHARS: Final = 8192  # longer than what servers take
+MAX_HEADER_CHARS: Final = 4096
+MAX_BODY_BYTES: Final = 1024 * 1024
+METHODS: Final = {"http_get": "GET", "http_post": "POST"}
+PLACES: Final = ("path", "query", "header", "body")
+
+_URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)  # RFC 9110, 5.6.2
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
+# These say how a message is framed and where it goes: the router's own business.
+_OWN_HEADERS: Final = frozenset(
+    [
+        *(
+            "accept-encoding",
+            "connection",
+            "content-encoding",
+            "content-length",
+            "cookie",
+            "expect",
+        ),
+        *("host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request that is ready to be sent, but for its credentials."""
+
+    method: str
+    url: URL
+    headers: dict[str, str]
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTemplate:
+    """The request that an `http_get` or `http_post` binding describes.
+
+    `origin` is the scheme, host and port as written; `places` holds, for each mapped parameter, its
+    place and its name there.
+    """
+
+    method: str
+    origin: str
+    path: str
+    query: str
+    places: Mapping[str, tuple[str, str]]
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, binding: Mapping[str, Any]) -> RequestTemplate:
+        """Return the template of a binding; raises InvalidInput if it cannot be sent."""
+        match = _URL.fullmatch(binding.get("url", ""))
+        if match is None or binding["type"] not in METHODS:
+            raise _unusable("its URL names no host, or a placeholder stands in front of its path")
+        origin, path, query = match[1], match[2] or "/", (match[3] or "?")[1:]
+        places = dict(_places(binding))
+        headers = {name: str(value) for name, value in _mapping(binding, "headers").items()}
+        for name, value in headers.items():
+            check_header(name, value)
+        if binding["type"] == "http_get" and any(place == "body" for place, _ in places.values()):
+            raise _unusable("a GET request has no body")
+        return cls(METHODS[binding["type"]], origin, path, query, places, headers)
+
+    def fill(self, arguments: Json) -> Outgoing:
+        """Return the request for valid arguments.
+
+        Raises InvalidInput if an argument is missing, has no text form, or would change the path.
+        """
+        in_url = {name: key for key, (place, name) in self.places.items() if place == "path"}
+        used: set[str] = set()
+
+        def filled(match: re.Match[str]) -> str:
+            parameter = in_url.get(match[1], match[1])
+            used.add(parameter)
+            return quote(_text(parameter, arguments.get(parameter)), safe="")
+
+        path = PLACEHOLDER.sub(filled, self.path)
+        query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
+        _check_path(path)
+        headers = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5", **self.headers}
+        pairs: list[tuple[str, str]] = []
+        body: Json = {}
+        default = "query" if self.method == "GET" else "body"
+        for parameter, value in arguments.items():
+            place, name = self.places.get(parameter, (default, parameter))
+            if place == "path" or (parameter in used and parameter not in self.places):
+                continue
+            if place == "body":
+                body[name] = value
+            elif value is not None and place == "query":
+                values = value if isinstance(value, list) else [value]
+                pairs += [(name, _query_text(parameter, item)) for item in values]
+            elif value is not None:
+                headers[name] = _text(parameter, value)
+                check_header(name, headers[name])
+        if pairs:
+            query.append(urlencode(pairs, quote_via=quote, safe=""))
+        text = f"{self.origin}{path}{'?' if query else ''}{'&'.join(query)}"
+        if len(text) > MAX_URL_CHARS:
+            raise InvalidInput("the arguments make a URL that is too long")
+        url = URL(text, encoded=True)
+        if self.method == "GET":
+            return Outgoing(self.method, url, headers, None)
+        headers = {"Content-Type": "application/json", **headers}
+        return Outgoing(self.method, url, headers, json_body(body))
+
+
+def json_body(value: Json) -> bytes:
+    """Return arguments as JSON; raises InvalidInput if they are too large, or no JSON."""
+    try:
+        data = orjson.dumps(value)
+    except orjson.JSONEncodeError as error:  # a lone surrogate, or an integer over 64 bits
+        raise InvalidInput("the arguments cannot be sent as JSON", why=str(error)) from None
+    if len(data) > MAX_BODY_BYTES:
+        raise InvalidInput("the arguments are too large", why=f"over {MAX_BODY_BYTES} bytes")
+    return data
+
+
+def check_header(name: str, value: str) -> None:
+    """Raise InvalidInput for a header that a binding may not set, or that would end early."""
+    if not _HEADER_NAME.fullmatch(name) or name.lower() in _OWN_HEADERS:
+        raise InvalidInput(f"a binding may not set the header {name[:64]!r}")
+    if name.lower().startswith(("proxy-", "sec-")):
+        raise InvalidInput(f"a binding may not set the header {name[:64]!r}")
+    if len(value) > MAX_HEADER_CHARS or not _HEADER_VALUE.fullmatch(value):
+        raise InvalidInput(f"the value of the header {name} is not printable ASCII on one line")
+
+
+def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    found = binding.get(field, {})
+    if not isinstance(found, dict):
+        raise _unusable(f"its {field} are no mapping")
+    return found
+
+
+def _places(binding: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
+    for parameter, rule in _mapping(binding, "parameters").items():
+        where = rule if isinstance(rule, dict) else {}
+        place, name = where.get("in"), where.get("name", parameter)
+        if place not in PLACES or not isinstance(name, str):
+            raise _unusable(f"the parameter {parameter} has no known place")
+        if place == "header":
+            check_header(name, "")
+        yield parameter, (place, name)
+
+
+def _text(parameter: str, value: Any) -> str:
+    """Return a scalar as text, without control characters, which servers and logs misread."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return orjson.dumps(value).decode() if abs(value) < 2**63 else str(value)
+        case str() if all(x >= " " and x != "\x7f" for x in value) and _is_utf8(value):
+            return value
+        case str():
+            why = "it holds control characters, or what is no Unicode text"
+        case None:
+            why = "it is missing, and the URL needs it"
+        case _:
+            why = "a list or an object does not fit into a URL or a header"
+    raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+
+
+def _query_text(parameter: str, value: Any) -> str:
+    if not isinstance(value, str):
+        return orjson.dumps(value).decode() if isinstance(value, dict | list) else _json_text(value)
+    if _is_utf8(value) and "\x00" not in value:
+        return value  # line ends are percent-encoded, and belong to long texts
+    raise InvalidInput(f"the argument {parameter} cannot be sent", why="it is no Unicode text")
+
+
+def _json_text(value: Any) -> str:
+    return "null" if value is None else _text("", value)
+
+
+def _is_utf8(value: str) -> bool:
+    return value.isascii() or not any("\ud800" <= x <= "\udfff" for x in value)
+
+
+def _check_path(path: str) -> None:
+    """Refuse a path that a server could resolve to another one (RFC 3986, 5.2.4)."""
+    decoded = unquote(unquote(path)).replace("\\", "/")  # some servers decode twice
+    if any(segment.partition(";")[0] in (".", "..") for segment in decoded.split("/")):
+        raise InvalidInput(
+            "an argument would change the path of the URL",
+            why="a segment of the path would be `.` or `..`",
+            fix="give a value without dots alone between slashes",
+        )
+
+
+def _unusable(why: str) -> InvalidInput:
+    return InvalidInput("the binding of this tool cannot be used", why=why)

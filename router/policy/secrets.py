@@ -1,0 +1,237 @@
+"""Named secrets, each bound to a capability and a host, and the removal of them from texts.
+
+They are kept in the keyring of the desktop if there is a usable one, else in a file with mode 0600.
+A secret leaves this module only for the host that it is bound to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets as random
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import quote, quote_plus
+
+import orjson
+
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+
+MIN_CHARS: Final = 8  # a shorter text also occurs by chance, and its removal would spoil results
+MAX_CHARS: Final = 8192  # longer than what servers take in a header
+MAX_FILE_BYTES: Final = 1024 * 1024
+HIDDEN: Final = "[secret]"
+SERVICE: Final = "capdex"
+
+Error = TypeVar("Error", bound=CapdexError)
+
+
+class Vault(Protocol):
+    """Keeps texts by name."""
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name."""
+        ...
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it."""
+        ...
+
+
+class Keyring:
+    """A vault in the keyring of the desktop."""
+
+    @staticmethod
+    def usable() -> bool:
+        """Return True if this session has a keyring that keeps what it is given."""
+        import keyring
+        from keyring.backends import fail, null
+        from keyring.errors import KeyringError
+
+        try:
+            found = keyring.get_keyring()
+            return not isinstance(found, fail.Keyring | null.Keyring) and found.priority > 0
+        except (KeyringError, RuntimeError):
+            return False
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name; raises UsageError UNREADABLE for a locked keyring."""
+        import keyring
+        from keyring.errors import KeyringError
+
+        try:
+            return keyring.get_password(SERVICE, key)
+        except (KeyringError, RuntimeError) as error:
+            raise _locked(error) from None
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it."""
+        import keyring
+        from keyring.errors import KeyringError, PasswordDeleteError
+
+        try:
+            if value is not None:
+                keyring.set_password(SERVICE, key, value)
+                return
+            with suppress(PasswordDeleteError):
+                keyring.delete_password(SERVICE, key)
+        except (KeyringError, RuntimeError) as error:
+            raise _locked(error) from None
+
+
+class SecretFile:
+    """A vault in a JSON file that the user alone can read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name.
+
+        Raises Refused KEY_EXPOSED if others can read the file, UsageError if it is damaged.
+        """
+        return self._load().get(key)
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it. The file is replaced at once."""
+        kept = self._load()
+        if value is None:
+            kept.pop(key, None)
+        else:
+            kept[key] = value
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new = self._path.with_name(f".{self._path.name}.{random.token_hex(8)}")
+        try:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - born with its mode
+                json.dump(kept, file, sort_keys=True)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        finally:
+            new.unlink(missing_ok=True)
+
+    def _load(self) -> dict[str, str]:
+        try:
+            with self._path.open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                data = file.read(MAX_FILE_BYTES + 1)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise _unreadable(self._path, error.strerror or "") from None
+        if mode & 0o077:
+            raise Refused(
+                f"others can read {self._path}",
+                Code.KEY_EXPOSED,
+                why=f"its mode is {mode & 0o777:03o}",
+                fix=f"chmod 600 {self._path}, and change the secrets in it",
+            )
+        try:
+            kept = orjson.loads(data) if len(data) <= MAX_FILE_BYTES else None
+        except ValueError:
+            kept = None
+        if not isinstance(kept, dict) or not all(isinstance(x, str) for x in kept.values()):
+            raise _unreadable(self._path, "it does not hold an object of texts")
+        return kept
+
+
+class Secrets:
+    """The secrets of the router. Each is read once, and from then on hidden in what is shown."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._read: dict[str, str] = {}
+        self._hidden: set[str] = set()
+
+    @classmethod
+    def of(cls, path: Path) -> Secrets:
+        """Return the secrets in the keyring if it is usable, else those in the file."""
+        return cls(Keyring() if Keyring.usable() else SecretFile(path))
+
+    def get(self, capability: str, host: str, name: str) -> str:
+        """Return the secret that the user bound to the capability and the host.
+
+        Raises Refused UNAUTHENTICATED if there is none.
+        """
+        key = _key(capability, host, name)
+        value = self._read.get(key)
+        if value is None:
+            value = self._vault.read(key)
+        if value is None:
+            raise Refused(
+                f"{capability} needs the secret {name} for {host}",
+                Code.UNAUTHENTICATED,
+                why="the user has bound no such secret to this capability and host",
+                fix="ask the user to store it; a secret is never given in a conversation",
+                details={"capability": capability, "host": host, "secret": name},
+            )
+        self._read[key] = value
+        self._hidden.update(_forms(value))
+        return value
+
+    def set(self, capability: str, host: str, name: str, value: str | None) -> None:
+        """Bind a secret to a capability and a host; None removes it.
+
+        Raises InvalidInput for a value that is too short to be hidden, or has control characters.
+        """
+        if value is not None and not (MIN_CHARS <= len(value) <= MAX_CHARS):
+            raise InvalidInput(f"a secret has {MIN_CHARS} to {MAX_CHARS} characters")
+        if value is not None and not (value.isascii() and value.isprintable()):
+            raise InvalidInput("a secret consists of printable ASCII characters")
+        key = _key(capability, host, name)
+        self._vault.write(key, value)
+        self._read.pop(key, None)
+
+    def redact(self, value: Any) -> Any:
+        """Return a JSON value, or a text, without any secret that was read in this process."""
+        if not self._hidden:
+            return value
+        if isinstance(value, str):
+            for secret in sorted(self._hidden, key=len, reverse=True):
+                value = value.replace(secret, HIDDEN)
+            return value
+        if isinstance(value, dict):
+            return {self.redact(name): self.redact(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.redact(item) for item in value]
+        return value
+
+    def redact_error(self, error: Error) -> Error:
+        """Remove secrets from all texts of an error, and return it."""
+        error.message, error.why = self.redact(error.message), self.redact(error.why)
+        error.fix, error.details = self.redact(error.fix), self.redact(error.details)
+        error.args = (error.message,)
+        return error
+
+
+def basic(user_and_password: str) -> str:
+    """Return the credentials of HTTP Basic authentication (RFC 7617)."""
+    return b64encode(user_and_password.encode()).decode()
+
+
+def _forms(value: str) -> Iterator[str]:
+    """The ways in which a server may repeat a secret."""
+    _, _, password = value.partition(":")
+    for text in (value, password):
+        if len(text) >= MIN_CHARS:
+            yield from (text, quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1])
+    yield basic(value)
+
+
+def _key(capability: str, host: str, name: str) -> str:
+    # None of the parts holds a space, so that no two bindings have one key.
+    if any(not part or part.split() != [part] for part in (capability, host, name)):
+        raise InvalidInput("a secret is bound to a capability, a host and a name without spaces")
+    return f"{capability} {host.lower()} {name}"
+
+
+def _unreadable(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} cannot be read", Code.UNREADABLE, why=why)
+
+
+def _locked(error: Exception) -> UsageError:
+    why = type(error).__name__  # a backend's text may hold more than it should
+    return UsageError("the keyring cannot be used", Code.UNREADABLE, why=why, fix="unlock it")

@@ -1,0 +1,355 @@
+"""Addresses that may be reached, and replies that are read within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+from contextlib import suppress
+from ipaddress import IPv4Address
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from yarl import URL
+
+from capdex.errors import Code, ExecutionFailed, Refused, Unavailable
+from router.bindings.egress import Egress, address_fault, unwrap
+
+PRIVATE = [
+    *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
+    *("0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1"),  # noqa: S104
+    *("::1", "::", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "2001:db8::1"),
+    *("::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe"),
+    *("2002:7f00:1::", "2002:a9fe:a9fe::", "64:ff9b:1::1", "::127.0.0.1", "2001::1", "no address"),
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_an_address_inside_a_network_is_refused_in_every_wrapping(address: str) -> None:
+    assert address_fault(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "2606:4700::1", "::ffff:1.1.1.1", "64:ff9b::101:101", "2002:101:101::"]
+)
+def test_a_public_address_is_allowed_in_every_wrapping(address: str) -> None:
+    assert address_fault(address) is None
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd12::1", "::ffff:10.0.0.1"])
+def test_an_allowance_reaches_private_addresses(address: str) -> None:
+    assert address_fault(address, inside=True) is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "fe80::1", "fd00:ec2::254", "100.100.100.200", "0.0.0.0"),  # noqa: S104
+        *("224.0.0.1", "64:ff9b::a9fe:a9fe", "::ffff:169.254.169.254"),
+    ],
+)
+def test_no_allowance_reaches_metadata_services_or_link_local_addresses(address: str) -> None:
+    assert address_fault(address, inside=True)
+
+
+@given(st.ip_addresses(v=4))
+def test_a_wrapped_address_is_judged_as_the_address_in_it(address: IPv4Address) -> None:
+    packed = int(address)
+    high, low = packed >> 16, packed & 0xFFFF
+    for form in (f"::ffff:{address}", f"64:ff9b::{address}", f"2002:{high:x}:{low:x}::"):
+        assert unwrap(form) == address
+        assert bool(address_fault(form)) == bool(address_fault(str(address)))
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_judged(text: str) -> None:
+    assert address_fault(text) is None or len(str(address_fault(text))) > 0
+
+
+class Nothing:
+    """A listener on loopback that must not be reached."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.setblocking(False)
+        self.port = self._socket.getsockname()[1]
+
+    def was_reached(self) -> bool:
+        with suppress(BlockingIOError):
+            self._socket.accept()[0].close()
+            return True
+        return False
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def nothing() -> Any:
+    listener = Nothing()
+    yield listener
+    listener.close()
+
+
+async def denied(egress: Egress, url: str) -> Refused:
+    with pytest.raises(Refused) as refused:
+        await egress.fetch("GET", URL(url), timeout_s=5)
+    await egress.close()
+    assert refused.value.code is Code.PERMISSION_DENIED
+    return refused.value
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"])
+async def test_loopback_is_not_contacted(host: str, nothing: Nothing) -> None:
+    try:
+        url = f"https://{host}:{nothing.port}/"
+        URL(url)
+    except ValueError:
+        pytest.skip("no URL at all")
+    await denied(Egress(), url)
+    assert not nothing.was_reached()
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
+    """Give names these addresses, one more answer each time; other lookups are real."""
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def look_up(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+        if host != "api.example.com":
+            return real(host, port, *args, **kwargs)
+        asked.append(host)
+        address = answers[min(len(asked), len(answers)) - 1]
+        return real(address, port, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"],
+)
+async def test_a_public_name_with_a_private_address_is_not_contacted(
+    address: str, nothing: Nothing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answering(monkeypatch, address)
+    error = await denied(Egress(), f"https://api.example.com:{nothing.port}/")
+    assert asked
+    assert address.split("%")[0] in error.why
+    assert not nothing.was_reached()
+
+
+async def test_an_answer_that_changes_between_two_lookups_does_not_help(
+    nothing: Nothing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check before the connection sees the first answer, and the connection has the second."""
+    answering(monkeypatch, "1.1.1.1", "127.0.0.1")
+    socket.getaddrinfo("api.example.com", 443)  # the answer that a separate check gets
+    await denied(Egress(), f"https://api.example.com:{nothing.port}/")
+    assert not nothing.was_reached()
+
+
+async def test_an_allowed_name_still_does_not_reach_a_metadata_service(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answering(monkeypatch, "169.254.169.254")
+    await denied(Egress(inside=["api.example.com"]), "http://api.example.com/")
+
+
+async def test_plain_http_is_for_allowed_hosts_alone() -> None:
+    assert "https is required" in (await denied(Egress(), "http://api.example.com/")).why
+
+
+async def test_a_user_name_in_a_url_is_refused() -> None:
+    await denied(Egress(inside=["127.0.0.1"]), "http://api.example.com@127.0.0.1/")
+
+
+async def test_an_allowance_may_name_a_port(serve: Any, stack: Any) -> None:
+    url = URL(await serve(ok))
+    egress = Egress(inside=[f"127.0.0.1:{url.port}"])
+    stack.push_async_callback(egress.close)
+    assert (await egress.fetch("GET", url / "x", timeout_s=5)).body == b"/x"
+    await denied(Egress(inside=["127.0.0.1:1"]), str(url))
+
+
+async def test_an_origin_is_found_at_the_address_that_the_user_gives(
+    serve: Any, stack: Any
+) -> None:
+    url = await serve(ok)
+    egress = Egress(addresses={"https://api.example.com": url, "did:nuwa:mcp:web": f"{url}/mcp"})
+    stack.push_async_callback(egress.close)
+    reply = await egress.fetch("GET", URL("https://api.example.com/a%2Fb?q=1"), timeout_s=5)
+    assert reply.body == b"/a%2Fb?q=1"
+    assert str(egress.located("did:nuwa:mcp:web")) == f"{url}/mcp"
+    assert egress.located("did:nuwa:mcp:other") is None
+
+
+async def test_a_proxy_of_the_environment_is_not_used(
+    serve: Any, local: Egress, nothing: Nothing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{nothing.port}")
+    assert (await local.fetch("GET", URL(await serve(ok)), timeout_s=5)).status == 200
+    assert not nothing.was_reached()
+
+
+async def ok(request: web.Request) -> web.Response:
+    return web.Response(text=request.raw_path)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_to_another_host_is_refused(
+    status: int, serve: Any, local: Egress, nothing: Nothing
+) -> None:
+    async def elsewhere(_: web.Request) -> web.Response:
+        return web.Response(
+            status=status, headers={"Location": f"http://127.0.0.1:{nothing.port}/"}
+        )
+
+    with pytest.raises(Refused, match="another host") as refused:
+        await local.fetch("GET", URL(await serve(elsewhere)), timeout_s=5)
+    assert refused.value.code is Code.PERMISSION_DENIED
+    assert not nothing.was_reached()
+
+
+async def test_a_redirect_within_a_host_is_not_followed(serve: Any, local: Egress) -> None:
+    async def there(_: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": "/there"})
+
+    with pytest.raises(ExecutionFailed, match="another path"):
+        await local.fetch("GET", URL(await serve(there)), timeout_s=5)
+
+
+async def test_an_endless_body_is_read_up_to_its_limit(serve: Any, local: Egress) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65536)
+        return response
+
+    with pytest.raises(ExecutionFailed, match="too large"):
+        await local.fetch("GET", URL(await serve(endless)), timeout_s=60, max_bytes=100_000)
+
+
+async def test_a_gzip_bomb_is_unpacked_up_to_its_limit(serve: Any, local: Egress) -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+
+    async def bombing(_: web.Request) -> web.Response:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    with pytest.raises(ExecutionFailed, match="too large"):
+        await local.fetch("GET", URL(await serve(bombing)), timeout_s=60)
+
+
+async def test_a_compressed_body_is_unpacked(serve: Any, local: Egress) -> None:
+    async def packed(_: web.Request) -> web.Response:
+        return web.Response(body=gzip.compress(b"hello" * 99), headers={"Content-Encoding": "gzip"})
+
+    reply = await local.fetch("GET", URL(await serve(packed)), timeout_s=5)
+    assert reply.body == b"hello" * 99
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [("gzip", b"no gzip"), ("gzip", gzip.compress(b"hello" * 99)[:-9]), ("br", b"x")],
+)
+async def test_a_body_that_cannot_be_unpacked_is_a_failure(
+    encoding: str, body: bytes, serve: Any, local: Egress
+) -> None:
+    async def broken(_: web.Request) -> web.Response:
+        return web.Response(body=body, headers={"Content-Encoding": encoding})
+
+    with pytest.raises(ExecutionFailed):
+        await local.fetch("GET", URL(await serve(broken)), timeout_s=5)
+
+
+async def test_a_slow_body_meets_the_deadline(serve: Any, local: Egress) -> None:
+    async def slow(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"x")
+        await asyncio.Event().wait()
+        return response
+
+    with pytest.raises(Unavailable) as late:
+        await local.fetch("GET", URL(await serve(slow)), timeout_s=0.1)
+    assert late.value.code is Code.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: 1\r\n" % i for i in range(1000)) + b"\r\n",
+        b"SSH-2.0-OpenSSH_9.9\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+async def test_a_reply_that_is_no_plain_http_is_a_failure(
+    reply: bytes, serve_bytes: Any, local: Egress
+) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply)
+        await writer.drain()
+        await reader.read()
+
+    with pytest.raises(ExecutionFailed):
+        await local.fetch("GET", URL(await serve_bytes(talk)), timeout_s=5)
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"])
+async def test_a_connection_that_ends_early_is_worth_another_try(
+    reply: bytes, serve_bytes: Any, local: Egress
+) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply)
+        await writer.drain()
+        writer.close()
+
+    with pytest.raises((Unavailable, ExecutionFailed)):
+        await local.fetch("GET", URL(await serve_bytes(talk)), timeout_s=5)
+
+
+async def test_a_closed_port_is_unavailable(local: Egress) -> None:
+    free = socket.create_server(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    with pytest.raises(Unavailable) as down:
+        await local.fetch("GET", URL(f"http://127.0.0.1:{port}/"), timeout_s=5)
+    assert down.value.code is Code.SERVICE_UNAVAILABLE
+
+
+async def test_cookies_are_not_kept(serve: Any, local: Egress) -> None:
+    seen: list[str | None] = []
+
+    async def cookies(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Cookie"))
+        return web.Response(headers={"Set-Cookie": "a=b"})
+
+    url = URL(await serve(cookies))
+    for _ in range(2):
+        await local.fetch("GET", url, timeout_s=5)
+    assert seen == [None, None]
+
+
+async def test_a_thousand_calls_at_once_use_a_bounded_number_of_connections(
+    serve: Any, local: Egress
+) -> None:
+    peers: set[Any] = set()
+
+    async def counted(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        peers.add(request.transport.get_extra_info("peername"))
+        return web.Response(text="ok")
+
+    url = URL(await serve(counted))
+    replies = await asyncio.gather(*(local.fetch("GET", url, timeout_s=60) for _ in range(1000)))
+    assert {reply.status for reply in replies} == {200}
+    assert len(peers) <= 16

@@ -1,0 +1,202 @@
+"""Tools bound to URLs, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from router.bindings.egress import Egress
+from router.bindings.http import HttpTool
+from router.model.requests import HostRequest
+from router.policy.secrets import Secrets
+
+SECRET = "s3cret/value+1"  # noqa: S105 - of no service
+
+
+@pytest.fixture
+def make(local: Egress, secrets: Secrets) -> Any:
+    def build(url: str, type_: str = "http_get", **fields: Any) -> HttpTool:
+        binding = {"type": type_, "url": url, **fields}
+        return HttpTool(binding, capability="weather", egress=local, secrets=secrets)
+
+    return build
+
+
+async def echo(request: web.Request) -> web.Response:
+    return web.json_response(
+        {
+            "method": request.method,
+            "path": request.raw_path,
+            "body": (await request.read()).decode(),
+            "authorization": request.headers.get("Authorization"),
+            "key": request.headers.get("X-API-Key"),
+        }
+    )
+
+
+def replying(body: bytes | str, content_type: str = "application/json", status: int = 200) -> Any:
+    async def reply(_: web.Request) -> web.Response:
+        data = body.encode() if isinstance(body, str) else body
+        return web.Response(body=data, status=status, headers={"Content-Type": content_type})
+
+    return reply
+
+
+async def test_a_get_sends_arguments_as_its_query(serve: Any, make: Any) -> None:
+    output = await make(await serve(echo) + "/v1/{town}").run(
+        {"town": "São Paulo", "unit": "c"}, timeout_s=5
+    )
+    assert output["method"] == "GET"
+    assert output["path"] == "/v1/S%C3%A3o%20Paulo?unit=c"
+
+
+async def test_a_post_sends_arguments_as_json(serve: Any, make: Any) -> None:
+    output = await make(await serve(echo), "http_post").run({"a": [1]}, timeout_s=5)
+    assert (output["method"], json.loads(output["body"])) == ("POST", {"a": [1]})
+
+
+def test_a_request_is_stated_before_it_is_made(make: Any) -> None:
+    tool = make("http://127.0.0.1:8080/v1/{town}?k=v")
+    assert tool.requests({"town": "Oslo"}) == [
+        HostRequest("GET", "http", "127.0.0.1", 8080, "/v1/Oslo")
+    ]
+    with pytest.raises(InvalidInput):
+        tool.requests({"town": ".."})
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "output"),
+    [
+        ('{"a": 1}', "application/json", {"a": 1}),
+        ('{"a": 1}', "application/problem+json; charset=utf-8", {"a": 1}),
+        ("[1]", "application/json", {"value": [1]}),
+        ("5", "application/json", {"value": 5}),
+        ("hi", "text/plain", {"text": "hi", "content_type": "text/plain", "status": 200}),
+        ("{", "application/json", {"text": "{", "content_type": "application/json", "status": 200}),
+        ("", "application/json", {"text": "", "content_type": "application/json", "status": 200}),
+        (
+            b"\xe9",
+            "text/plain; charset=iso-8859-1",
+            {"text": "é", "content_type": "text/plain; charset=iso-8859-1", "status": 200},
+        ),
+        (
+            b"\xff",
+            "text/plain; charset=zlib",
+            {"text": "\ufffd", "content_type": "text/plain; charset=zlib", "status": 200},
+        ),
+    ],
+)
+async def test_a_reply_is_json_or_text(
+    body: Any, kind: str, output: Any, serve: Any, make: Any
+) -> None:
+    assert await make(await serve(replying(body, kind))).run({}, timeout_s=5) == output
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 100_000, b"[" * 200 + b"]" * 200, b"[" + b"1," * 500_000 + b"1]"]
+)
+async def test_json_that_is_deep_or_dense_is_a_failure(body: bytes, serve: Any, make: Any) -> None:
+    with pytest.raises(ExecutionFailed) as failed:
+        await make(await serve(replying(body))).run({}, timeout_s=10)
+    assert failed.value.code is Code.EXECUTION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        *((400, Code.EXECUTION_FAILED), (401, Code.EXECUTION_FAILED)),
+        *((404, Code.EXECUTION_FAILED), (500, Code.EXECUTION_FAILED)),
+        *((429, Code.RATE_LIMITED), (502, Code.SERVICE_UNAVAILABLE)),
+        *((503, Code.SERVICE_UNAVAILABLE), (504, Code.SERVICE_UNAVAILABLE)),
+    ],
+)
+async def test_a_status_from_400_on_is_an_error(
+    status: int, code: Code, serve: Any, make: Any
+) -> None:
+    url = await serve(replying("x" * 9000, "text/plain", status))
+    with pytest.raises(CapdexError) as failed:
+        await make(url).run({}, timeout_s=5)
+    assert failed.value.code is code
+    assert failed.value.kind.cap == "EXECUTION_FAILED"
+    assert failed.value.details == {"status": status, "excerpt": "x" * 500}
+
+
+async def test_a_late_reply_is_a_timeout(serve: Any, make: Any) -> None:
+    async def late(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(Unavailable) as failed:
+        await make(await serve(late)).run({}, timeout_s=0.1)
+    assert failed.value.kind.cap == "TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    ("auth", "seen"),
+    [
+        ({"type": "bearer"}, {"authorization": "Bearer [secret]"}),
+        ({"type": "basic"}, {"authorization": "Basic [secret]"}),
+        ({"type": "header"}, {"key": "[secret]"}),
+    ],
+)
+async def test_a_secret_is_sent_and_never_shown(
+    auth: Any, seen: Any, serve: Any, make: Any, secrets: Secrets
+) -> None:
+    secrets.set("weather", "127.0.0.1", "KEY", SECRET)
+    output = await make(await serve(echo), auth={**auth, "secret": "KEY"}).run({}, timeout_s=5)
+    assert seen.items() <= output.items()
+    assert SECRET not in json.dumps(output)
+
+
+async def test_a_secret_goes_to_its_own_host_and_capability_alone(
+    serve: Any, make: Any, secrets: Secrets
+) -> None:
+    secrets.set("weather", "api.example.com", "KEY", SECRET)
+    secrets.set("other", "127.0.0.1", "KEY", SECRET)
+    served: list[str] = []
+
+    async def count(request: web.Request) -> web.Response:
+        served.append(request.path)
+        return web.Response()
+
+    tool = make(await serve(count), auth={"type": "bearer", "secret": "KEY"})
+    with pytest.raises(Refused) as refused:
+        await tool.run({}, timeout_s=5)
+    assert refused.value.code is Code.UNAUTHENTICATED
+    assert refused.value.kind.cap == "PERMISSION_DENIED"
+    assert served == []
+
+
+@pytest.mark.parametrize("padding", [0, 490])
+async def test_a_secret_is_removed_from_an_error_before_it_is_cut(
+    padding: int, serve: Any, make: Any, secrets: Secrets
+) -> None:
+    secrets.set("weather", "127.0.0.1", "KEY", SECRET)
+    url = await serve(replying("x" * padding + SECRET, "text/plain", 403))
+    with pytest.raises(ExecutionFailed) as failed:
+        await make(url, auth={"type": "header", "secret": "KEY", "name": "X-Key"}).run(
+            {}, timeout_s=5
+        )
+    assert SECRET[:9] not in json.dumps(failed.value.to_json())
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        *(5, {}, {"type": "digest", "secret": "K"}, {"type": "bearer"}),
+        {"type": "header", "secret": "K", "name": "Host"},
+    ],
+)
+def test_an_unknown_authentication_is_refused(auth: Any, make: Any) -> None:
+    with pytest.raises(InvalidInput):
+        make("https://a.example.com/", auth=auth)
+
+
+async def test_the_words_done_in_a_text_stay_text(serve: Any, make: Any) -> None:
+    url = await serve(replying('{"done": true}', "text/plain"))
+    assert "done" not in await make(url).run({}, timeout_s=5)

@@ -1,0 +1,168 @@
+"""Arguments become the request that the binding says, and change nothing else of it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import InvalidInput
+from router.bindings.request import Outgoing, RequestTemplate, check_header
+
+
+def fill(url: str, arguments: dict[str, Any], type_: str = "http_get", **fields: Any) -> Outgoing:
+    return RequestTemplate.of({"type": type_, "url": url, **fields}).fill(arguments)
+
+
+@pytest.mark.parametrize(
+    ("url", "arguments", "expected"),
+    [
+        ("https://a.b/v1", {"q": "Oslo"}, "https://a.b/v1?q=Oslo"),
+        ("https://a.b", {}, "https://a.b/"),
+        ("https://a.b/v1?k=1", {"q": "a b&c=d"}, "https://a.b/v1?k=1&q=a%20b%26c%3Dd"),
+        ("https://a.b/{x}", {"x": "a/b", "y": 1}, "https://a.b/a%2Fb?y=1"),
+        ("https://a.b/{x}/{x}", {"x": "é"}, "https://a.b/%C3%A9/%C3%A9"),
+        ("https://a.b/?q={x}", {"x": "a&b=c#d"}, "https://a.b/?q=a%26b%3Dc%23d"),
+        ("https://a.b/u/{x}", {"x": "me@c.d"}, "https://a.b/u/me%40c.d"),
+        ("https://a.b/#f", {"q": True}, "https://a.b/?q=true"),
+        ("https://a.b/", {"q": ["a", 1, None]}, "https://a.b/?q=a&q=1&q=null"),
+        ("https://a.b/", {"q": {"a": 1}}, "https://a.b/?q=%7B%22a%22%3A1%7D"),
+        ("https://a.b/", {"q": None, "r": 1.5}, "https://a.b/?r=1.5"),
+    ],
+)
+def test_arguments_fill_placeholders_and_the_query(
+    url: str, arguments: dict[str, Any], expected: str
+) -> None:
+    assert str(fill(url, arguments).url) == expected
+
+
+def test_a_post_sends_what_is_left_as_json() -> None:
+    out = fill("https://a.b/{x}", {"x": "1", "y": [1, None]}, "http_post")
+    assert (str(out.url), out.body) == ("https://a.b/1", b'{"y":[1,null]}')
+    assert out.headers["Content-Type"] == "application/json"
+
+
+def test_parameters_go_where_the_binding_says() -> None:
+    out = fill(
+        "https://a.b/{town}",
+        {"place": "Oslo", "unit": "c", "key": "k", "note": "n", "rest": 1},
+        "http_post",
+        parameters={
+            "place": {"in": "path", "name": "town"},
+            "unit": {"in": "query", "name": "units"},
+            "key": {"in": "header", "name": "X-Key"},
+            "note": {"in": "body", "name": "text"},
+        },
+        headers={"X-Fixed": "yes"},
+    )
+    assert str(out.url) == "https://a.b/Oslo?units=c"
+    assert out.body == b'{"text":"n","rest":1}'
+    assert (out.headers["X-Key"], out.headers["X-Fixed"]) == ("k", "yes")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["..", ".", "../x", "a/../b", "..\\x", "%2e%2e", "%2E%2e/x", "..;a", "../../etc"],
+)
+def test_an_argument_does_not_change_the_path(value: str) -> None:
+    with pytest.raises(InvalidInput, match="path"):
+        fill("https://a.b/files/{x}", {"x": value})
+
+
+def test_two_arguments_do_not_make_dots_together() -> None:
+    with pytest.raises(InvalidInput, match="path"):
+        fill("https://a.b/files/{x}{y}/c", {"x": ".", "y": "."})
+
+
+@pytest.mark.parametrize("value", ["a\r\nHost: c", "\n", "\x00", "\x7f", "\ud800"])
+def test_control_characters_reach_neither_a_path_nor_a_header(value: str) -> None:
+    with pytest.raises(InvalidInput):
+        fill("https://a.b/{x}", {"x": value})
+    with pytest.raises(InvalidInput):
+        fill("https://a.b/", {"x": value}, parameters={"x": {"in": "header", "name": "X-A"}})
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "missing"])
+def test_a_placeholder_needs_a_scalar(value: Any) -> None:
+    arguments = {} if value == "missing" else {"x": value}
+    with pytest.raises(InvalidInput, match="x"):
+        fill("https://a.b/{x}", arguments)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://{x}/", "https://a.{x}/", "https://a.b:{x}/", "ftp://a.b/", "//a.b/", ""),
+        *("https://u@a.b/", "https:///x", "https://a.b\\@c.d/"),
+    ],
+)
+def test_a_placeholder_or_a_fault_in_the_host_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput):
+        fill(url, {"x": "evil.example"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "Host",
+            "content-length",
+            "Transfer-Encoding",
+            "Connection",
+            "Cookie",
+            "Proxy-Connection",
+        ),
+        *("Sec-Fetch-Mode", "a b", "a:b", "", "é", "a\r\nb"),
+    ],
+)
+def test_a_header_that_frames_the_message_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_header(name, "x")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"parameters": {"x": {"in": "cookie"}}},
+        {"parameters": {"x": 5}},
+        {"parameters": 5},
+        {"headers": []},
+        {"headers": {"X": "a\nb"}},
+        {"parameters": {"x": {"in": "body"}}},
+        {"parameters": {"x": {"in": "query", "name": 5}}},
+    ],
+)
+def test_a_binding_that_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        fill("https://a.b/", {"x": "1"}, **fields)
+
+
+def test_arguments_that_make_a_long_url_or_body_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="long"):
+        fill("https://a.b/", {"x": "y" * 9000})
+    with pytest.raises(InvalidInput, match="large"):
+        fill("https://a.b/", {"x": "y" * 2_000_000}, "http_post")
+
+
+SCALARS = st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans()
+
+
+@given(SCALARS, SCALARS)
+def test_no_argument_leaves_its_place(x: Any, q: Any) -> None:
+    """Either the arguments are refused, or both are read back from where they belong."""
+    try:
+        url = str(fill("https://a.b/v1/{x}/end", {"x": x, "q": q}).url)
+    except InvalidInput:
+        return
+    parts = urlsplit(url)
+    first, version, segment, end = parts.path.split("/")
+    assert (parts.scheme, parts.netloc, parts.fragment) == ("https", "a.b", "")
+    assert (first, version, end) == ("", "v1", "end")
+    assert [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)] == ["q"]
+    if isinstance(x, str):
+        assert unquote(segment) == x
+    if isinstance(q, str):
+        assert dict(parse_qsl(parts.query, keep_blank_values=True))["q"] == q

@@ -1,0 +1,176 @@
+"""Secrets are bound, kept from others, and hidden."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import keyring
+import keyring.backend
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused
+from router.policy.secrets import HIDDEN, Keyring, SecretFile, Secrets, basic
+
+VALUE = 'p4ss"w/rd + more'
+
+
+class MemoryKeyring(keyring.backend.KeyringBackend):
+    """A backend of the keyring library, for a session that has one."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        if self.kept.pop((service, username), None) is None:
+            raise keyring.errors.PasswordDeleteError
+
+
+@pytest.fixture(params=["file", "keyring"])
+def secrets(request: Any, tmp_path: Path) -> Any:
+    path = tmp_path / "new" / "secrets.json"
+    if request.param == "file":
+        yield Secrets(SecretFile(path))
+        return
+    before = keyring.get_keyring()
+    keyring.set_keyring(MemoryKeyring())
+    yield Secrets.of(path)
+    keyring.set_keyring(before)
+    assert not path.exists()
+
+
+def test_a_secret_is_read_back_for_its_capability_and_host(secrets: Secrets) -> None:
+    secrets.set("weather", "API.example.com", "KEY", VALUE)
+    assert secrets.get("weather", "api.example.com", "KEY") == VALUE
+    for binding in [
+        ("other", "api.example.com", "KEY"),
+        ("weather", "example.com", "KEY"),
+        ("weather", "api.example.com", "OTHER"),
+    ]:
+        with pytest.raises(Refused) as missing:
+            secrets.get(*binding)
+        assert missing.value.code is Code.UNAUTHENTICATED
+
+
+def test_a_removed_secret_is_gone(secrets: Secrets) -> None:
+    secrets.set("weather", "a.b", "KEY", VALUE)
+    secrets.get("weather", "a.b", "KEY")
+    for _ in range(2):
+        secrets.set("weather", "a.b", "KEY", None)
+        with pytest.raises(Refused):
+            secrets.get("weather", "a.b", "KEY")
+
+
+def test_a_session_without_a_keyring_uses_the_file(tmp_path: Path) -> None:
+    before = keyring.get_keyring()
+    keyring.set_keyring(keyring.backends.fail.Keyring())
+    try:
+        assert not Keyring.usable()
+        Secrets.of(tmp_path / "s").set("w", "a.b", "KEY", VALUE)
+    finally:
+        keyring.set_keyring(before)
+    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
+
+
+def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    Secrets(SecretFile(path)).set("w", "a.b", "KEY", VALUE)
+    path.chmod(0o644)
+    with pytest.raises(Refused) as exposed:
+        Secrets(SecretFile(path)).get("w", "a.b", "KEY")
+    assert exposed.value.code is Code.KEY_EXPOSED
+
+
+def test_a_file_is_born_with_its_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Secrets(SecretFile(tmp_path / "s")).set("w", "a.b", "KEY", VALUE)
+    finally:
+        os.umask(before)
+    assert [x.name for x in tmp_path.iterdir()] == ["s"]
+    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"a": 1}', b"\xff", b"[" * 100_000])
+def test_a_damaged_file_is_an_error_and_is_kept(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(CapdexError) as damaged:
+        Secrets(SecretFile(path)).set("w", "a.b", "KEY", VALUE)
+    assert damaged.value.code is Code.UNREADABLE
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("value", ["", "short", "x" * 9000, "line\nbreak", "ünicode!"])
+def test_a_value_that_could_not_be_hidden_or_sent_is_refused(value: str, secrets: Secrets) -> None:
+    with pytest.raises(InvalidInput):
+        secrets.set("w", "a.b", "KEY", value)
+
+
+@pytest.mark.parametrize("part", ["", "a b", " a", "a\n"])
+def test_a_binding_has_no_spaces(part: str, secrets: Secrets) -> None:
+    for binding in ((part, "a.b", "K"), ("w", part, "K"), ("w", "a.b", part)):
+        with pytest.raises(InvalidInput):
+            secrets.set(*binding, VALUE)
+
+
+def test_every_form_of_a_secret_is_hidden(secrets: Secrets) -> None:
+    secrets.set("w", "a.b", "KEY", VALUE)
+    assert secrets.redact({"a": VALUE}) == {"a": VALUE}  # not read yet, so it cannot have been sent
+    secrets.get("w", "a.b", "KEY")
+    said = {
+        VALUE: [f"Bearer {VALUE}", 1, None, True],
+        "url": "https://a.b/?k=p4ss%22w%2Frd%20%2B%20more&l=p4ss%22w%2Frd+%2B+more",
+        "json": json.dumps({"a": VALUE}),
+        "basic": basic(VALUE),
+    }
+    assert secrets.redact(said) == {
+        HIDDEN: [f"Bearer {HIDDEN}", 1, None, True],
+        "url": f"https://a.b/?k={HIDDEN}&l={HIDDEN}",
+        "json": f'{{"a": "{HIDDEN}"}}',
+        "basic": HIDDEN,
+    }
+
+
+def test_the_password_of_basic_authentication_is_hidden_alone_as_well(secrets: Secrets) -> None:
+    secrets.set("w", "a.b", "KEY", "user:longpassword")
+    secrets.get("w", "a.b", "KEY")
+    assert secrets.redact("user has longpassword") == f"user has {HIDDEN}"
+
+
+def test_an_error_is_redacted_in_all_its_texts(secrets: Secrets) -> None:
+    secrets.set("w", "a.b", "KEY", VALUE)
+    secrets.get("w", "a.b", "KEY")
+    error = ExecutionFailed(VALUE, why=VALUE, fix=VALUE, details={"a": [VALUE]})
+    redacted = secrets.redact_error(error)
+    assert VALUE not in repr(redacted) + str(redacted) + repr(redacted.args)
+    assert redacted.to_json()["details"]["a"] == [HIDDEN]
+
+
+@given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=8), st.text())
+def test_no_text_keeps_a_secret(value: str, around: str) -> None:
+    class Fixed:
+        def read(self, key: str) -> str:
+            return value
+
+        def write(self, key: str, value: str | None) -> None:
+            raise AssertionError
+
+    secrets = Secrets(Fixed())
+    secrets.get("w", "a.b", "KEY")
+    assert value not in secrets.redact(around + value + around).replace(HIDDEN, "")
