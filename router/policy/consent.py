@@ -79,3 +79,14 @@ def text(question: Question) -> str:
     """Return a question as plain text: our sentence, what is touched, then the quoted words."""
     quoted = (f"{label} (the package's own words): “{said}”" for label, said in question.quoted)
     return "\n".join((question.summary, *(f"  {line}" for line in question.lines), *quoted))
+
+
+class AnswerLater(Exception):
+    """Raised by an asker that has handed the question over: the call comes again with the answer.
+
+    It passes through everything unchanged; nothing that the question is about has happened.
+    """
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.summary)
+        self.question = question

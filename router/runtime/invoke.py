@@ -25,7 +25,7 @@ from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refu
 from router.model.capability import Capability, Executor
 from router.model.refs import InvokeResult, Json
 from router.model.requests import Request, StateRequest
-from router.policy.consent import Asker, Question, Refuse, clean
+from router.policy.consent import AnswerLater, Asker, Question, Refuse, clean
 from router.policy.grants import Grant
 from router.policy.permissions import Decision, decide, line
 from router.policy.tokens import Authority, Token, carrying
@@ -129,6 +129,8 @@ class Invoker:
             output = await self._run(capability, arguments, caller, noted)
         except CapdexError as error:
             failure = error
+        except AnswerLater:
+            raise
         except asyncio.CancelledError:
             self._audit.write("call", **noted, ok=False, code="CANCELLED")
             raise
@@ -158,7 +160,7 @@ class Invoker:
         if len(requests) > MAX_REQUESTS:
             raise InvalidInput(f"the call would make {len(requests)} accesses at once")
         noted["touches"] = [self._redact(line(request)) for request in requests]
-        consent = await self._consent(capability, requests, caller, noted)
+        consent = await self._consent(capability, arguments, requests, caller, noted)
         noted["consent"] = consent
         call = _Call(capability, capability.executor, arguments, requests, consent)
         return self._check_output(capability, await self._execute(call, caller))
@@ -178,14 +180,21 @@ class Invoker:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
 
     async def _consent(
-        self, capability: Capability, requests: Sequence[Request], caller: Caller, noted: Json
+        self,
+        capability: Capability,
+        arguments: Json,
+        requests: Sequence[Request],
+        caller: Caller,
+        noted: Json,
     ) -> str:
         """Return how the call was agreed to; raises Refused."""
         owner, tool = capability.owner, tool_of(capability)
         decision = decide(capability, requests, self._rights.granted(owner.digest, tool))
         if decision.answer == "allow":
             return "granted"
-        agreed = await caller.asker.ask(question(capability, requests, decision))
+        shown = orjson.dumps(arguments).decode("utf-8")
+        asked = question(capability, requests, decision, self._redact(shown))
+        agreed = await caller.asker.ask(asked)
         # The answer is on record before anything happens.
         self._audit.write("consent", **noted, asked=list(decision.missing), agreed=agreed)
         if not agreed:
@@ -261,14 +270,19 @@ class Invoker:
         return InvokeResult(None, orjson.loads(clear), result.duration_ms)
 
 
-def question(capability: Capability, requests: Sequence[Request], decision: Decision) -> Question:
-    """Return the question about one call, with the command that grants what is missing."""
+def question(
+    capability: Capability, requests: Sequence[Request], decision: Decision, shown: str
+) -> Question:
+    """Return the question about one call, with the command that grants what is missing.
+
+    `shown` is the input as text, without secrets.
+    """
     ref = capability.ref
     named = f"{ref.capability_id}@{ref.version}"
     doubt = "It may destroy or change something. " if decision.destructive else ""
     return Question(
         f"{doubt}Let {clean(named)} do this?",
-        lines=tuple(clean(line(request), 1_000) for request in requests),
+        lines=(*(clean(line(request), 1_000) for request in requests), f"input: {clean(shown)}"),
         quoted=(("description", clean(capability.description)),),
         requests=tuple(requests),
         grant=shlex.join(["capdex", "grant", named, *decision.missing]),

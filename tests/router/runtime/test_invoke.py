@@ -189,7 +189,7 @@ async def test_the_first_use_of_a_host_is_asked_once(runtime: Make) -> None:
     for _ in range(2):
         assert (await run.call("t", {"text": "a"}, person))["ok"]
     assert len(person.asked) == 1
-    assert person.asked[0].lines == ("GET https://api.example.org/",)
+    assert person.asked[0].lines == ("GET https://api.example.org/", 'input: {"text":"a"}')
     assert person.asked[0].grant == (
         "capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org"
     )
@@ -226,7 +226,7 @@ async def test_an_error_names_the_command_that_grants(runtime: Make) -> None:
     assert error["details"]["fix"] == (
         "run: capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org effects"
     )
-    assert error["details"]["touches"] == ["GET https://api.example.org/"]
+    assert error["details"]["touches"][0] == "GET https://api.example.org/"
 
 
 async def test_the_words_of_a_package_are_quoted_and_cleaned(runtime: Make) -> None:

@@ -1,0 +1,179 @@
+"""The five actions of an agent: find, describe, call, route and manage, over the runtime.
+
+They answer values and texts; the MCP face puts them into results. What packages say stands in
+answers alone, cut and without characters that do not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from capdex.errors import Code, InvalidInput, untrusted_text
+from router.faces.arguments import Wanted, example
+from router.faces.tools import ACTIONS, LEVELS, MAX_HITS
+from router.model.capability import Capability
+from router.model.refs import InvokeResult, Json
+from router.policy.consent import Asker, clean
+from router.runtime.catalog import Catalog, Listed
+from router.runtime.invoke import Caller, Invoker
+from router.runtime.results import PREFIX, Results
+from router.runtime.search import Search
+
+LINE_CHARS: Final = 120  # of a description in a list
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A capability that the registry has: its URI with version, and its description."""
+
+    uri: str
+    description: str
+
+
+class Manager(Protocol):
+    """Installs and looks up packages of the registry."""
+
+    async def search(self, want: str, limit: int) -> Sequence[Found]:
+        """Return packages of the registry for a wish."""
+        ...
+
+    async def act(self, action: str, target: str, asker: Asker) -> str:
+        """Install, upgrade, remove or learn; return what was done, as text."""
+        ...
+
+
+class Routing(Protocol):
+    """Routes messages of one session, and takes note of what its calls answer."""
+
+    def route(self, message: str) -> Json:
+        """Return the capability that a message is for, and why; its prompt when it is mounted."""
+        ...
+
+    def answered(self, capability: Capability, result: InvokeResult) -> None:
+        """Pop the session's stack if a successful output says `{"done": true}`."""
+        ...
+
+
+class Intents(Protocol):
+    """Runs a command by what is wanted (CMP, intent)."""
+
+    async def intent(self, want: str, context: Json, caller: Caller) -> InvokeResult:
+        """Return the result of the one command that `want` means."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What an agent can do; the last three are None where they are not offered."""
+
+    catalog: Catalog
+    search: Search
+    invoker: Invoker
+    results: Results
+    routing: Routing | None = None
+    manager: Manager | None = None
+    intents: Intents | None = None
+
+    async def find(self, want: str, limit: int = 5, *, remote: bool = True) -> str:
+        """Return one line a hit, with why it was found; without a wish the domains."""
+        if not want.strip():
+            domains = [f"{name} ({count})" for name, count in self.search.domains().items()]
+            return "domains: " + (", ".join(domains[:50]) or "nothing is installed")
+        limit = min(max(limit, 1), MAX_HITS)
+        hits = self.search.find(want, limit)
+        lines = [f"{_line(hit.listed)} [{hit.why}]" for hit in hits]
+        if remote and self.manager is not None and len(lines) < limit:
+            here = {hit.listed.ref.capability_id for hit in hits}
+            for found in await self.manager.search(want, limit - len(lines)):
+                if found.uri.partition("@")[0] not in here:
+                    shown = clean(found.description, LINE_CHARS)
+                    lines.append(f"{clean(found.uri)} {shown} [registry: install it first]")
+        return "\n".join(lines) or "nothing found"
+
+    def describe(self, uri: str, level: int = 3) -> Json | str:
+        """Return a capability at one of CMP's levels 1 to 4; the third is CAP's manifest."""
+        if level not in LEVELS:
+            raise InvalidInput(f"there is no level {untrusted_text(level)[:16]}", fix="give 1 to 4")
+        capability = self.catalog.find(uri)
+        if level == 1:
+            return _line(_short(capability))
+        if level == 2:
+            lines = [_line(listed) for listed in self._tools(capability)]
+            return "\n".join(lines) or "it has no tools"
+        if level == 4:
+            return {"uri": capability.ref.capability_id, "input": example(capability.input_schema)}
+        manifest = capability.manifest()
+        return {key: value for key, value in manifest.items() if value not in (None, [])}
+
+    async def call(self, wanted: Wanted, caller: Caller) -> InvokeResult:
+        """Invoke a capability, or a command by a wish, or read on in a stored result."""
+        if wanted.uri is not None and wanted.uri.startswith(PREFIX):
+            offset = wanted.input.get("offset", 0)
+            if not isinstance(offset, int):
+                raise InvalidInput("offset is no integer")
+            return InvokeResult(self.results.read(wanted.uri, offset), None, 0)
+        if wanted.uri is None:
+            if self.intents is None:
+                raise InvalidInput("no commands are learned here", fix="call by uri")
+            return self.results.shorten(
+                await self.intents.intent(wanted.want or "", wanted.input, caller)
+            )
+        capability = self.catalog.find(wanted.uri)
+        ref = capability.ref
+        result = await self.invoker.invoke(ref.capability_id, ref.version, wanted.input, caller)
+        if self.routing is not None:
+            self.routing.answered(capability, result)
+        if result.error is not None and result.error["reason"] == Code.INVALID_INPUT:
+            result = replace(result, error=_with_schema(result.error, capability))
+        return self.results.shorten(result)
+
+    def route(self, message: str) -> Json:
+        """Return the capability that a message is for, and why."""
+        if self.routing is None:
+            raise InvalidInput("messages are not routed here", Code.NOT_FOUND)
+        return self.routing.route(message)
+
+    async def manage(self, action: str, target: str, asker: Asker) -> str:
+        """Install, upgrade, remove or learn `target`, or list what is here."""
+        if action not in ACTIONS:
+            raise InvalidInput(
+                f"there is no action {action[:32]!r}", fix="give one of " + ", ".join(ACTIONS)
+            )
+        if action == "list":
+            shown = [_line(x) for x in self.catalog.latest() if "#" not in x.ref.capability_id]
+            more = len(shown) - MAX_HITS
+            lines = shown[:MAX_HITS] + ([f"and {more} more: use find"] if more > 0 else [])
+            return "\n".join(lines) or "nothing is installed"
+        if not target:
+            raise InvalidInput(f"{action} needs a target")
+        if self.manager is None:
+            raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
+        return await self.manager.act(action, target, asker)
+
+    def _tools(self, capability: Capability) -> list[Listed]:
+        prefix = capability.ref.capability_id.partition("#")[0] + "#"
+        return [
+            listed
+            for listed in self.catalog.listed()
+            if listed.ref.capability_id.startswith(prefix)
+            and listed.ref.version == capability.ref.version
+        ]
+
+
+def _short(capability: Capability) -> Listed:
+    return Listed(capability.ref, capability.kind, capability.name, capability.description)
+
+
+def _line(listed: Listed) -> str:
+    ref = listed.ref
+    return f"{ref.capability_id}@{ref.version} {clean(listed.description, LINE_CHARS)}".rstrip()
+
+
+def _with_schema(error: dict[str, Any], capability: Capability) -> dict[str, Any]:
+    """Return an error about the input, with what the input should be."""
+    schema = capability.input_schema
+    return error | {
+        "details": error["details"] | {"input_schema": schema, "example": example(schema)}
+    }

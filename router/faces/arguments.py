@@ -1,0 +1,110 @@
+"""Arguments of the tool `call`, with the shapes that models give by mistake put right. Pure.
+
+They are read once, so that policy and execution see the same call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from capdex.errors import InvalidInput
+from router.model.refs import Json
+
+MAX_INPUT_CHARS: Final = 1024 * 1024
+_NAMES: Final = ("uri", "want")
+_INPUTS: Final = ("input", "arguments", "args", "parameters", "params", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call as the model means it: of a capability by its `uri`, or of a command by a `want`."""
+
+    uri: str | None
+    want: str | None
+    input: Json
+
+
+def read_call(arguments: Json) -> Wanted:
+    """Return the call that some arguments mean.
+
+    Put right: the whole call within `input` or another common name, the input beside the uri
+    instead of under `input`, and the input as a JSON text. `confirm` is left out: it says what the
+    model wants, and is no consent. Raises InvalidInput without a uri or a want.
+    """
+    named, given = _unwrap(arguments)
+    for _ in range(2):  # a call within a call, as some models write it
+        if any(name in named for name in _NAMES) or not isinstance(given, dict):
+            break
+        named, given = _unwrap(given)
+    if not isinstance(given, dict):
+        raise InvalidInput("input is no object", fix='give {"uri": …, "input": {…}}')
+    uri, want = (_text(named, name) for name in _NAMES)
+    if uri is None and want is None:
+        raise InvalidInput("call needs a uri, or a want", fix='give {"uri": …, "input": {…}}')
+    inner = _only(given)
+    return Wanted(uri, want, given if inner is None else inner)
+
+
+def _unwrap(arguments: Json) -> tuple[Json, Any]:
+    """Return the arguments that name the call, and its input."""
+    named = {name: arguments[name] for name in _NAMES if arguments.get(name) is not None}
+    for name in _INPUTS:
+        if arguments.get(name) is not None:
+            return named, _decoded(arguments[name])
+    rest = {key: value for key, value in arguments.items() if key not in _NAMES}
+    rest.pop("confirm", None)
+    return named, {key: value for key, value in rest.items() if key not in _INPUTS}
+
+
+def _only(given: Json) -> Json | None:
+    """Return the input within an input: `{"input": {…}}` and nothing else beside a repeated uri."""
+    keys = [key for key in given if key != "uri"]
+    if keys == ["input"] and isinstance(given["input"], dict):
+        inner: Json = given["input"]
+        return inner
+    return None
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if len(value) > MAX_INPUT_CHARS:
+        raise InvalidInput("input is too long")
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _text(named: Json, name: str) -> str | None:
+    value = named.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{name} is no text")
+    return value or None
+
+
+def example(schema: Json, depth: int = 0) -> Any:
+    """Return a value that a schema seems to want: its required fields, each with a plain value."""
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    for key in ("examples", "enum"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return schema[key][0]
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((name for name in kind if name != "null"), None)
+    if kind == "object" or "properties" in schema:
+        properties = schema.get("properties") or {}
+        wanted = [name for name in schema.get("required") or () if name in properties]
+        if depth > 8:
+            return {}
+        return {
+            name: example(properties[name] if isinstance(properties[name], dict) else {}, depth + 1)
+            for name in wanted
+        }
+    plain: dict[Any, Any] = {"integer": 1, "number": 1, "boolean": True, "array": [], "null": None}
+    return plain.get(kind, "text")

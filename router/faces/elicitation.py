@@ -1,0 +1,131 @@
+"""Consent over MCP: the host asks its user, in both eras of the protocol.
+
+Up to 2025-11-25 the server sends `elicitation/create` while the call waits. From 2026-07-28 on the
+call ends with an InputRequiredResult, and comes again with the answer. An answer counts once, for
+the exact question and arguments that it was given for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import mcp_types as types
+import orjson
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from router.policy.consent import AnswerLater, Question, needs_person, text
+
+KEY: Final = "consent"
+ANSWER_S: Final = 600.0
+MAX_PENDING: Final = 256
+FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"agree": {"type": "boolean", "title": "Allow this", "default": False}},
+    "required": ["agree"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """A question that is with the person, of one call, and what was answered before it."""
+
+    call: bytes
+    asked: bytes
+    answers: Mapping[bytes, bool]
+    until: float
+
+
+@dataclass
+class Questions:
+    """Questions of one connection that wait for their answers (2026-07-28)."""
+
+    waiting: dict[str, _Round] = field(default_factory=dict)
+
+    def keep(self, call: bytes, asked: bytes, answers: Mapping[bytes, bool]) -> str:
+        """Keep a question; return the state with which its answer comes."""
+        now = time.monotonic()
+        fresh = {state: kept for state, kept in self.waiting.items() if now < kept.until}
+        while len(fresh) >= MAX_PENDING:
+            fresh.pop(next(iter(fresh)))
+        state = secrets.token_urlsafe(16)
+        fresh[state] = _Round(call, asked, answers, now + ANSWER_S)
+        self.waiting = fresh
+        return state
+
+    def take(self, state: str | None, call: bytes, given: Any) -> dict[bytes, bool]:
+        """Return the answers to the questions of a call that came again; a state counts once."""
+        kept = self.waiting.pop(state, None) if state is not None else None
+        if kept is None or kept.call != call or time.monotonic() >= kept.until:
+            return {}
+        answers = dict(kept.answers)
+        if isinstance(given, types.ElicitResult):
+            answers[kept.asked] = _agrees(given)
+        return answers
+
+
+class Elicitation:
+    """Asks by the client of one call."""
+
+    def __init__(
+        self,
+        context: ServerRequestContext[Any, Any],
+        params: types.CallToolRequestParams,
+        questions: Questions,
+    ) -> None:
+        self._context = context
+        self._questions = questions
+        self._call = _digest([params.name, params.arguments])
+        responses = params.input_responses or {}
+        self._answers = questions.take(params.request_state, self._call, responses.get(KEY))
+
+    async def ask(self, question: Question) -> bool:
+        """Return the person's answer.
+
+        Raises AnswerLater in the era of 2026-07-28, and Refused CONFIRM_NEEDED if the client cannot
+        ask, or does not answer in time.
+        """
+        if not _can_ask(self._context.session.client_capabilities):
+            raise needs_person(question)
+        asked = _digest(text(question))
+        if asked in self._answers:
+            return self._answers[asked]
+        if self._context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            raise AnswerLater(question)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                found = await self._context.session.elicit_form(
+                    text(question), FORM, self._context.request_id
+                )
+        except (TimeoutError, MCPError, ValueError):
+            raise needs_person(question) from None
+        return _agrees(found)
+
+    def required(self, question: Question) -> types.InputRequiredResult:
+        """Return the result that hands a question over to the client."""
+        state = self._questions.keep(self._call, _digest(text(question)), self._answers)
+        params = types.ElicitRequestFormParams(message=text(question), requested_schema=FORM)
+        return types.InputRequiredResult(
+            input_requests={KEY: types.ElicitRequest(params=params)}, request_state=state
+        )
+
+
+def _can_ask(capabilities: types.ClientCapabilities | None) -> bool:
+    found = capabilities.elicitation if capabilities is not None else None
+    # A bare `elicitation: {}` means forms, the only mode there was at first.
+    return found is not None and (found.form is not None or found.url is None)
+
+
+def _agrees(result: types.ElicitResult) -> bool:
+    return result.action == "accept" and (result.content or {}).get("agree") is True
+
+
+def _digest(value: Any) -> bytes:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()

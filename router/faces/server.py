@@ -1,0 +1,135 @@
+"""The MCP server of the router: five tools over stdio, the same from nothing to 10 000 packages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+import mcp_types as types
+import orjson
+import structlog
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+
+from capdex import __version__
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput
+from router.faces.actions import Actions
+from router.faces.arguments import read_call
+from router.faces.elicitation import Elicitation, Questions
+from router.faces.tools import CALL, DESCRIBE, FIND, INSTRUCTIONS, MANAGE, ROUTE, TOOLS
+from router.model.refs import InvokeResult, Json
+from router.policy.consent import AnswerLater
+from router.runtime.invoke import Caller
+
+Context: TypeAlias = ServerRequestContext[Any]
+Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
+
+log = structlog.get_logger(part="router")
+
+
+def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]:
+    """Return the server for one connection."""
+    questions = Questions()
+
+    async def list_tools(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=list(TOOLS.values()))
+
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> Result:
+        run = _RUNS.get(params.name)
+        if run is None:
+            raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
+        asker = Elicitation(context, params, questions)
+        try:
+            return await run(actions, params.arguments or {}, Caller(asker, session))
+        except AnswerLater as later:
+            return asker.required(later.question)
+        except CapdexError as error:
+            return _failed(error)
+        except Exception:  # a bug of ours: its details only in the log
+            log.exception("call failed", tool=params.name)
+            return _failed(ExecutionFailed("a fault of the router", Code.INTERNAL))
+
+    return Server(
+        "capdex-router",
+        version=__version__,
+        title="capdex router",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve_stdio(actions: Actions, *, session: str | None = None) -> None:
+    """Serve on stdin and stdout until stdin closes; nothing else may print on stdout."""
+    server = build_server(actions, session=session)
+    async with stdio_server() as (read, write):
+        options = server.create_initialization_options(NotificationOptions(tools_changed=False))
+        await server.run(read, write, options)
+
+
+async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
+    want, limit = arguments.get("want", ""), arguments.get("limit", 5)
+    if not isinstance(limit, int):
+        raise InvalidInput("limit is no integer")
+    remote = arguments.get("remote", True) is not False
+    return _said(await actions.find(_text(want, "want"), limit, remote=remote))
+
+
+async def _describe(actions: Actions, arguments: Json, _: Caller) -> Result:
+    found = actions.describe(_text(arguments.get("uri"), "uri"), arguments.get("level", 3))
+    return _said(found if isinstance(found, str) else orjson.dumps(found).decode("utf-8"))
+
+
+async def _call(actions: Actions, arguments: Json, caller: Caller) -> Result:
+    try:
+        result = await actions.call(read_call(arguments), caller)
+    except CapdexError as error:
+        result = InvokeResult.of_error(error, 0)
+    return _shown(result)
+
+
+async def _route(actions: Actions, arguments: Json, _: Caller) -> Result:
+    found = actions.route(_text(arguments.get("message"), "message"))
+    return _said(orjson.dumps(found).decode("utf-8"))
+
+
+async def _manage(actions: Actions, arguments: Json, caller: Caller) -> Result:
+    action = _text(arguments.get("action"), "action")
+    target = _text(arguments.get("target") or "", "target")
+    return _said(await actions.manage(action, target, caller.asker))
+
+
+_RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = {
+    FIND.name: _find,
+    DESCRIBE.name: _describe,
+    CALL.name: _call,
+    ROUTE.name: _route,
+    MANAGE.name: _manage,
+}
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is missing or no text")
+    return value
+
+
+def _said(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+
+def _shown(result: InvokeResult) -> types.CallToolResult:
+    found = result.to_json()
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=orjson.dumps(found).decode("utf-8"))],
+        structured_content=found,
+        is_error=not result.ok,
+    )
+
+
+def _failed(error: CapdexError) -> types.CallToolResult:
+    return _shown(InvokeResult.of_error(error, 0))

@@ -1,0 +1,63 @@
+"""A router over stdio with a few small tools: `python demo.py DIRECTORY [COUNT OF PACKAGES]`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from router.faces.actions import Actions
+from router.faces.server import serve_stdio
+from router.model.capability import Annotations, Capability, Owner
+from router.model.refs import CapabilityRef
+from router.model.requests import HostRequest
+from router.policy.grant_file import GrantFile
+from router.policy.tokens import Authority
+from router.runtime.audit import Audit
+from router.runtime.catalog import Catalog, Fixed
+from router.runtime.invoke import Invoker
+from router.runtime.results import Results
+from router.runtime.search import Search
+from tests.router.runtime.conftest import Echo, check, tool
+
+HOST = HostRequest("POST", "https", "api.example.org", 443, "/say")
+
+
+def write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def capabilities(count: int) -> list[Capability]:
+    owner = Owner("package", "did:nuwa:cap:note", "bb" * 32)
+    many = [
+        Capability(
+            CapabilityRef(f"did:nuwa:cap:pack{number}", "1.0.0"), "skill", f"Pack {number}",
+            f"does the thing number {number}", {"type": "object"},
+            Owner("package", f"did:nuwa:cap:pack{number}", f"{number:064x}"), prompt="Do it.",
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    return [
+        tool("echo", Echo()),
+        tool("destroy", Echo([HOST]), Annotations()),
+        tool("visit", Echo([HOST])),
+        Capability(
+            CapabilityRef("did:nuwa:cap:note", "1.0.0"), "skill", "Note", "takes notes",
+            {"type": "object"}, owner, prompt="You take notes.",
+        ),
+        *many,
+    ]  # fmt: skip
+
+
+def actions(home: Path, count: int = 0) -> Actions:
+    catalog = Catalog([Fixed(capabilities(count), domain="demo")])
+    invoker = Invoker(
+        catalog, rights=GrantFile(home / "grants.json", write), audit=Audit(home / "audit.jsonl"),
+        authority=Authority(b"k" * 32), check=check,
+    )  # fmt: skip
+    return Actions(catalog, Search(catalog), invoker, Results(home / "results"))
+
+
+if __name__ == "__main__":
+    found = actions(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    asyncio.run(serve_stdio(found))

@@ -1,0 +1,256 @@
+"""The MCP face: five tools that never change, answers, and consent by a person."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import mcp_types as types
+import orjson
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from router.faces.tools import INSTRUCTIONS, TOOLS
+from router.runtime.audit import verify
+from tests.router.faces.conftest import Connect, User, audit, said
+
+ECHO = "did:nuwa:cap:demo#echo"
+DESTROY = {"uri": "did:nuwa:cap:demo#destroy", "input": {"text": "all"}}
+RESULT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ok": {"type": "boolean"},
+        "output": {"type": ["object", "null"]},
+        "duration_ms": {"type": "integer", "minimum": 0},
+        "error": {
+            "type": ["object", "null"],
+            "required": ["code", "reason", "message"],
+            "properties": {
+                "code": {
+                    "enum": [
+                        "NOT_FOUND", "INVALID_INPUT", "PERMISSION_DENIED", "EXECUTION_FAILED",
+                        "TIMEOUT",
+                    ]
+                }
+            },
+        },
+    },
+    "required": ["ok", "output", "error", "duration_ms"],
+    "additionalProperties": False,
+    "if": {"properties": {"ok": {"const": True}}},
+    "then": {"properties": {"error": {"type": "null"}}},
+    "else": {"properties": {"error": {"type": "object"}, "output": {"type": "null"}}},
+}  # fmt: skip
+
+
+def result_of(found: types.CallToolResult) -> dict[str, Any]:
+    """The InvokeResult of a call, checked against its schema and its text."""
+    shown = found.structured_content
+    assert shown is not None
+    jsonschema.validate(shown, RESULT_SCHEMA)
+    assert orjson.loads(said(found)) == shown
+    assert bool(found.is_error) is not shown["ok"]
+    return dict(shown)
+
+
+async def listed(connect: Connect, era: str, count: int) -> bytes:
+    async with connect(era, count=count, stdio=True) as client:
+        found = (await client.list_tools()).tools
+        shown = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in found]
+        return orjson.dumps([client.instructions, shown])
+
+
+async def test_the_tools_are_the_same_from_nothing_to_ten_thousand_packages(
+    connect: Connect, era: str
+) -> None:
+    few, many = await listed(connect, era, 0), await listed(connect, era, 10_000)
+    assert few == many
+    instructions, tools = orjson.loads(few)
+    assert instructions == INSTRUCTIONS
+    assert [tool["name"] for tool in tools] == ["find", "describe", "call", "route", "manage"]
+
+
+def test_tools_and_instructions_are_within_500_tokens() -> None:
+    with warnings.catch_warnings(action="ignore"):  # it reads its data in a deprecated way
+        import bpe_openai
+
+        encoding = bpe_openai.get_encoding("o200k_base")
+    tools = [x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in TOOLS.values()]
+    text = orjson.dumps(tools).decode() + INSTRUCTIONS
+    assert len(encoding.encode_ordinary(text)) <= 500
+
+
+async def test_an_agent_finds_describes_and_calls(connect: Connect, era: str) -> None:
+    async with connect(era, stdio=True) as client:
+        hits = said(await client.call_tool("find", {"want": "echo"}))
+        assert hits.splitlines()[0] == f"{ECHO}@1.0.0 the tool echo [name]"
+        manifest = orjson.loads(said(await client.call_tool("describe", {"uri": ECHO})))
+        assert manifest["input_schema"]["required"] == ["text"]
+        found = await client.call_tool("call", {"uri": ECHO, "input": {"text": "hi"}})
+        assert result_of(found)["output"] == {"text": "hi"}
+
+
+async def test_find_without_a_wish_lists_domains(connect: Connect) -> None:
+    async with connect("handshake", count=3) as client:
+        assert said(await client.call_tool("find", {"want": ""})) == "domains: demo (4)"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"uri": "echo", "input": {"input": {"text": "hi"}}},
+        {"uri": "echo", "arguments": {"text": "hi"}},
+        {"uri": "echo", "input": '{"text": "hi"}'},
+        {"uri": "echo", "text": "hi"},
+        {"input": {"uri": "echo", "input": {"text": "hi"}}},
+        {"arguments": {"uri": "echo", "text": "hi"}},
+    ],
+    ids=str,
+)
+async def test_shapes_that_models_give_by_mistake_are_put_right(
+    connect: Connect, arguments: dict[str, Any]
+) -> None:
+    async with connect("handshake") as client:
+        found = result_of(await client.call_tool("call", arguments))
+    assert found["output"] == {"text": "hi"}
+
+
+async def test_an_input_that_is_wrong_is_answered_with_schema_and_example(
+    connect: Connect, era: str
+) -> None:
+    async with connect(era) as client:
+        error = result_of(await client.call_tool("call", {"uri": ECHO, "input": {}}))["error"]
+    assert error["code"] == "INVALID_INPUT"
+    assert error["details"]["example"] == {"text": "text"}
+    assert error["details"]["input_schema"]["required"] == ["text"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("call", {"uri": "nothing"}, "NOT_FOUND"),
+        ("call", {}, "INVALID_INPUT"),
+        ("call", {"uri": 3}, "INVALID_INPUT"),
+        ("call", {"uri": "result:unknown"}, "NOT_FOUND"),
+        ("call", {"want": "delete emails"}, "INVALID_INPUT"),
+        ("describe", {"uri": "nothing"}, "NOT_FOUND"),
+        ("describe", {"uri": ECHO, "level": 9}, "INVALID_INPUT"),
+        ("describe", {}, "INVALID_INPUT"),
+        ("find", {"want": 3}, "INVALID_INPUT"),
+        ("find", {"want": "x", "limit": "5"}, "INVALID_INPUT"),
+        ("route", {"message": "hi"}, "NOT_FOUND"),
+        ("manage", {"action": "explode"}, "INVALID_INPUT"),
+        ("manage", {"action": "install"}, "INVALID_INPUT"),
+    ],
+    ids=str,
+)
+async def test_each_error_is_a_result_with_a_code(
+    connect: Connect, tool: str, arguments: dict[str, Any], code: str
+) -> None:
+    async with connect("handshake") as client:
+        found = await client.call_tool(tool, arguments)
+    assert result_of(found)["error"]["code"] == code
+
+
+async def test_an_unknown_tool_is_a_protocol_error(connect: Connect, era: str) -> None:
+    async with connect(era) as client:
+        with pytest.raises(MCPError):
+            await client.call_tool("explode", {})
+
+
+async def test_a_destructive_call_runs_after_a_yes_that_is_on_record(
+    connect: Connect, era: str, tmp_path: Path
+) -> None:
+    user = User()
+    async with connect(era, user, stdio=True) as client:
+        for _ in range(2):
+            assert result_of(await client.call_tool("call", DESTROY))["ok"]
+    assert len(user.asked) == 2
+    assert "It may destroy or change something." in user.asked[0]
+    assert "POST https://api.example.org/say" in user.asked[0]
+    assert 'input: {"text":"all"}' in user.asked[0]
+    events = Counter(line["event"] for line in audit(tmp_path))
+    assert events == {"consent": 2, "call": 2}
+    assert verify(tmp_path / "audit.jsonl").broken is None
+
+
+@pytest.mark.parametrize(
+    "user",
+    [User("decline"), User("cancel"), User(agree=False), User(agree="true"), User(agree=1)],
+    ids=str,
+)
+async def test_anything_else_than_a_yes_is_a_no(
+    connect: Connect, era: str, user: User, tmp_path: Path
+) -> None:
+    async with connect(era, user) as client:
+        error = result_of(await client.call_tool("call", DESTROY))["error"]
+    assert (error["code"], error["reason"]) == ("PERMISSION_DENIED", "NO_CONSENT")
+    assert [line.get("agreed") for line in audit(tmp_path)] == [False, None]
+
+
+async def test_a_client_that_cannot_ask_gets_the_command_that_grants(
+    connect: Connect, era: str, tmp_path: Path
+) -> None:
+    async with connect(era, stdio=True) as client:
+        error = result_of(await client.call_tool("call", DESTROY | {"confirm": True}))["error"]
+    assert (error["code"], error["reason"]) == ("PERMISSION_DENIED", "CONFIRM_NEEDED")
+    assert error["details"]["fix"] == (
+        "run: capdex grant 'did:nuwa:cap:demo#destroy@1.0.0' host:api.example.org effects"
+    )
+    assert [line["ok"] for line in audit(tmp_path)] == [False]
+
+
+async def test_the_first_use_of_a_host_is_asked_once(connect: Connect, era: str) -> None:
+    user = User()
+    async with connect(era, user) as client:
+        for _ in range(3):
+            found = await client.call_tool("call", {"uri": "visit", "input": {"text": "a"}})
+            assert result_of(found)["ok"]
+    assert len(user.asked) == 1
+
+
+async def test_an_answer_counts_once_and_for_its_call_alone(connect: Connect) -> None:
+    async with connect("stateless", User()) as client:
+        session = client.session
+
+        async def call(text: str, **more: Any) -> Any:
+            return await session.call_tool(
+                "call", DESTROY | {"input": {"text": text}}, allow_input_required=True, **more
+            )
+
+        yes = {"consent": types.ElicitResult(action="accept", content={"agree": True})}
+        asked = await call("one")
+        assert isinstance(asked, types.InputRequiredResult)
+        state = asked.request_state
+        other = await call("two", input_responses=yes, request_state=state)
+        assert isinstance(other, types.InputRequiredResult)
+        again = await call("one", input_responses=yes, request_state=state)
+        assert isinstance(again, types.InputRequiredResult)
+        forged = await call("one", input_responses=yes, request_state="forged")
+        assert isinstance(forged, types.InputRequiredResult)
+        first = await call("one", input_responses=yes, request_state=forged.request_state)
+        assert result_of(first)["ok"]
+        replayed = await call("one", input_responses=yes, request_state=forged.request_state)
+        assert isinstance(replayed, types.InputRequiredResult)
+
+
+async def test_a_long_result_is_read_in_slices(connect: Connect, era: str) -> None:
+    text = "a" * 40_000
+    async with connect(era) as client:
+        found = result_of(await client.call_tool("call", {"uri": ECHO, "input": {"text": text}}))
+        whole, after = found["output"]["part"], found["output"]["next"]
+        while after is not None:
+            given = {"uri": found["output"]["result"], "input": {"offset": after}}
+            part = result_of(await client.call_tool("call", given))["output"]
+            whole, after = whole + part["part"], part["next"]
+    assert orjson.loads(whole) == {"text": text}
+
+
+async def test_the_list_names_packages_and_says_how_many_more(connect: Connect) -> None:
+    async with connect("handshake", count=30) as client:
+        shown = said(await client.call_tool("manage", {"action": "list"})).splitlines()
+    assert shown[0] == "did:nuwa:cap:note@1.0.0 takes notes"
+    assert shown[-1] == "and 11 more: use find"
