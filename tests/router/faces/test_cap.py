@@ -1,0 +1,70 @@
+"""CAP's manifests and references: nothing in them says how a capability is reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import orjson
+import pytest
+
+from capdex.errors import CapdexError, InvalidInput
+from router.faces.cap import Cap, methods, read_ref
+from router.model.refs import CapabilityRef
+from router.runtime.invoke import Caller
+from tests.router.faces.demo import actions
+
+MANIFEST = {
+    "type": "object",
+    "required": [
+        "capability_id", "version", "kind", "name", "description", "input_schema",
+        "output_schema", "prompt_template", "resources", "required_permissions",
+    ],
+    "properties": {
+        "kind": {"enum": ["tool", "skill"]},
+        "input_schema": {"type": "object"},
+        "output_schema": {"type": ["object", "null"]},
+    },
+}  # fmt: skip
+TRANSPORT = ("http", "https:", "stdio", "sse", "url", "endpoint", "command", "socket", "argv")
+
+
+def cap(path: Path) -> Cap:
+    found = actions(path)
+    return Cap(found.catalog, found.invoker)
+
+
+def test_every_manifest_has_its_fields_and_no_transport(tmp_path: Path) -> None:
+    page, after = cap(tmp_path).list()
+    assert after is None
+    assert {manifest["kind"] for manifest in page} == {"tool", "skill"}
+    for manifest in page:
+        jsonschema.validate(manifest, MANIFEST)
+        text = orjson.dumps(manifest).decode().casefold()
+        assert [word for word in TRANSPORT if word in text] == []
+
+
+def test_a_reference_has_two_fields() -> None:
+    assert CapabilityRef("a", "1.0.0").to_json() == {"capability_id": "a", "version": "1.0.0"}
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"capability_id": "a"}, {"version": "1"}, "a"])
+def test_what_is_no_reference_is_invalid_input(value: Any) -> None:
+    with pytest.raises(InvalidInput):
+        read_ref(value)
+
+
+async def test_invoke_answers_a_result_whatever_comes(tmp_path: Path) -> None:
+    invoke = methods(cap(tmp_path))["capability.invoke"]
+    for params in ({}, {"ref": 3}, {"ref": {"capability_id": "a", "version": "1.0.0"}}):
+        result = await invoke(params, Caller())
+        assert set(result) == {"ok", "output", "error", "duration_ms"}
+        assert result["ok"] is False
+
+
+async def test_describe_of_an_unknown_version_is_not_found(tmp_path: Path) -> None:
+    describe = methods(cap(tmp_path))["capability.describe"]
+    with pytest.raises(CapdexError) as refused:
+        await describe({"capability_id": "did:nuwa:cap:note", "version": "9.0.0"}, Caller())
+    assert refused.value.kind.cap == "NOT_FOUND"

@@ -1,0 +1,155 @@
+"""agentkit's shapes: what stands behind an invocable of ours, and what a foreign one becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from router.faces import kit
+from router.faces.kit_adapters import RouterInvocable, RouterProvider, capabilities
+from router.model.refs import Json
+from router.policy.consent import Refuse
+from router.runtime.invoke import Caller
+from tests.router.faces.demo import actions
+from tests.router.runtime.conftest import Person
+
+CONTEXT = kit.CapabilityContext("s", "t")
+
+
+def provider(path: Path) -> RouterProvider:
+    found = actions(path)
+    skill = found.catalog.get("did:nuwa:cap:note")
+    tools = [found.catalog.get(f"did:nuwa:cap:demo#{name}") for name in ("echo", "destroy")]
+    return RouterProvider(skill, tools, found.invoker)
+
+
+def test_a_package_is_a_provider_of_invocables_and_a_prompt(tmp_path: Path) -> None:
+    found = provider(tmp_path)
+    assert isinstance(found, kit.CapabilityProvider)
+    assert all(isinstance(x, kit.Invocable) for x in found.invocables())
+    assert all(isinstance(x, kit.PromptProvider) for x in found.prompts())
+    assert [x.spec().name for x in found.invocables()] == ["echo", "destroy"]
+    assert found.resources() == []
+
+
+async def test_an_invocable_takes_the_whole_pipeline(tmp_path: Path) -> None:
+    echo, destroy = provider(tmp_path).invocables()
+    result = await echo.invoke(kit.InvocableRequest({"text": "hi"}), CONTEXT)
+    assert result.output == kit.Structured({"text": "hi"})
+    with pytest.raises(kit.CapabilityInvalidInput):
+        await echo.invoke(kit.InvocableRequest({}), CONTEXT)
+    with pytest.raises(kit.CapabilityExecutionFailed) as refused:
+        await destroy.invoke(kit.InvocableRequest({"text": "hi"}), CONTEXT)
+    assert refused.value.metadata["code"] == "PERMISSION_DENIED"
+    assert refused.value.metadata["reason"] == "CONFIRM_NEEDED"
+
+
+async def test_a_capability_that_is_gone_is_unavailable(tmp_path: Path) -> None:
+    found = actions(tmp_path)
+    one = found.catalog.get("did:nuwa:cap:demo#echo")
+    empty = actions(tmp_path).invoker
+    empty._catalog._sources[0].put([])  # type: ignore[attr-defined]
+    with pytest.raises(kit.CapabilityUnavailable):
+        await RouterInvocable(one, empty, Refuse()).invoke(
+            kit.InvocableRequest({"text": "a"}), CONTEXT
+        )
+
+
+async def test_the_prompt_of_a_skill_is_rendered(tmp_path: Path) -> None:
+    (prompts,) = provider(tmp_path).prompts()
+    (described,) = await prompts.list_prompts()
+    contents = await prompts.get_prompt(described.id, {}, CONTEXT)
+    assert contents.items == (kit.Item("system", "You take notes."),)
+    with pytest.raises(kit.CapabilityUnavailable):
+        await prompts.get_prompt("other", {}, CONTEXT)
+
+
+@dataclass
+class Foreign:
+    """An invocable of another program."""
+
+    output: Any
+    reads: bool = False
+
+    def spec(self) -> kit.InvocableSpec:
+        return kit.InvocableSpec(
+            "work", "works", {"type": "object"}, {"read_only": True} if self.reads else {}
+        )
+
+    async def invoke(
+        self, request: kit.InvocableRequest, ctx: kit.CapabilityContext
+    ) -> kit.InvocableResult:
+        if isinstance(self.output, Exception):
+            raise self.output
+        return kit.InvocableResult(self.output)
+
+
+@dataclass
+class ForeignProvider:
+    invocable: Foreign
+
+    def invocables(self) -> list[Foreign]:
+        return [self.invocable]
+
+    def resources(self) -> list[Any]:
+        return []
+
+    def prompts(self) -> list[Any]:
+        return []
+
+
+async def called(path: Path, foreign: Foreign, asker: Any) -> Json:
+    found = actions(path)
+    source = found.catalog._sources[0]
+    source.put(  # type: ignore[attr-defined]
+        capabilities(ForeignProvider(foreign), name="other", version="1.0.0", digest="cc")
+    )
+    result = await found.invoker.invoke("other#work", "1.0.0", {}, Caller(asker))
+    return result.to_json()
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (kit.Text("a"), {"text": "a"}),
+        (kit.Structured({"a": 1}), {"a": 1}),
+        (kit.Structured([1]), {"value": [1]}),
+        (kit.Items((kit.Item("user", "a"),)), {"items": [{"role": "user", "text": "a"}]}),
+        (kit.Data(kit.DataRef(uri="x:y")), {"uri": "x:y"}),
+        (kit.Data(kit.DataRef(text="a")), {"text": "a"}),
+    ],
+    ids=str,
+)
+async def test_a_foreign_invocable_is_a_tool_of_the_runtime(
+    tmp_path: Path, output: Any, shown: Json
+) -> None:
+    person = Person()
+    assert (await called(tmp_path, Foreign(output), person))["output"] == shown
+    assert person.asked[0].lines[0] == "call work of the MCP service other"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (kit.CapabilityUnavailable("off"), "EXECUTION_FAILED"),
+        (kit.CapabilityInvalidInput("bad"), "INVALID_INPUT"),
+        (kit.CapabilityExecutionFailed("broke"), "EXECUTION_FAILED"),
+        (kit.Data(kit.DataRef(data=b"\0")), "EXECUTION_FAILED"),
+    ],
+    ids=str,
+)
+async def test_errors_of_a_foreign_invocable_keep_their_meaning(
+    tmp_path: Path, error: Any, code: str
+) -> None:
+    assert (await called(tmp_path, Foreign(error), Person()))["error"]["code"] == code
+
+
+async def test_a_foreign_tool_is_asked_for_unless_it_only_reads(tmp_path: Path) -> None:
+    person = Person()
+    await called(tmp_path, Foreign(kit.Text("a")), person)
+    await called(tmp_path, Foreign(kit.Text("a"), reads=True), person)
+    # The first yes was for a call that may destroy something: it lasts for that call alone.
+    assert [asked.summary.startswith("It may destroy") for asked in person.asked] == [True, False]

@@ -1,0 +1,147 @@
+"""CAP on a Unix socket: its requests and answers as JSON-RPC, for its user alone."""
+
+from __future__ import annotations
+
+import asyncio
+import socket as sockets
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import UsageError
+from router.faces.cap import Cap, methods
+from router.faces.socket import MAX_LINE_BYTES, serving
+from tests.router.faces.demo import actions
+
+ECHO = {"capability_id": "did:nuwa:cap:demo#echo", "version": "1.0.0"}
+
+
+@asynccontextmanager
+async def served(home: Path, count: int = 0) -> AsyncIterator[Path]:
+    found = actions(home, count)
+    path = home / "router.sock"
+    async with serving(path, methods(Cap(found.catalog, found.invoker))):
+        yield path
+
+
+async def ask(path: Path, *lines: bytes) -> list[Any]:
+    """Send lines, end, and return the answers."""
+    reader, writer = await asyncio.open_unix_connection(path, limit=2 * MAX_LINE_BYTES)
+    writer.writelines(line + b"\n" for line in lines)
+    writer.write_eof()
+    answers = [orjson.loads(line) async for line in reader]
+    writer.close()
+    return answers
+
+
+async def call(path: Path, method: str, **params: Any) -> Any:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    (answer,) = await ask(path, orjson.dumps(request))
+    assert (answer["jsonrpc"], answer["id"]) == ("2.0", 1)
+    return answer.get("result", answer.get("error"))
+
+
+async def test_capabilities_are_listed_described_and_invoked(tmp_path: Path) -> None:
+    async with served(tmp_path) as path:
+        listed = (await call(path, "capability.list"))["capabilities"]
+        described = await call(path, "capability.describe", **ECHO)
+        invoked = await call(path, "capability.invoke", ref=ECHO, input={"text": "hi"})
+    assert described in listed
+    assert (invoked["ok"], invoked["output"]) == (True, {"text": "hi"})
+
+
+async def test_the_list_comes_in_pages_with_each_capability_once(tmp_path: Path) -> None:
+    found, cursor = [], 0
+    async with served(tmp_path, 250) as path:
+        while cursor is not None:
+            page = await call(path, "capability.list", cursor=cursor)
+            found += [(x["capability_id"], x["version"]) for x in page["capabilities"]]
+            cursor = page.get("next")
+    assert len(found) == len(set(found)) == 254
+
+
+async def test_an_unknown_pair_is_not_found(tmp_path: Path) -> None:
+    async with served(tmp_path) as path:
+        for other in ({"version": "2.0.0"}, {"capability_id": "did:nuwa:cap:demo#none"}):
+            error = await call(path, "capability.describe", **(ECHO | other))
+            assert (error["code"], error["data"]["code"]) == (-32001, "NOT_FOUND")
+            result = await call(path, "capability.invoke", ref=ECHO | other, input={})
+            assert result["error"]["code"] == "NOT_FOUND"
+
+
+async def test_nobody_is_asked_on_the_socket(tmp_path: Path) -> None:
+    ref = {"capability_id": "did:nuwa:cap:demo#destroy", "version": "1.0.0"}
+    async with served(tmp_path) as path:
+        result = await call(path, "capability.invoke", ref=ref, input={"text": "x"}, confirm=True)
+    assert result["error"]["reason"] == "CONFIRM_NEEDED"
+
+
+async def test_the_socket_is_for_its_user_alone_and_goes_at_the_end(tmp_path: Path) -> None:
+    async with served(tmp_path) as path:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with pytest.raises(UsageError, match="cannot be used"):
+            async with served(tmp_path):
+                pass
+        assert (await call(path, "capability.list"))["capabilities"]
+    assert not path.exists()
+
+
+async def test_a_socket_that_a_crash_left_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "router.sock"
+    with sockets.socket(sockets.AF_UNIX) as left:
+        left.bind(str(path))
+    async with served(tmp_path):
+        assert (await call(path, "capability.list"))["capabilities"]
+
+
+async def test_another_file_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "router.sock").write_text("mine")
+    with pytest.raises(UsageError):
+        async with served(tmp_path):
+            pass
+    assert (tmp_path / "router.sock").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"{", -32700),
+        (b"[]", -32600),
+        (b'{"id": 1, "method": "capability.list"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 3}', -32600),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "capability.list"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "explode"}', -32601),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "capability.describe"}', -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"cursor":-1}}', -32602),
+        (b"a" * (MAX_LINE_BYTES + 1), -32600),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+async def test_a_bad_request_has_its_code(tmp_path: Path, line: bytes, code: int) -> None:
+    async with served(tmp_path) as path:
+        (answer,) = await ask(path, line)
+    assert answer["error"]["code"] == code
+
+
+async def test_a_notification_is_not_answered(tmp_path: Path) -> None:
+    async with served(tmp_path) as path:
+        assert await ask(path, b'{"jsonrpc": "2.0", "method": "capability.list"}') == []
+
+
+@given(lines=st.lists(st.binary(max_size=200), max_size=3))
+def test_any_line_is_answered_or_ignored(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
+) -> None:
+    async def run() -> None:
+        async with served(tmp_path_factory.mktemp("home")) as path:
+            for answer in await ask(path, *lines):
+                assert "error" in answer
+
+    asyncio.run(run())
