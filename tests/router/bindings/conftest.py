@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+import uvicorn
 from aiohttp import web
 
 from router.bindings.egress import Egress
@@ -78,3 +79,27 @@ async def local(stack: AsyncExitStack) -> Egress:
 def secrets(tmp_path: Any) -> Secrets:
     """Secrets in a file of the test's own."""
     return Secrets(SecretFile(tmp_path / "secrets.json"))
+
+
+@pytest.fixture
+def serve_app(stack: AsyncExitStack) -> Callable[[Any], Awaitable[str]]:
+    """Serve an ASGI application, such as an MCP server of the SDK, by uvicorn."""
+
+    async def start(app: Any) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1)
+        config.load()
+        server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.lifespan.startup()
+        await server.startup(sockets=[listener])
+
+        async def stop() -> None:
+            server.force_exit = True
+            await server.shutdown(sockets=[listener])
+            await server.lifespan.shutdown()
+
+        stack.push_async_callback(stop)
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    return start

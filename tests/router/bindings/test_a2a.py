@@ -1,0 +1,125 @@
+"""Messages to other agents go only where the user says."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from capdex.did import did_key, did_url
+from capdex.encoding.multiformats import decode_multibase
+from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused
+from capdex.signing import verify_signature
+from router.bindings.a2a import Agents, AgentTool, signed_bytes
+from router.bindings.egress import Egress
+from router.model.requests import AgentRequest
+
+KEY = Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)
+BOB = did_key(Ed25519PrivateKey.from_private_bytes(b"\x08" * 32).public_key().public_bytes_raw())
+BINDING = {"type": "nuwa_a2a", "target_did": "{contact_did}", "service_method": "receive"}
+
+
+@pytest.fixture
+async def relay(serve: Any) -> Any:
+    """A relay that keeps what it takes, and its URL."""
+    taken: list[dict[str, Any]] = []
+
+    async def take(request: web.Request) -> web.Response:
+        taken.append({"path": request.path, **await request.json()})
+        return web.json_response({"received": True})
+
+    return await serve(take), taken
+
+
+@pytest.fixture
+def agents(stack: AsyncExitStack) -> Any:
+    def make(inside: Any = ("127.0.0.1",), addresses: Any = None, **fields: Any) -> Agents:
+        egress = Egress(inside=inside, addresses=addresses)
+        stack.push_async_callback(egress.close)
+        return Agents(egress, **fields)
+
+    return make
+
+
+async def test_a_message_to_a_key_goes_through_the_relay_and_is_signed(
+    relay: Any, agents: Any
+) -> None:
+    url, taken = relay
+    tool = AgentTool(BINDING, agents=agents(relay=f"{url}/in", key=KEY))
+    arguments = {"contact_did": BOB, "message": "hi é"}
+    assert tool.requests(arguments) == [AgentRequest(BOB, "receive")]
+    assert await tool.run(arguments, timeout_s=5) == {"received": True}
+    message = taken[0]
+    assert message.pop("path") == "/in"
+    assert (message["to"], message["method"], message["params"]) == (BOB, "receive", arguments)
+    signature = decode_multibase(message["signature"])
+    verify_signature(did_url(message["from"]), signed_bytes(message), signature)
+    assert message["from"] == did_key(KEY.public_key().public_bytes_raw())
+
+
+async def test_without_a_key_a_message_is_not_signed(relay: Any, agents: Any) -> None:
+    url, taken = relay
+    await AgentTool(BINDING, agents=agents(relay=url)).run({"contact_did": BOB}, timeout_s=5)
+    assert not {"from", "signature"} & taken[0].keys()
+
+
+async def test_a_did_that_the_user_gave_an_address_goes_there(relay: Any, agents: Any) -> None:
+    url, taken = relay
+    made = agents(addresses={"did:web:bob.example": f"{url}/bob"})
+    tool = AgentTool({**BINDING, "target_did": "did:web:bob.example"}, agents=made)
+    assert await tool.run({}, timeout_s=5) == {"received": True}
+    assert taken[0]["path"] == "/bob"
+
+
+@pytest.mark.parametrize(
+    "did",
+    [
+        *(BOB, "did:pkh:eip155:1:0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"),
+        *("did:web:evil.example", "did:web:127.0.0.1", "did:web:good.example.evil", "did:nuwa:x"),
+        "did:web:evil:good.example",
+    ],
+)
+async def test_a_did_that_the_user_did_not_allow_is_refused(did: str, agents: Any) -> None:
+    tool = AgentTool(BINDING, agents=agents(web_hosts=["good.example"]))
+    with pytest.raises(Refused) as refused:
+        tool.requests({"contact_did": did})
+    assert refused.value.code is Code.PERMISSION_DENIED
+    with pytest.raises(Refused):
+        await tool.run({"contact_did": did}, timeout_s=5)
+
+
+def test_an_allowed_web_host_has_a_url(agents: Any) -> None:
+    made = agents(web_hosts=["good.example"])
+    assert str(made.url("did:web:good.example")) == "https://good.example/a2a"
+    assert str(made.url("did:web:good.example:bob")) == "https://good.example/a2a"
+
+
+async def test_an_allowed_web_host_inside_a_network_is_not_contacted(agents: Any) -> None:
+    tool = AgentTool(BINDING, agents=agents(inside=(), web_hosts=["127.0.0.1"]))
+    with pytest.raises(Refused):
+        await tool.run({"contact_did": "did:web:127.0.0.1"}, timeout_s=5)
+
+
+@pytest.mark.parametrize(
+    "did",
+    [
+        *("", "bob", "did:web:good.example#x", "did:web:good.example/..", "did:web:a%3A8080"),
+        *("did:web:good.example\r\n", "did:web:" + "a" * 600, None, 5),
+    ],
+)
+def test_a_text_that_is_no_did_is_refused(did: Any, agents: Any) -> None:
+    with pytest.raises(InvalidInput):
+        AgentTool(BINDING, agents=agents()).requests({"contact_did": did})
+
+
+async def test_an_error_of_the_agent_is_a_failure(serve: Any, agents: Any) -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=403, text=json.dumps({"error": "no"}))
+
+    tool = AgentTool(BINDING, agents=agents(relay=await serve(refuse)))
+    with pytest.raises(ExecutionFailed):
+        await tool.run({"contact_did": BOB}, timeout_s=5)

@@ -1,0 +1,100 @@
+"""Tools of a verified package run by their bindings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from capdex import did, signing
+from capdex.errors import InvalidInput
+from capdex.ipld.cid import Cid
+from capdex.package import VerifiedPackage, verify
+from capdex.registry.events import Announcement
+from router.bindings.a2a import Agents, AgentTool
+from router.bindings.build import Wiring, executor
+from router.bindings.egress import Egress
+from router.bindings.http import HttpTool
+from router.bindings.mcp import McpServices, McpTool
+from router.bindings.pins import Pins
+from router.policy.secrets import Secrets
+
+KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
+PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+URI = "did:nuwa:cap:weather-reporter@1.0.0"
+BINDINGS = {
+    "get": {"type": "http_get", "url": "https://api.weather.example/v1/{city}"},
+    "post": {"type": "http_post", "url": "https://api.weather.example/v1"},
+    "mcp": {"type": "mcp_service", "service_uri": "did:nuwa:mcp:w", "mcp_action": "forecast"},
+    "agent": {"type": "nuwa_a2a", "target_did": "{city}", "service_method": "receive"},
+    "odd": {"type": "carrier_pigeon", "to": "Oslo"},
+}
+
+
+@pytest.fixture(scope="module")
+def package() -> VerifiedPackage:
+    def tool(name: str) -> Any:
+        parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
+        return {"name": name, "description": "It answers.", "parameters": parameters}
+
+    document = {
+        "metadata": {"id": URI, "name": "Weather", "description": "The weather."},
+        "schema": json.dumps({"$id": "did:nuwa:state:weather#v1", "type": "object"}),
+        "prompt": "Report.",
+        "tools": [{"type": "function", "function": tool(x)} for x in [*BINDINGS, "unbound"]],
+        "tool_bindings": BINDINGS,
+    }
+    author = did.did_url(did.did_key(KEY.public_key().public_bytes_raw()))
+    account = did.caip10(31337, PUBLISHER)
+    text = yaml.safe_dump(document, sort_keys=False).encode()
+    prepared = signing.prepare(text, author=author, publisher=account)
+    signature = signing.sign_ed25519(KEY, signing.signing_input(prepared, URI))
+    data = signing.attach(prepared, signature)
+    digest = hashlib.sha256(data).digest()
+    return verify(Announcement(31337, PUBLISHER, URI, "1.0.0", str(Cid.of(data)), digest), data)
+
+
+@pytest.fixture
+async def wire(stack: AsyncExitStack, secrets: Secrets) -> Any:
+    def make(**addresses: str) -> Wiring:
+        egress = Egress(addresses={"https://api.weather.example": addresses.get("api", "http://x")})
+        wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
+        stack.push_async_callback(wiring.close)
+        return wiring
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [("get", HttpTool), ("post", HttpTool), ("mcp", McpTool), ("agent", AgentTool)],
+)
+def test_each_binding_type_has_an_executor(
+    tool: str, kind: type, package: VerifiedPackage, wire: Any
+) -> None:
+    assert isinstance(executor(package, tool, wire()), kind)
+
+
+@pytest.mark.parametrize("tool", ["odd", "unbound", "absent"])
+def test_a_tool_that_nothing_runs_is_refused(
+    tool: str, package: VerifiedPackage, wire: Any
+) -> None:
+    with pytest.raises(InvalidInput, match="cannot run"):
+        executor(package, tool, wire())
+
+
+async def test_a_tool_of_a_package_runs_against_a_service_that_the_user_runs(
+    package: VerifiedPackage, wire: Any, serve: Any
+) -> None:
+    async def sunny(request: web.Request) -> web.Response:
+        return web.json_response({"path": request.path, "sky": "clear"})
+
+    tool = executor(package, "get", wire(api=await serve(sunny)))
+    assert [x.host for x in tool.requests({"city": "Oslo"})] == ["api.weather.example"]
+    assert await tool.run({"city": "Oslo"}, timeout_s=5) == {"path": "/v1/Oslo", "sky": "clear"}
