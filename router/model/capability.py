@@ -71,6 +71,7 @@ class Capability:
     prompt: str | None = None
     annotations: Annotations = Annotations()
     executor: Executor | None = None
+    resources: tuple[Json, ...] = ()
 
     def manifest(self) -> dict[str, Any]:
         """Return the CapabilityManifest (CAP, Capability Manifest)."""
@@ -82,6 +83,6 @@ class Capability:
             "input_schema": self.input_schema,
             "output_schema": self.output_schema,
             "prompt_template": self.prompt,
-            "resources": [] if self.kind == "skill" else None,
+            "resources": list(self.resources) if self.kind == "skill" else None,
             "required_permissions": list(self.owner.permissions),
         }

@@ -98,7 +98,7 @@ class Invoker:
         audit: Audit,
         authority: Authority,
         check: Check,
-        redact: Callable[[str], str] = lambda text: text,
+        redact: Callable[[Any], Any] = lambda value: value,
         limits: Limits = Limits(),
     ) -> None:
         self._catalog = catalog
@@ -192,8 +192,8 @@ class Invoker:
         decision = decide(capability, requests, self._rights.granted(owner.digest, tool))
         if decision.answer == "allow":
             return "granted"
-        shown = orjson.dumps(arguments).decode("utf-8")
-        asked = question(capability, requests, decision, self._redact(shown))
+        shown = orjson.dumps(self._redact(arguments)).decode("utf-8")
+        asked = question(capability, requests, decision, shown)
         agreed = await caller.asker.ask(asked)
         # The answer is on record before anything happens.
         self._audit.write("consent", **noted, asked=list(decision.missing), agreed=agreed)
@@ -253,9 +253,7 @@ class Invoker:
             raise _bad_output(f"it has {len(data)} bytes")
         if not isinstance(output, dict):
             raise _bad_output("it is no object")
-        text = data.decode("utf-8")
-        clear = self._redact(text)
-        found: Json = output if clear == text else orjson.loads(clear)
+        found: Json = self._redact(output)
         schema = capability.output_schema
         why = None if schema is None else self._check(schema, found)
         if why is not None:
@@ -263,11 +261,7 @@ class Invoker:
         return found
 
     def _redacted(self, result: InvokeResult) -> InvokeResult:
-        text = orjson.dumps(result.error).decode("utf-8")
-        clear = self._redact(text)
-        if clear == text:
-            return result
-        return InvokeResult(None, orjson.loads(clear), result.duration_ms)
+        return InvokeResult(None, self._redact(result.error), result.duration_ms)
 
 
 def question(

@@ -273,8 +273,8 @@ async def test_a_caller_that_goes_away_ends_its_call(runtime: Make) -> None:
 
 
 async def test_secrets_are_redacted_in_output_errors_and_audit(runtime: Make) -> None:
-    def redact(text: str) -> str:
-        return text.replace("s3cret", "[secret]")
+    def redact(value: Any) -> Any:
+        return orjson.loads(orjson.dumps(value).replace(b"s3cret", b"[secret]"))
 
     fails = Raises(ExecutionFailed("no", why="the key s3cret is wrong"))
     run = runtime(tool("t", Echo()), tool("u", fails), redact=redact)

@@ -1,0 +1,99 @@
+"""Capabilities of a verified package: the package itself as a skill, and each of its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from capdex.json_schema.bundle import self_contained
+from capdex.manifest.manifest import Manifest
+from capdex.manifest.tools import Tool
+from capdex.package import VerifiedPackage
+from router.model.capability import Annotations, Capability, Executor, Owner
+from router.model.refs import CapabilityRef, Json
+
+Executors = Callable[[VerifiedPackage, str], Executor | None]
+"""Gives what runs a tool of a package; None if nothing here does."""
+
+VARS: Final[Json] = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "what is wanted, in plain words"}},
+}
+# Where a package says nothing, the kind of a tool does: these read, or change what can be undone.
+_READS: Final = frozenset({"http_get", "state.query"})
+_KEEPS: Final = frozenset({"state.create", "state.update"})
+
+
+def capabilities(package: VerifiedPackage, executors: Executors) -> Iterator[Capability]:
+    """Yield the skill of a package, then its tools in their order."""
+    yield skill(package)
+    for tool in package.manifest.tools:
+        yield tool_of(package, tool, executors(package, tool.name))
+
+
+def owner(package: VerifiedPackage) -> Owner:
+    """Return the owner of all capabilities of a package."""
+    manifest = package.manifest
+    return Owner(
+        "package",
+        f"did:nuwa:cap:{manifest.uri.name}",
+        package.announcement.sha256.hex(),
+        manifest.memory_scope,
+        tuple(manifest.permissions),
+    )
+
+
+def skill(package: VerifiedPackage) -> Capability:
+    """Return the package itself: its prompt, with a message as its input."""
+    manifest = package.manifest
+    name = f"did:nuwa:cap:{manifest.uri.name}"
+    return Capability(
+        CapabilityRef(name, str(manifest.uri.version)),
+        "skill",
+        manifest.title,
+        manifest.description,
+        VARS,
+        owner(package),
+        prompt=manifest.prompt,
+    )
+
+
+def tool_of(package: VerifiedPackage, tool: Tool, executor: Executor | None) -> Capability:
+    """Return one tool of a package."""
+    manifest = package.manifest
+    return Capability(
+        CapabilityRef(f"did:nuwa:cap:{manifest.uri.name}#{tool.name}", str(manifest.uri.version)),
+        "tool",
+        tool.name,
+        tool.description,
+        self_contained(tool.parameters, manifest.schema),
+        owner(package),
+        annotations=hints(manifest, tool),
+        executor=executor,
+    )
+
+
+def hints(manifest: Manifest, tool: Tool) -> Annotations:
+    """Return the hints about a tool: those of the package, else those of its kind."""
+    kind = tool.name if tool.built_in else manifest.bindings.get(tool.name, {}).get("type")
+    return Annotations(
+        read_only=kind in _READS,
+        destructive=kind not in _READS | _KEEPS,
+        idempotent=kind in _READS,
+    )
+
+
+def unmet(requirements: dict[str, Any], model: str | None, window: int | None) -> list[str]:
+    """Return warnings about `llm_requirements` that the host does not meet, or does not tell.
+
+    NIP-7: the router SHOULD attempt to satisfy them; it never refuses for them.
+    """
+    found = []
+    families = [str(name) for name in requirements.get("model_family") or ()]
+    if families and not (model and any(model.startswith(family) for family in families)):
+        found.append(f"made for {', '.join(families)}; the model here is {model or 'unknown'}")
+    least = requirements.get("min_context_window")
+    if isinstance(least, int) and not (window and window >= least):
+        found.append(f"needs a context of {least} tokens; that here is {window or 'unknown'}")
+    others = (key for key in ("specific_model_uri", "required_features") if requirements.get(key))
+    return found + [f"asks for {key}: {requirements[key]}"[:200] for key in others]
