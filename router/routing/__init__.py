@@ -1,0 +1,1 @@
+"""Routing of messages: triggers of installed capabilities, and the stack of a session."""
