@@ -95,7 +95,7 @@ class Egress:
     ) -> None:
         self._addresses = {name: URL(url) for name, url in (addresses or {}).items()}
         hosts = {url.raw_authority for url in self._addresses.values()}
-        self._inside = frozenset(host.lower().strip("[]") for host in inside) | hosts
+        self._inside = frozenset(_bare(host.lower()) for host in inside) | hosts
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     async def close(self) -> None:
@@ -193,6 +193,10 @@ class Egress:
             skip_auto_headers=("Content-Type",),
         )
         return session
+
+
+def _bare(host: str) -> str:
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def _check_url(url: URL, inside: bool) -> None:

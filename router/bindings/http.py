@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -14,8 +15,9 @@ from router.model.requests import HostRequest
 from router.policy.secrets import Secrets, basic
 
 EXCERPT_CHARS: Final = 500  # of a reply that reports an error: enough for its message
-LONG_BYTES: Final = 256 * 1024
-MIN_VALUE_BYTES: Final = 6
+# Numbers of a measurement take four bytes and more each; `[],` of a hostile reply takes three.
+LONG_BYTES: Final = 1024 * 1024
+MIN_VALUE_BYTES: Final = 4
 _BUSY: Final = {408, 425, 502, 503, 504}
 _CHARSETS: Final = {"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"}
 
@@ -48,7 +50,7 @@ class HttpTool:
         """
         outgoing = self._template.fill(arguments)
         try:
-            headers = {**outgoing.headers, **self._credentials(outgoing.url.host or "")}
+            headers = {**outgoing.headers, **await self._credentials(outgoing.url.host or "")}
             reply = await self._egress.fetch(
                 outgoing.method,
                 outgoing.url,
@@ -60,11 +62,12 @@ class HttpTool:
         except CapdexError as error:
             raise self._secrets.redact_error(error) from None
 
-    def _credentials(self, host: str) -> dict[str, str]:
+    async def _credentials(self, host: str) -> dict[str, str]:
         if self._auth is None:
             return {}
         kind, name, header = self._auth
-        secret = self._secrets.get(self._capability, host, name)
+        # In a thread: a desktop may ask its user to unlock the keyring.
+        secret = await asyncio.to_thread(self._secrets.get, self._capability, host, name)
         match kind:
             case "bearer":
                 return {"Authorization": f"Bearer {secret}"}
@@ -84,7 +87,8 @@ def _auth(binding: Mapping[str, Any]) -> tuple[str, str, str] | None:
     kind, name, header = auth.get("type"), auth.get("secret"), auth.get("name", "X-API-Key")
     if kind not in ("bearer", "basic", "header") or not isinstance(name, str):
         raise _unknown_auth()
-    check_header(str(header), "")
+    if str(header).lower() != "authorization":  # which is for secrets alone
+        check_header(str(header), "")
     return kind, name, str(header)
 
 

@@ -14,7 +14,9 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
+from capdex.net.json_reply import is_dense
 from router.bindings.egress import MAX_BODY_BYTES, Egress
+from router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
 
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
 _MAX_FAULTS: Final = 64
@@ -81,7 +83,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 content += chunk
                 if len(content) > MAX_BODY_BYTES:
                     raise ExecutionFailed("the reply of the service is too large")
-            return httpx2.Response(response.status, headers=kept, content=bytes(content))
+            data = bytes(content)
+            if is_dense(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES):
+                raise ExecutionFailed("the reply of the service is megabytes of next to nothing")
+            return httpx2.Response(response.status, headers=kept, content=data)
 
     def _carried(self, request: httpx2.Request, error: CapdexError) -> httpx2.Response:
         token = secrets.token_hex(16)  # a server that repeats one cannot know the next
@@ -103,11 +108,13 @@ class _Events(httpx2.AsyncByteStream):
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        read = 0
+        read = values = 0
         try:
             async for chunk in self._response.content.iter_any():
                 read += len(chunk)
-                if read > MAX_BODY_BYTES:
+                values += sum(map(chunk.count, (b",", b"[", b"{")))
+                dense = read > LONG_BYTES and values > read // MIN_VALUE_BYTES
+                if read > MAX_BODY_BYTES or dense:
                     raise httpx2.StreamError("the stream of the service is too long")
                 yield chunk
         except aiohttp.ClientError:

@@ -28,18 +28,12 @@ PLACES: Final = ("path", "query", "header", "body")
 _URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)  # RFC 9110, 5.6.2
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
-# These say how a message is framed and where it goes: the router's own business.
+# These say how a message is framed, where it goes and for whom: the router's own business.
 _OWN_HEADERS: Final = frozenset(
     [
-        *(
-            "accept-encoding",
-            "connection",
-            "content-encoding",
-            "content-length",
-            "cookie",
-            "expect",
-        ),
-        *("host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"),
+        *("accept-encoding", "authorization", "connection", "content-encoding"),
+        *("content-length", "cookie", "expect", "host", "keep-alive", "te", "trailer"),
+        *("transfer-encoding", "upgrade"),
     ]
 )
 

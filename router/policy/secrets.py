@@ -214,8 +214,9 @@ def basic(user_and_password: str) -> str:
 
 def _forms(value: str) -> Iterator[str]:
     """The ways in which a server may repeat a secret."""
-    _, _, password = value.partition(":")
-    for text in (value, password):
+    _, _, password = value.partition(":")  # of Basic authentication
+    _, _, token = value.rpartition(" ")  # behind a scheme such as `Token`
+    for text in {value, password, token}:
         if len(text) >= MIN_CHARS:
             yield from (text, quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1])
     yield basic(value)

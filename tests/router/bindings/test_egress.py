@@ -176,6 +176,11 @@ async def test_an_allowance_may_name_a_port(serve: Any, stack: Any) -> None:
     await denied(Egress(inside=["127.0.0.1:1"]), str(url))
 
 
+@pytest.mark.parametrize("allowed", ["::1", "[::1]", "[::1]:8080"])
+def test_an_allowance_may_be_of_ipv6(allowed: str) -> None:
+    assert Egress(inside=[allowed]).allows_inside(URL("http://[::1]:8080/"))
+
+
 async def test_an_origin_is_found_at_the_address_that_the_user_gives(
     serve: Any, stack: Any
 ) -> None:

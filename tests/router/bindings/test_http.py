@@ -98,7 +98,7 @@ async def test_a_reply_is_json_or_text(
 
 
 @pytest.mark.parametrize(
-    "body", [b"[" * 100_000, b"[" * 200 + b"]" * 200, b"[" + b"1," * 500_000 + b"1]"]
+    "body", [b"[" * 100_000, b"[" * 200 + b"]" * 200, b"[" + b"1," * 600_000 + b"1]"]
 )
 async def test_json_that_is_deep_or_dense_is_a_failure(body: bytes, serve: Any, make: Any) -> None:
     with pytest.raises(ExecutionFailed) as failed:
@@ -195,6 +195,21 @@ async def test_a_secret_is_removed_from_an_error_before_it_is_cut(
 def test_an_unknown_authentication_is_refused(auth: Any, make: Any) -> None:
     with pytest.raises(InvalidInput):
         make("https://a.example.com/", auth=auth)
+
+
+async def test_a_secret_may_have_a_scheme_of_its_own(
+    serve: Any, make: Any, secrets: Secrets
+) -> None:
+    secrets.set("weather", "127.0.0.1", "KEY", f"Token {SECRET}")
+    auth = {"type": "header", "secret": "KEY", "name": "Authorization"}
+    output = await make(await serve(echo), auth=auth).run({}, timeout_s=5)
+    assert output["authorization"] == "[secret]"
+
+
+async def test_many_short_numbers_are_no_attack(serve: Any, make: Any) -> None:
+    numbers = [i / 10 for i in range(300_000)]
+    output = await make(await serve(replying(json.dumps(numbers)))).run({}, timeout_s=10)
+    assert output == {"value": numbers}
 
 
 async def test_the_words_done_in_a_text_stay_text(serve: Any, make: Any) -> None:

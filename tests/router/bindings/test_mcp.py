@@ -364,8 +364,10 @@ async def test_a_redirect_of_a_service_is_refused(
         (503, b"", "text/plain"),
         (200, b"x" * 5_000_000, "application/json"),
         (200, b"data: " + b"x" * 5_000_000, "text/event-stream"),
+        (200, b"[" + b"[]," * 500_000 + b"1]", "application/json"),
+        (200, b"data: [" + b"[]," * 500_000 + b"1]", "text/event-stream"),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 async def test_a_service_that_does_not_speak_mcp_is_an_error(
     status: int, body: bytes, kind: str, serve: Any, open_services: Any

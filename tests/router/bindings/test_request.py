@@ -109,6 +109,7 @@ def test_a_placeholder_or_a_fault_in_the_host_is_refused(url: str) -> None:
     [
         *(
             "Host",
+            "Authorization",
             "content-length",
             "Transfer-Encoding",
             "Connection",

@@ -147,8 +147,9 @@ def test_every_form_of_a_secret_is_hidden(secrets: Secrets) -> None:
     }
 
 
-def test_the_password_of_basic_authentication_is_hidden_alone_as_well(secrets: Secrets) -> None:
-    secrets.set("w", "a.b", "KEY", "user:longpassword")
+@pytest.mark.parametrize("value", ["user:longpassword", "Token longpassword"])
+def test_the_password_within_a_secret_is_hidden_alone_as_well(value: str, secrets: Secrets) -> None:
+    secrets.set("w", "a.b", "KEY", value)
     secrets.get("w", "a.b", "KEY")
     assert secrets.redact("user has longpassword") == f"user has {HIDDEN}"
 
