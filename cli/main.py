@@ -41,6 +41,10 @@ _COMMANDS = {
         "get": "Fetch a package and verify it against the chain",
         "diff": "Compare two releases by meaning and tell the SemVer step owed",
     },
+    "Use": {
+        "router": "Offer capabilities to an agent: an MCP server over stdin and stdout",
+        "grant": "Agree to what a capability may do",
+    },
     "Own": {
         "yank": "Take a release out of search and latest",
         "unyank": "Put a yanked release back",

@@ -279,7 +279,9 @@ def question(
         lines=(*(clean(line(request), 1_000) for request in requests), f"input: {clean(shown)}"),
         quoted=(("description", clean(capability.description)),),
         requests=tuple(requests),
-        grant=shlex.join(["capdex", "grant", named, *decision.missing]),
+        grant=shlex.join(
+            ["capdex", "grant", named, *decision.missing, "--digest", capability.owner.digest]
+        ),
     )
 
 

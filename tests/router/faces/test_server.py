@@ -198,7 +198,8 @@ async def test_a_client_that_cannot_ask_gets_the_command_that_grants(
         error = result_of(await client.call_tool("call", DESTROY | {"confirm": True}))["error"]
     assert (error["code"], error["reason"]) == ("PERMISSION_DENIED", "CONFIRM_NEEDED")
     assert error["details"]["fix"] == (
-        "run: capdex grant 'did:nuwa:cap:demo#destroy@1.0.0' host:api.example.org effects"
+        "run: capdex grant 'did:nuwa:cap:demo#destroy@1.0.0' host:api.example.org effects --digest "
+        + "aa" * 32
     )
     assert [line["ok"] for line in audit(tmp_path)] == [False]
 

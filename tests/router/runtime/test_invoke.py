@@ -191,7 +191,7 @@ async def test_the_first_use_of_a_host_is_asked_once(runtime: Make) -> None:
     assert len(person.asked) == 1
     assert person.asked[0].lines == ("GET https://api.example.org/", 'input: {"text":"a"}')
     assert person.asked[0].grant == (
-        "capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org"
+        "capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org --digest " + "aa" * 32
     )
     assert [x["event"] for x in lines(run)] == ["consent", "call", "call"]
     assert [x.get("consent") for x in lines(run)] == [None, "asked", "granted"]
@@ -224,7 +224,8 @@ async def test_an_error_names_the_command_that_grants(runtime: Make) -> None:
     run = runtime(tool("t", Echo([OSLO]), DESTROYS))
     error = (await run.call("t", {"text": "a"}))["error"]
     assert error["details"]["fix"] == (
-        "run: capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org effects"
+        "run: capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org effects --digest "
+        + "aa" * 32
     )
     assert error["details"]["touches"][0] == "GET https://api.example.org/"
 

@@ -1,0 +1,1 @@
+"""Commands of the agent's side: capabilities that are used on this machine."""

@@ -1,0 +1,93 @@
+"""`capdex grant`: a person's yes outside of the agent's host, listed and taken back."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from capdex.errors import UsageError
+from cli.terminal.app import App
+from cli.terminal.click_commands import command
+from cli.terminal.prompt import confirm
+from cli.terminal.text import safe
+
+if TYPE_CHECKING:
+    from router.policy.grants import Grant
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+DAY_S = 86_400.0
+
+
+@command(
+    "grant",
+    examples=[
+        "capdex grant",
+        f"capdex grant did:nuwa:cap:weather@1.0.0 host:api.example.org --digest {'ab' * 32}",
+        "capdex grant did:nuwa:cap:weather --revoke",
+    ],
+)
+@click.argument("capability", required=False)
+@click.argument("targets", nargs=-1)
+@click.option("--digest", metavar="SHA256", help="The content that the grant is for.")
+@click.option("--days", type=click.IntRange(1, 3650), default=30, help="How long it lasts.")
+@click.option("--revoke", is_flag=True, help="Take grants back: those named, or all of it.")
+def grant_command(
+    app: App,
+    capability: str | None,
+    targets: tuple[str, ...],
+    digest: str | None,
+    days: int,
+    revoke: bool,
+) -> None:
+    """Agree to what a capability may do, list what was agreed to, or take it back.
+
+    An agent whose host cannot ask its user shows the command to run here. A grant is for one
+    content: an upgrade of the capability needs a new one. Without a tool it is for all its tools.
+    """
+    from cli.config.settings import user_directories
+    from router.policy.grants import EVERY_TOOL, Grant
+    from router.runtime.audit import Audit
+    from router.runtime.catalog import split
+    from router.runtime.opened import AUDIT_FILE, open_grants
+
+    directory = user_directories().data / "router"
+    grants = open_grants(directory)
+    if capability is None:
+        _list(app, [grant for grant in grants.read().all if not _over(grant.until)])
+        return
+    name, _ = split(capability)
+    tool = name.partition("#")[2] or EVERY_TOOL
+    if revoke:
+        count = sum(grants.revoke(name, tool, one) for one in targets or (None,))
+        with Audit(directory / AUDIT_FILE) as audit:
+            audit.write("revoke", capability_id=name, asked=list(targets))
+        app.output.result("grant", {"revoked": count}, human=[f"{count} taken back"])
+        return
+    if not targets or digest is None or _DIGEST.fullmatch(digest) is None:
+        raise UsageError(
+            "a grant needs its targets and --digest", fix="use the command that the router shows"
+        )
+    until = time.time() + days * DAY_S
+    shown = "".join(f"\n  {safe(target)}" for target in targets)
+    app.output.say(f"{safe(name)} ({digest[:12]}…) may for {days} days:{shown}")
+    confirm(app, "Grant this?")
+    with Audit(directory / AUDIT_FILE) as audit:
+        audit.write("grant", capability_id=name, digest=digest, asked=list(targets), agreed=True)
+    grants.grant([Grant(name, digest, tool, target, until) for target in targets])
+    app.output.result("grant", {"granted": list(targets), "until": until}, human=["granted"])
+
+
+def _over(until: float | None) -> bool:
+    return until is not None and until <= time.time()
+
+
+def _list(app: App, found: list[Grant]) -> None:
+    values = [
+        {"capability": x.name, "target": x.target, "digest": x.digest, "until": x.until}
+        for x in found
+    ]
+    human = [(safe(x.name), safe(x.target), x.digest[:12]) for x in found]
+    app.output.results("grant", values, human=human or ["nothing is granted"])

@@ -1,0 +1,114 @@
+"""A whole runtime over a data directory: catalogue, pipeline, grants, audit, stored results."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mcp.client.stdio import StdioServerParameters
+
+from router.policy.grant_file import GrantFile
+from router.policy.secrets import Secrets
+from router.policy.tokens import KEY_BYTES, Authority
+from router.runtime.audit import Audit
+from router.runtime.catalog import Catalog, Fixed, Source
+from router.runtime.invoke import Invoker, Limits
+from router.runtime.mcp_mount import mounted
+from router.runtime.results import Results
+from router.runtime.search import Search
+from router.runtime.skill_folder import skills
+from router.runtime.validation import Validation
+
+AUDIT_FILE: Final = "audit.jsonl"
+GRANTS_FILE: Final = "grants.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The parts of a runtime that faces use."""
+
+    catalog: Catalog
+    search: Search
+    invoker: Invoker
+    results: Results
+    grants: GrantFile
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """What stands beside packages: MCP servers by a name, and folders of Agent Skills."""
+
+    servers: Mapping[str, StdioServerParameters]
+    folders: Sequence[Path] = ()
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path,
+    sources: Sequence[Source] = (),
+    *,
+    mounts: Mounts | None = None,
+    hidden: Secrets | None = None,
+    limits: Limits | None = None,
+) -> AsyncIterator[Runtime]:
+    """Open the runtime over a directory, which is for its user alone, and close it at the end.
+
+    Raises Unavailable for a mounted server that does not start, InvalidInput for a folder that
+    holds no valid skill, UsageError for files that cannot be read.
+    """
+    async with AsyncExitStack() as stack:
+        all_sources = list(sources)
+        for name, server in (mounts.servers if mounts else {}).items():
+            all_sources.append(await stack.enter_async_context(mounted(name, server)))
+        folders = mounts.folders if mounts else ()
+        all_sources += [Fixed(skills(folder), domain="skills") for folder in folders]
+        catalog = Catalog(all_sources)
+        grants = open_grants(directory)
+        invoker = Invoker(
+            catalog,
+            rights=grants,
+            audit=stack.enter_context(Audit(directory / AUDIT_FILE)),
+            authority=Authority(_key(directory / "token.key")),
+            check=Validation().check,
+            redact=hidden.redact if hidden is not None else lambda value: value,
+            limits=limits or Limits(),
+        )
+        yield Runtime(catalog, Search(catalog), invoker, Results(directory / "results"), grants)
+
+
+def open_grants(directory: Path) -> GrantFile:
+    """Return the grants of an installation, whose directory is made if it is not there."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return GrantFile(directory / GRANTS_FILE, write_whole)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file for its user alone, as a whole or not at all."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        new.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            new.unlink()
+        raise
+
+
+def _key(path: Path) -> bytes:
+    """Return the key that signs tokens; the first start makes it."""
+    if not path.exists():
+        new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        write_whole(new, secrets.token_bytes(KEY_BYTES))
+        with suppress(FileExistsError):  # another process was first
+            path.hardlink_to(new)
+        new.unlink()
+    return path.read_bytes()

@@ -1,0 +1,96 @@
+"""`capdex router` and `grant`: an agent's host over stdio, and a yes that a person gives here."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from router.runtime.audit import verify
+
+ROOT = Path(__file__).parents[3]
+FOREIGN = ROOT / "tests/router/runtime/foreign.py"
+SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
+WIPE = {"uri": "mcp:foreign#wipe", "input": {"a": 1}}
+DIGEST = "ab" * 32
+
+
+def router(home: Path, *options: str) -> Client:
+    skills = home / "skills" / "plain"
+    skills.mkdir(parents=True, exist_ok=True)
+    (skills / "SKILL.md").write_text(SKILL)
+    script = "from cli.main import main; main()"
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-c", script, "router", "--skills", str(skills.parent), *options],
+        cwd=ROOT,
+        env={"CAPDEX_HOME": os.environ["CAPDEX_HOME"]},
+    )
+    return Client(server)
+
+
+async def called(client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
+    found = await client.call_tool("call", arguments)
+    assert found.structured_content is not None
+    return dict(found.structured_content)
+
+
+async def test_a_refused_call_runs_after_the_command_that_it_names(
+    tmp_path: Path, capdex: Any
+) -> None:
+    async with router(tmp_path, "--mcp", f"foreign={sys.executable} {FOREIGN}") as client:
+        found = await client.call_tool("find", {"want": "wipes"})
+        assert found.content[0].text.startswith("mcp:foreign#wipe@3.1.0 wipes")
+        skill = await called(client, {"uri": "plain", "input": {}})
+        assert skill["output"]["prompt"] == "Use short words."
+        error = (await called(client, WIPE))["error"]
+        assert error["reason"] == "CONFIRM_NEEDED"
+        words = error["details"]["fix"].removeprefix("run: capdex ").replace("'", "").split()
+        assert capdex(*words, "--yes").exit_code == 0
+        assert (await called(client, WIPE))["ok"]
+        assert capdex("grant", "mcp:foreign#wipe", "--revoke").exit_code == 0
+        assert (await called(client, WIPE))["error"]["reason"] == "CONFIRM_NEEDED"
+    log = Path(os.environ["CAPDEX_HOME"]) / "data" / "router" / "audit.jsonl"
+    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+    assert events == ["call", "call", "grant", "call", "revoke", "call"]
+    assert verify(log).broken is None
+
+
+def test_grants_are_listed_and_taken_back(capdex: Any) -> None:
+    assert "nothing is granted" in capdex("grant", "--format", "human").stdout
+    given = ("grant", "did:nuwa:cap:a@1.0.0", "host:h", "effects", "--digest", DIGEST)
+    assert capdex(*given, "--yes").exit_code == 0
+    rows = [json.loads(line) for line in capdex("grant").stdout.splitlines()]
+    assert [(x["capability"], x["target"]) for x in rows] == [
+        ("did:nuwa:cap:a", "effects"),
+        ("did:nuwa:cap:a", "host:h"),
+    ]
+    one = json.loads(capdex("grant", "did:nuwa:cap:a", "host:h", "--revoke").stdout)
+    assert one["revoked"] == 1
+    assert len(capdex("grant").stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["did:nuwa:cap:a"], ["did:nuwa:cap:a", "host:h"],
+     ["did:nuwa:cap:a", "host:h", "--digest", "short"]],
+)  # fmt: skip
+def test_a_grant_needs_targets_and_a_digest(capdex: Any, words: list[str]) -> None:
+    assert capdex("grant", *words, "--yes").exit_code == 2
+
+
+def test_nothing_is_granted_without_a_yes(capdex: Any) -> None:
+    given = capdex("grant", "did:nuwa:cap:a", "host:h", "--digest", DIGEST)
+    assert given.exit_code == 4
+    assert capdex("grant").stdout == ""
+
+
+@pytest.mark.parametrize("value", ["files", "=x", "a/b=x", "a=", "a='x"])
+def test_a_server_has_a_name_and_a_command(capdex: Any, value: str) -> None:
+    assert capdex("router", "--mcp", value).exit_code == 2

@@ -1,0 +1,46 @@
+"""A runtime over a directory: its files are for its user alone, and two processes may share them."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from router.runtime.opened import Mounts, open_grants, opened, write_whole
+
+SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
+
+
+async def test_two_runtimes_share_one_directory(tmp_path: Path) -> None:
+    home = tmp_path / "router"
+    async with opened(home) as one, opened(home) as other:
+        assert one.catalog is not other.catalog
+    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
+    assert files["token.key"] == files["audit.jsonl"] == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    key = (home / "token.key").read_bytes()
+    async with opened(home):
+        assert (home / "token.key").read_bytes() == key
+    assert len(key) == 32
+
+
+async def test_folders_of_skills_are_there(tmp_path: Path) -> None:
+    (tmp_path / "skills" / "plain").mkdir(parents=True)
+    (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
+    mounts = Mounts({}, (tmp_path / "skills",))
+    async with opened(tmp_path / "router", mounts=mounts) as runtime:
+        assert runtime.catalog.find("plain").prompt == "Use short words."
+        assert runtime.search.domains() == {"skills": 1}
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
+    write_whole(tmp_path / "a", b"old")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(OSError, match="b"):
+        write_whole(tmp_path / "b", b"new")
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
+
+
+def test_grants_can_be_opened_before_anything_else(tmp_path: Path) -> None:
+    assert open_grants(tmp_path / "router").read().all == ()
