@@ -1,0 +1,1 @@
+"""CMP: manifests, intents, command templates, learned tools, and the five methods."""

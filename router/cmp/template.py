@@ -1,0 +1,221 @@
+"""Command templates: `inbox delete --ids {ids} --confirm` becomes an argument list. Pure.
+
+No shell reads a template or a value. A placeholder is one element, alone (`{query}`) or glued to an
+option (`--regexp={query}`). A value never becomes an option: a placeholder that is glued or stands
+behind `--` takes any text; another one takes no text that begins with `-`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self
+
+from capdex.errors import InvalidInput
+
+MAX_VALUE_CHARS: Final = 32 * 1024  # Linux takes 128 KiB an argument
+_PLACEHOLDER: Final = re.compile(r"(--?[A-Za-z0-9][\w.-]*=)?\{([A-Za-z_]\w{0,63})\}")
+_OPERATOR: Final = re.compile(r"[|&;<>]+\d?|\d?[<>]+&?\d?|.*(?:\$\(|`).*", re.DOTALL)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an intent (CMP v0.1.0, 4.1, ParamDef); `default` is None if there is none."""
+
+    name: str
+    type: str = "string"
+    required: bool = False
+    default: Any = None
+    description: str = ""
+    enum: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of the list: the text `literal`, or `literal` and the value of `name`."""
+
+    literal: str
+    name: str | None = None
+    sheltered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed template, valid from birth; `elements[0]` names the program."""
+
+    MAX_CHARS: ClassVar[int] = 2_000
+
+    text: str
+    elements: tuple[Element, ...]
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def parse(cls, text: str, parameters: tuple[Parameter, ...] = ()) -> Self:
+        """Parse a template; raises InvalidInput. A placeholder without a parameter is required."""
+        if len(text) > cls.MAX_CHARS or _CONTROL.search(text):
+            raise _wrong(text, f"it is over {cls.MAX_CHARS} characters or has control characters")
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            raise _wrong(text, str(error)) from None
+        elements: list[Element] = []
+        for word in words:
+            behind = any(one.literal == "--" and one.name is None for one in elements)
+            elements.append(_element(word, text, behind=behind))
+        if not elements or elements[0].name or not elements[0].literal.strip():
+            raise _wrong(text, "its first word must name the program")
+        if elements[0].literal.startswith("-"):
+            raise _wrong(text, "its program begins with '-'")
+        used = {one.name for one in elements if one.name}
+        known = {one.name for one in parameters}
+        if unused := sorted(known - used):
+            raise _wrong(text, f"it has no placeholder for {', '.join(unused)}")
+        missing = sorted(used - known)
+        return cls(
+            text,
+            tuple(elements),
+            (*parameters, *(Parameter(name, required=True) for name in missing)),
+        )
+
+    def argv(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the argument list for some values, the program's name first.
+
+        A parameter without a value and a default leaves out its element, and the option before it.
+        Raises InvalidInput for a missing value and for one that the placeholder does not take.
+        """
+        return tuple(text for text, _ in self._filled(values))
+
+    def display(self, values: Mapping[str, Any]) -> str:
+        """Return the command as a person would type it. Nothing ever runs this text."""
+        parts = []
+        for text, element in self._filled(values):
+            if element.name is None:
+                parts.append(shlex.quote(text))
+                continue
+            value = text.removeprefix(element.literal)
+            numeric = self._parameter(element.name).type in ("integer", "number", "boolean")
+            parts.append(element.literal + (value if numeric else _quoted(value)))
+        return " ".join(parts)
+
+    def options(self) -> tuple[str, ...]:
+        """Return the options that the template itself writes, in order."""
+        found = []
+        for one in self.elements[1:]:
+            if one.name is None and one.literal == "--":
+                break
+            if one.literal.startswith("-") and one.literal != "-":
+                found.append(one.literal.partition("=")[0])
+        return tuple(found)
+
+    def sheltered(self, valued: Collection[str]) -> Self:
+        """Return this template with each placeholder glued to its option or behind one `--`.
+
+        `valued` holds the long options that take a value (from the tool's help).
+        """
+        options: list[Element] = []
+        operands: list[Element] = []
+        behind = False
+        for one in self.elements[1:]:
+            previous = options[-1].literal if options else ""
+            if not behind and one.literal == "--" and one.name is None:
+                behind = True
+            elif behind or (one.name and not one.literal and previous not in valued):
+                operands.append(Element(one.literal, one.name))
+            elif one.name and not one.literal:
+                options[-1] = Element(previous + "=", one.name)
+            else:
+                options.append(one)
+        dashes = [Element("--")] if operands else []
+        elements = (self.elements[0], *options, *dashes, *operands)
+        return type(self)(self.text, elements, self.parameters)
+
+    def _filled(self, values: Mapping[str, Any]) -> list[tuple[str, Element]]:
+        filled: list[tuple[str, Element]] = []
+        for one in self.elements:
+            if one.name is None:
+                filled.append((one.literal, one))
+                continue
+            parameter = self._parameter(one.name)
+            value = values.get(one.name)
+            value = parameter.default if value is None else value
+            if value is not None:
+                text = _text(value, parameter)
+                if not one.sheltered and text.startswith("-"):
+                    raise _refused(parameter, "a value that begins with '-' would be an option")
+                filled.append((one.literal + text, one))
+            elif parameter.required:
+                raise InvalidInput(
+                    f"the command needs a value for {one.name}", why=f"its template is {self.text}"
+                )
+            elif not one.literal and filled[-1][0].startswith("--") and len(filled[-1][0]) > 2:
+                filled.pop()
+        return filled
+
+    def _parameter(self, name: str) -> Parameter:
+        return next(one for one in self.parameters if one.name == name)
+
+
+def _element(word: str, text: str, *, behind: bool) -> Element:
+    found = _PLACEHOLDER.fullmatch(word)
+    if found:
+        return Element(found[1] or "", found[2], sheltered=behind or bool(found[1]))
+    if "{" in word or "}" in word:
+        raise _wrong(text, f"a placeholder stands alone or glued as --name={{value}}: {word!r}")
+    if _OPERATOR.fullmatch(word):
+        raise _wrong(text, f"no shell reads a template, and {word!r} is for one")
+    return Element(word)
+
+
+def _text(value: Any, parameter: Parameter) -> str:
+    if parameter.enum and value not in parameter.enum:
+        raise _refused(parameter, f"it must be one of {', '.join(map(str, parameter.enum))}")
+    if parameter.type.startswith("array<"):
+        if not isinstance(value, list):
+            raise _refused(parameter, "it must be a list")
+        parts = [_scalar(one, parameter.type[6:-1], parameter) for one in value]
+        if any("," in part or not part for part in parts):
+            raise _refused(
+                parameter, "its items are joined by commas; none may be empty or have one"
+            )
+        text = ",".join(parts)
+    else:
+        text = _scalar(value, parameter.type, parameter)
+    if len(text) > MAX_VALUE_CHARS:
+        raise _refused(parameter, f"it has over {MAX_VALUE_CHARS} characters")
+    return text
+
+
+def _scalar(value: Any, kind: str, parameter: Parameter) -> str:
+    if kind == "boolean" and isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bool):
+        raise _refused(parameter, f"it must be of type {kind}")
+    if kind == "integer" and isinstance(value, int) and abs(value) < 1 << 64:
+        return str(value)
+    if kind == "number" and isinstance(value, int | float) and abs(value) < 1e300:
+        return str(value)
+    if kind != "string" or not isinstance(value, str):
+        raise _refused(parameter, f"it must be of type {kind}")
+    if "\0" in value:
+        raise _refused(parameter, "an argument cannot hold NUL")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _refused(parameter, "it has half of a surrogate pair") from None
+    return value
+
+
+def _quoted(value: str) -> str:
+    shown = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value)
+    return "'" + shown.replace("'", "'\"'\"'") + "'"
+
+
+def _refused(parameter: Parameter, why: str) -> InvalidInput:
+    return InvalidInput(f"the value of {parameter.name} is refused", why=why)
+
+
+def _wrong(text: str, why: str) -> InvalidInput:
+    return InvalidInput(f"the command template {text[:80]!r} is wrong", why=why)

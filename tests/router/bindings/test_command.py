@@ -1,0 +1,145 @@
+"""The `cli` binding with real programs: a mail program, and grep with hostile values."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.errors import CapdexError, Code
+from router.bindings.command import Command
+from router.bindings.sandbox import Limits, Room, Sandbox
+from router.cmp.manifest import parse_capability
+from router.cmp.template import Parameter, Template
+from router.model.requests import ProcessRequest
+
+CMP = Path(__file__).parents[1] / "cmp"
+INTENTS = parse_capability((CMP / "data/inboxd.json").read_bytes())
+SUMMARY, ANALYZE, DELETE, RESTORE, ACCOUNTS = (one.template for one in INTENTS)
+GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
+SEARCH = Template.parse(
+    "grep --recursive -- {query} {path}", (Parameter("query"), Parameter("path", default="."))
+)
+
+
+def command(program: Path, template: Template, work: Path, **more: Any) -> Command:
+    room = Room(work, writable=True, readable=(Path(sys.base_prefix),))
+    digest = hashlib.sha256(program.read_bytes()).hexdigest()
+    return Command(program, digest, template, more.pop("sandbox", Sandbox.find()), room, **more)
+
+
+def run(command: Command, **arguments: Any) -> Any:
+    return asyncio.run(command.run(arguments, timeout_s=30))
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    source = (CMP / "inbox.py").read_text()
+    program = tmp_path / "inbox"
+    shebang, rest = source.split("\n", 1)
+    assert shebang == "#!/usr/bin/env python3"
+    program.write_text(f"#!{Path(sys.executable).resolve()} -IS\n{rest}")
+    program.chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    mailbox = {"emails": ["abc123", "def456", "ghi789"], "removed": []}
+    (work / "mailbox.json").write_text(json.dumps(mailbox))
+    return program
+
+
+def emails(inbox: Path) -> list[str]:
+    found: list[str] = json.loads((inbox.parent / "work/mailbox.json").read_text())["emails"]
+    return found
+
+
+def test_the_inbox_deletes_and_restores(inbox: Path) -> None:
+    def call(template: Template, **arguments: Any) -> Any:
+        return run(command(inbox, template, inbox.parent / "work", kind="json"), **arguments)
+
+    assert call(SUMMARY) == {"result": [{"name": "work", "unread": 3}]}
+    assert call(DELETE, ids=["abc123", "def456"]) == {"deleted": 2, "ids": ["abc123", "def456"]}
+    assert emails(inbox) == ["ghi789"]
+    assert call(RESTORE) == {"restored": 2, "ids": ["abc123", "def456"]}
+    assert call(ANALYZE, count=1) == {"result": ["ghi789"]}
+    assert call(ACCOUNTS) == {"result": [{"name": "work", "email": "work@example.org"}]}
+
+
+def test_a_failed_program_says_why(inbox: Path) -> None:
+    delete = command(inbox, DELETE, inbox.parent / "work", kind="json")
+    with pytest.raises(CapdexError) as refused:
+        run(delete, ids=["nobody"])
+    assert (refused.value.code, refused.value.why) == (Code.EXECUTION_FAILED, "no email nobody")
+    assert refused.value.details == {"exit_code": 1}
+
+
+def test_the_preflight_states_the_whole_argument_list(tmp_path: Path) -> None:
+    found = command(GREP, SEARCH, tmp_path).requests({"query": "; rm -rf /"})
+    assert found == (ProcessRequest((str(GREP), "--recursive", "--", "; rm -rf /", ".")),)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["-evil", "--pre=/bin/sh", "; rm -rf .", "$(touch x)", "`touch x`", "a'b\"c", "-f/etc/x"],
+)
+def test_hostile_queries_are_searched_for(tmp_path: Path, query: str) -> None:
+    (tmp_path / "-evil.txt").write_text(f"before {query} after\n")
+    found = run(command(GREP, SEARCH, tmp_path), query=query.replace("$", "[$]"))
+    assert found == {"lines": [f"./-evil.txt:before {query} after"]}
+    assert [path.name for path in tmp_path.iterdir()] == ["-evil.txt"]
+
+
+def test_hostile_paths_are_files(tmp_path: Path) -> None:
+    for name in ("-evil.txt", "; rm", "a\nb"):
+        (tmp_path / name).write_text("alpha\n")
+        found = run(command(GREP, SEARCH, tmp_path), query="alpha", path=name)
+        assert "".join(found["lines"]) == f"{name}:alpha".replace("\n", "") or found == {
+            "lines": ["alpha"]
+        }
+
+
+def test_a_nul_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(CapdexError) as refused:
+        run(command(GREP, SEARCH, tmp_path), query="a\0b")
+    assert refused.value.code == Code.INVALID_INPUT
+
+
+def test_no_match_is_no_error_and_a_bad_pattern_is(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("alpha\n")
+    search = command(GREP, SEARCH, tmp_path, successes=frozenset((0, 1)))
+    assert run(search, query="absent") == {"lines": []}
+    with pytest.raises(CapdexError) as refused:
+        run(search, query="[")
+    assert refused.value.code == Code.EXECUTION_FAILED
+
+
+def test_a_megabyte_of_matches_is_cut_at_a_line(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("alpha beta gamma\n" * 60_000)
+    sandbox = Sandbox.find(limits=Limits(stdout_bytes=100_000))
+    found = run(command(GREP, SEARCH, tmp_path, sandbox=sandbox), query="alpha")
+    assert found["truncated"]
+    assert set(found["lines"]) == {"./a:alpha beta gamma"}
+
+
+def test_a_program_that_changed_is_not_run(inbox: Path) -> None:
+    summary = command(inbox, SUMMARY, inbox.parent / "work", kind="json")
+    run(summary)
+    inbox.write_text(inbox.read_text() + "\n")
+    with pytest.raises(CapdexError) as refused:
+        run(summary)
+    assert (refused.value.code, refused.value.why) == (Code.PERMISSION_DENIED, "its bytes changed")
+    inbox.unlink()
+    with pytest.raises(CapdexError):
+        run(summary)
+
+
+def test_a_program_sees_that_an_agent_asks(tmp_path: Path) -> None:
+    env = Path(shutil.which("env") or "/usr/bin/env").resolve()
+    found = run(command(env, Template.parse("env"), tmp_path))["lines"]
+    assert {"CMP_ROUTER=1", "CMP_AGENT=1", "NO_COLOR=1"} <= set(found)
+    assert len(found) <= 9

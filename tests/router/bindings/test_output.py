@@ -1,0 +1,54 @@
+"""Outputs of programs as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import CapdexError, Code, ExecutionFailed
+from router.bindings.output import Kind, parse
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "output"),
+    [
+        ("json", b'{"a": 1}', {"a": 1}),
+        ("json", b"[1]", {"result": [1]}),
+        ("json", b"\n", {"result": None}),
+        ("jsonLines", b'{"a": 1}\n\n{"a": 2}\n', {"records": [{"a": 1}, {"a": 2}]}),
+        ("jsonLines", b"", {"records": []}),
+        ("lines", b"a\nb\xff\n", {"lines": ["a", "b\N{REPLACEMENT CHARACTER}"]}),
+        ("table", b"NAME  AGE\nann   3\n", {"rows": [{"NAME": "ann", "AGE": "3"}]}),
+        ("table", b"", {"rows": []}),
+    ],
+)
+def test_outputs(kind: Kind, data: bytes, output: dict[str, Any]) -> None:
+    assert parse(kind, data) == output
+
+
+def test_a_cut_output_ends_at_its_last_whole_line() -> None:
+    cut = parse("jsonLines", b'{"a": 1}\n{"a":', truncated=True)
+    assert cut == {"records": [{"a": 1}], "truncated": True}
+    assert parse("lines", b"a\nb", truncated=True) == {"lines": ["a"], "truncated": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("json", b"{"), ("json", b"[" * 500 + b"]" * 500), ("jsonLines", b"a\n")]
+)
+def test_another_output_than_was_promised_is_refused(kind: Kind, data: bytes) -> None:
+    with pytest.raises(CapdexError) as refused:
+        parse(kind, data)
+    assert refused.value.code == Code.OUTPUT_INVALID
+
+
+@given(st.sampled_from(["json", "jsonLines", "lines", "table"]), st.binary(max_size=200))
+def test_any_output_is_read_or_refused(kind: Kind, data: bytes) -> None:
+    for truncated in (False, True):
+        try:
+            found = parse(kind, data, truncated=truncated)
+        except ExecutionFailed:
+            continue
+        assert isinstance(found, dict)

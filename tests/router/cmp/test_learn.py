@@ -1,0 +1,130 @@
+"""Learning real programs: their help, their templates, and what probes say."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import InvalidInput
+from router.bindings.sandbox import Ran, Room, Sandbox
+from router.cmp.learn import Learned, Sample, kind_of, learn, parse_help
+from router.cmp.manifest import Manifest, parse_intent
+
+GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
+MANIFEST = Manifest("files", "grep", "Search of files", "0.0.0", "grep")
+SEARCH: dict[str, object] = {
+    "patterns": ["search for"],
+    "command": "grep --recursive --with-filename {query} {path}",
+    "params": {"query": {"type": "string", "required": True}, "path": {"type": "string"}},
+}
+
+
+def learned(tmp_path: Path, *intents: dict[str, object], samples: Sequence[Sample] = ()) -> Learned:
+    (tmp_path / "notes.txt").write_text("alpha\nbeta\n")
+    sandbox = Sandbox.find()
+
+    async def run(argv: Sequence[str]) -> Ran:
+        return await sandbox.run(argv, Room(tmp_path), timeout_s=20)
+
+    found = [parse_intent(one) for one in intents]
+    return asyncio.run(learn(MANIFEST, GREP, found, samples, run))
+
+
+def test_grep_is_learned(tmp_path: Path) -> None:
+    found = learned(
+        tmp_path,
+        SEARCH,
+        samples=(
+            Sample(0, {"query": "alpha", "path": "."}),
+            Sample(0, {"query": "absent", "path": "."}),
+        ),
+    )
+    assert found.successes == (frozenset((0, 1)),)
+    assert found.tool.intents[0].kind == "lines"
+    assert found.tool.intents[0].template.argv({"query": "-x", "path": "."})[1:] == (
+        *("--recursive", "--with-filename", "--", "-x", "."),
+    )
+    assert found.evidence["version"] == found.tool.manifest.version != "0.0.0"
+    assert len(found.digest) == 64
+    assert found.help.options["--regexp"]
+    assert not found.help.options["--recursive"]
+
+
+def test_an_option_that_the_help_does_not_list_is_refused(tmp_path: Path) -> None:
+    for command in ("grep --pre {query}", "grep --pre={query}", "grep --no-such -- {query}"):
+        with pytest.raises(InvalidInput, match="does not list"):
+            learned(tmp_path, {"patterns": ["x"], "command": command})
+
+
+@pytest.mark.parametrize(
+    ("argv", "options"),
+    [
+        (["grep", "--help"], {"--regexp": True, "-r": False, "--color": False, "-e": True}),
+        (["tar", "--help"], {"--list": False, "--directory": True, "-C": True, "-t": False}),
+        (["curl", "--help", "all"], {"--data": True, "-d": True, "--insecure": False}),
+    ],
+)
+def test_options_of_real_programs_are_found(argv: list[str], options: dict[str, bool]) -> None:
+    said = subprocess.run(argv, capture_output=True, check=False).stdout
+    found = parse_help(said).options
+    assert {name: found.get(name) for name in options} == options
+
+
+def test_subcommands_of_git_are_found() -> None:
+    said = subprocess.run(["git", "--help"], capture_output=True, check=True).stdout
+    found = parse_help(said).subcommands
+    assert {"clone", "init", "add", "commit", "push", "rebase"} <= set(found)
+    assert len(found) >= 20
+
+
+def test_a_list_of_subcommands_separated_by_commas_is_found() -> None:
+    text = b"Usage: npm\n\nAll commands:\n\n    access, adduser, audit,\n    bugs, cache\n"
+    assert parse_help(text).subcommands == ("access", "adduser", "audit", "bugs", "cache")
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("  -e, --regexp=PATTERNS   use it", {"-e": True, "--regexp": True}),
+        ("      --color[=WHEN]      mark", {"--color": False}),
+        ("  -o, --output <file>     write", {"-o": True, "--output": True}),
+        ("    --[no-]progress       show", {"--progress": False, "--no-progress": False}),
+        ("  -A NUM, --after=NUM     lines", {"-A": True, "--after": True}),
+        ("  \x1b[1m--json\x1b[0m    print JSON", {"--json": False}),
+        ("  use --quiet for less", {"--quiet": False}),
+        ("  a - b", {}),
+    ],
+)
+def test_lines_of_options(line: str, options: dict[str, bool]) -> None:
+    assert parse_help(line.encode()).options == options
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        (b'{"a": 1}\n', "json"),
+        (b"[]", "json"),
+        (b'{"a": 1}\n{"a": 2}\n', "jsonLines"),
+        (b"NAME   AGE\nann    3\n", "table"),
+        (b"one line\n", "lines"),
+        (b"a\nb\n", "lines"),
+        (b"", "lines"),
+        (b"{broken\n", "lines"),
+        (b"\xff\xfe", "lines"),
+    ],
+)
+def test_the_shape_of_an_output(output: bytes, kind: str) -> None:
+    assert kind_of(output) == kind
+
+
+@given(st.binary(max_size=400) | st.text(max_size=400).map(lambda text: text.encode()))
+def test_any_help_is_parsed(data: bytes) -> None:
+    parse_help(data)
+    kind_of(data)
