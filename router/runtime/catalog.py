@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from capdex.errors import Code, InvalidInput
+from capdex.manifest.triggers import Trigger
 from capdex.version import Version
 from router.model.capability import Capability, Kind
-from router.model.refs import CapabilityRef
+from router.model.refs import CapabilityRef, Json
 
 MAX_LOADED: Final = 512
 MAX_CANDIDATES: Final = 5
@@ -23,7 +24,10 @@ PREFIX: Final = "did:nuwa:cap:"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A capability in short. `terms` are further words to find it by; `domain` is CMP's."""
+    """A capability in short. `terms` are further words to find it by; `domain` is CMP's.
+
+    `triggers` and `llm_requirements` are those of a skill (NIP-7).
+    """
 
     ref: CapabilityRef
     kind: Kind
@@ -31,6 +35,8 @@ class Listed:
     description: str
     domain: str = ""
     terms: str = ""
+    triggers: tuple[Trigger, ...] = ()
+    llm_requirements: Json = field(default_factory=dict, hash=False)
 
 
 class Source(Protocol):

@@ -79,11 +79,13 @@ async def _serve(
     from router.faces.server import serve_stdio
     from router.faces.socket import serving
     from router.runtime.opened import Mounts, opened
+    from router.runtime.session import Session
 
     directory = user_directories().data / "router"
     async with opened(directory, mounts=Mounts(servers, skills)) as runtime:
         cap = Cap(runtime.catalog, runtime.invoker)
         async with serving(socket_path, methods(cap)) if socket_path else nullcontext():
+            session = Session(runtime.catalog)
             await serve_stdio(
-                Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
+                Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results, session)
             )

@@ -1,4 +1,4 @@
-"""A runtime over a directory: its files are for its user alone, and two processes may share them."""
+"""A runtime over a directory: files for its user alone, which two processes may share."""
 
 from __future__ import annotations
 
