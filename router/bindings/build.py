@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from capdex.errors import InvalidInput
 from capdex.package import VerifiedPackage
@@ -11,6 +13,8 @@ from router.bindings.egress import Egress
 from router.bindings.http import HttpTool
 from router.bindings.mcp import McpServices, McpTool
 from router.model.capability import Executor
+from router.model.refs import Json
+from router.model.requests import Request
 from router.policy.secrets import Secrets
 
 
@@ -29,24 +33,45 @@ class Wiring:
         await self.egress.close()
 
 
-def executor(package: VerifiedPackage, tool: str, wiring: Wiring) -> Executor:
-    """Return what runs a tool of a package, which is not built in.
-
-    Raises InvalidInput for a tool without a binding, and for a binding of an unknown type.
-    """
+def executor(package: VerifiedPackage, tool: str, *, wiring: Wiring) -> Executor | None:
+    """Return what runs a tool of a package; None without a binding of a type that is known here."""
     binding = package.manifest.bindings.get(tool)
     capability = package.manifest.uri.name
-    match binding and binding.get("type"):
-        case "http_get" | "http_post" if binding:
-            return HttpTool(
-                binding, capability=capability, egress=wiring.egress, secrets=wiring.secrets
-            )
-        case "mcp_service" if binding:
-            return McpTool(binding, capability=capability, services=wiring.services)
-        case "nuwa_a2a" if binding:
-            return AgentTool(binding, agents=wiring.agents)
-        case None:
-            why = "the package has no binding for it"
-        case other:
-            why = f"the router does not know the binding type {str(other)[:64]!r}"
-    raise InvalidInput(f"the tool {tool[:64]!r} cannot run", why=why)
+    return None if binding is None else bound(binding, capability=capability, wiring=wiring)
+
+
+def bound(binding: Mapping[str, Any], *, capability: str, wiring: Wiring) -> Executor | None:
+    """Return what runs a binding; None for a type that is not known here.
+
+    A binding that cannot be used gives an executor that says so when it is called, so that the
+    other tools of the package run.
+    """
+    try:
+        match binding.get("type"):
+            case "http_get" | "http_post":
+                egress, secrets = wiring.egress, wiring.secrets
+                return HttpTool(binding, capability=capability, egress=egress, secrets=secrets)
+            case "mcp_service":
+                return McpTool(binding, capability=capability, services=wiring.services)
+            case "nuwa_a2a":
+                return AgentTool(binding, agents=wiring.agents)
+            case _:
+                return None
+    except InvalidInput as error:
+        return UnusableTool(error.message, error.why)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableTool:
+    """A tool whose binding cannot be used, and why."""
+
+    message: str
+    why: str
+
+    def requests(self, arguments: Json) -> Sequence[Request]:
+        """Raise InvalidInput."""
+        raise InvalidInput(self.message, why=self.why, fix="tell the author of the package")
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        """Raise InvalidInput."""
+        raise InvalidInput(self.message, why=self.why, fix="tell the author of the package")

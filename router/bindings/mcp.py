@@ -91,12 +91,14 @@ class McpServices:
         self._egress = egress
         self._pins = pins
         self._sessions: dict[str, _Session] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], _Session] = {}
 
     async def close(self) -> None:
         """End all sessions."""
         for uri in list(self._sessions):
-            self._drop(uri, self._sessions[uri], drain_s=0)
+            self._drop(uri, self._sessions[uri])
+        for session in self._closing.values():
+            session.hurry()
         await asyncio.gather(*self._closing)
 
     async def call(
@@ -187,12 +189,12 @@ class McpServices:
             self._drop(oldest, self._sessions[oldest])
         return session
 
-    def _drop(self, uri: str, session: _Session, *, drain_s: float = DRAIN_S) -> None:
+    def _drop(self, uri: str, session: _Session) -> None:
         if self._sessions.get(uri) is session:
             del self._sessions[uri]
-        closing = asyncio.get_running_loop().create_task(session.close(drain_s))
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        closing = asyncio.get_running_loop().create_task(session.close())
+        self._closing[closing] = session
+        closing.add_done_callback(self._closing.pop)
 
 
 @dataclass(eq=False)
@@ -234,10 +236,14 @@ class _Session:
             if self._users == 0:
                 self._unused.set()
 
-    async def close(self, drain_s: float) -> None:
+    def hurry(self) -> None:
+        """End the wait for calls of a session that is being closed."""
+        self._unused.set()
+
+    async def close(self) -> None:
         if self._users:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._unused.wait(), drain_s)
+                await asyncio.wait_for(self._unused.wait(), DRAIN_S)
         self._end.set()
         await asyncio.wait([self._task], timeout=CLOSE_S)
         self._task.cancel()

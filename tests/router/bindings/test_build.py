@@ -18,7 +18,7 @@ from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from router.bindings.a2a import Agents, AgentTool
-from router.bindings.build import Wiring, executor
+from router.bindings.build import Wiring, bound, executor
 from router.bindings.egress import Egress
 from router.bindings.http import HttpTool
 from router.bindings.mcp import McpServices, McpTool
@@ -78,15 +78,22 @@ async def wire(stack: AsyncExitStack, secrets: Secrets) -> Any:
 def test_each_binding_type_has_an_executor(
     tool: str, kind: type, package: VerifiedPackage, wire: Any
 ) -> None:
-    assert isinstance(executor(package, tool, wire()), kind)
+    assert isinstance(executor(package, tool, wiring=wire()), kind)
 
 
 @pytest.mark.parametrize("tool", ["odd", "unbound", "absent"])
-def test_a_tool_that_nothing_runs_is_refused(
-    tool: str, package: VerifiedPackage, wire: Any
-) -> None:
-    with pytest.raises(InvalidInput, match="cannot run"):
-        executor(package, tool, wire())
+def test_a_tool_of_another_kind_has_none(tool: str, package: VerifiedPackage, wire: Any) -> None:
+    assert executor(package, tool, wiring=wire()) is None
+
+
+async def test_a_binding_that_cannot_be_used_says_so_when_it_is_called(wire: Any) -> None:
+    bad = {"type": "http_get", "url": "https://a.example/", "headers": {"Host": "b.example"}}
+    tool = bound(bad, capability="weather-reporter", wiring=wire())
+    assert tool is not None
+    with pytest.raises(InvalidInput, match="may not set"):
+        tool.requests({})
+    with pytest.raises(InvalidInput, match="may not set"):
+        await tool.run({}, timeout_s=5)
 
 
 async def test_a_tool_of_a_package_runs_against_a_service_that_the_user_runs(
@@ -95,6 +102,7 @@ async def test_a_tool_of_a_package_runs_against_a_service_that_the_user_runs(
     async def sunny(request: web.Request) -> web.Response:
         return web.json_response({"path": request.path, "sky": "clear"})
 
-    tool = executor(package, "get", wire(api=await serve(sunny)))
+    tool = executor(package, "get", wiring=wire(api=await serve(sunny)))
+    assert tool is not None
     assert [x.host for x in tool.requests({"city": "Oslo"})] == ["api.weather.example"]
     assert await tool.run({"city": "Oslo"}, timeout_s=5) == {"path": "/v1/Oslo", "sky": "clear"}

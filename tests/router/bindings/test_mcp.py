@@ -291,6 +291,23 @@ async def test_a_late_call_is_a_timeout_and_the_next_one_works(
     assert await forecast(services).run({}, timeout_s=10)
 
 
+async def test_sessions_close_without_waiting_for_calls(
+    services: McpServices, weather: Weather
+) -> None:
+    begun = asyncio.Event()
+
+    async def never(_: Context, arguments: dict[str, Any]) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    weather.call = never
+    call = asyncio.create_task(forecast(services).run({}, timeout_s=60))
+    await begun.wait()
+    await services.close()
+    with pytest.raises(Unavailable):
+        await call
+
+
 async def test_a_session_that_the_server_forgot_is_opened_again(
     weather: Weather, serve_app: Any, open_services: Any
 ) -> None:
