@@ -7,15 +7,17 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.errors import InvalidInput
+from capdex.errors import ExecutionFailed, InvalidInput
+from router.bindings.command import Command
 from router.bindings.sandbox import Ran, Room, Sandbox
 from router.cmp.learn import Learned, Sample, kind_of, learn, parse_help
-from router.cmp.manifest import Manifest, parse_intent
+from router.cmp.manifest import Manifest, parse_capability, parse_intent, parse_manifest
 
 GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
 MANIFEST = Manifest("files", "grep", "Search of files", "0.0.0", "grep")
@@ -61,6 +63,66 @@ def test_an_option_that_the_help_does_not_list_is_refused(tmp_path: Path) -> Non
     for command in ("grep --pre {query}", "grep --pre={query}", "grep --no-such -- {query}"):
         with pytest.raises(InvalidInput, match="does not list"):
             learned(tmp_path, {"patterns": ["x"], "command": command})
+
+
+@pytest.fixture(scope="module")
+def rg() -> Path:
+    # package-lock.json has one for Linux on x86-64, with its hash.
+    bundled = Path(__file__).parents[3] / "node_modules/@vscode/ripgrep-linux-x64/bin/rg"
+    found = shutil.which("rg") or (str(bundled) if bundled.is_file() else None)
+    if found is None:
+        pytest.skip("no rg: `make node` installs one on Linux x86-64")
+    return Path(found).resolve()
+
+
+@pytest.fixture
+def ripgrep(rg: Path, tmp_path: Path) -> Learned:
+    """`rg` with both templates of the specification, learned in a directory of known content."""
+    (tmp_path / "notes.txt").write_text("alpha\nbeta\n")
+    data = (Path(__file__).parent / "data/rg.json").read_bytes()
+    samples = [Sample(i, {"query": text}) for i in (0, 1) for text in ("alpha", "absent")]
+
+    async def run(argv: Sequence[str]) -> Ran:
+        return await Sandbox.find().run(argv, Room(tmp_path), timeout_s=20)
+
+    return asyncio.run(learn(parse_manifest(data), rg, parse_capability(data), samples, run))
+
+
+def call(found: Learned, intent: int, work: Path, **values: object) -> dict[str, Any]:
+    chosen = found.tool.intents[intent]
+    command = Command(
+        found.program,
+        found.digest,
+        chosen.template,
+        Sandbox.find(),
+        Room(work),
+        chosen.kind or "lines",
+        found.successes[intent],
+    )
+    return asyncio.run(command.run(values, timeout_s=20))
+
+
+def test_rg_is_learned_from_the_specification_s_example(ripgrep: Learned, tmp_path: Path) -> None:
+    search, count = ripgrep.tool.intents
+    assert ripgrep.successes == (frozenset((0, 1)), frozenset((0, 1)))
+    assert (search.kind, count.kind) == ("jsonLines", "lines")
+    assert search.template.argv({"query": "--pre=x"}) == ("rg", "--json", "--", "--pre=x", ".")
+    found = call(ripgrep, 0, tmp_path, query="alpha")["records"]
+    assert [one["type"] for one in found] == ["begin", "match", "end", "summary"]
+    assert call(ripgrep, 1, tmp_path, query="absent") == {"lines": []}
+
+
+@pytest.mark.parametrize("query", ["--pre=/bin/sh", "-e", "; rm -rf .", "a'b\"c", "`id`"])
+def test_rg_searches_for_hostile_queries(ripgrep: Learned, tmp_path: Path, query: str) -> None:
+    (tmp_path / "-evil.txt").write_text(f"before {query} after\n")
+    assert call(ripgrep, 1, tmp_path, query=query)["lines"] == ["./-evil.txt:1"]
+    assert call(ripgrep, 1, tmp_path, query=query, path="-evil.txt")["lines"] == ["1"]
+
+
+def test_rg_fails_for_a_bad_pattern_and_for_no_file(ripgrep: Learned, tmp_path: Path) -> None:
+    for values in ({"query": "["}, {"query": "a", "path": "; rm"}, {"query": "a\nb"}):
+        with pytest.raises(ExecutionFailed):
+            call(ripgrep, 1, tmp_path, **values)
 
 
 @pytest.mark.parametrize(
