@@ -52,6 +52,32 @@ def test_a_schema_that_was_changed_in_place_of_another_is_not_confused() -> None
         assert check({"const": number}, -1) is not None
 
 
+def test_references_that_multiply_take_no_time() -> None:
+    parts: dict[str, Any] = {
+        f"p{i}": {"anyOf": [{"$ref": f"#/$defs/p{i + 1}"}, {"$ref": f"#/$defs/p{i + 1}"}]}
+        for i in range(40)
+    }
+    with pytest.raises(InvalidInput, match="too complex"):
+        Validation().check({"$ref": "#/$defs/p0", "$defs": {**parts, "p40": False}}, {})
+
+
+def test_a_value_that_is_too_deep_or_large_is_not_checked() -> None:
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    check = Validation().check
+    assert check({}, deep) == "the value is nested deeper than 64 levels"
+    many = {"anyOf": [{"minItems": 1}] * 900}
+    assert check(many, [0] * 20_000) == "it has too many parts to be checked"
+
+
+def test_an_error_in_a_large_value_is_told_without_its_place() -> None:
+    numbers = {"items": {"type": "number"}}
+    assert Validation().check(numbers, [1] * 50_000) is None
+    why = Validation().check(numbers, [*[1] * 50_000, "a"])
+    assert why == "a part of it breaks the schema, and it has too many to tell which"
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
