@@ -53,7 +53,7 @@ def serve(listener: socket.socket) -> None:
 
 @asynccontextmanager
 async def runtime(port: int, folder: Path) -> AsyncIterator[Runtime]:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - before anything runs
     secrets = Secrets(SecretFile(folder / "secrets.json"))
     egress = Egress(inside=["127.0.0.1"])
     binding = {"type": "http_get", "url": f"http://127.0.0.1:{port}/v1/{{city}}"}
