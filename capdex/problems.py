@@ -85,6 +85,7 @@ class Reason(StrEnum):
     LINT_ENCODED = "LINT_ENCODED"
     LINT_JAILBREAK = "LINT_JAILBREAK"
     LINT_DECEPTIVE_NAME = "LINT_DECEPTIVE_NAME"
+    LINT_SECRET_VALUE = "LINT_SECRET_VALUE"  # noqa: S105 - a code, not a secret
     # signature (P5, P6)
     UNSIGNED = "UNSIGNED"
     MISSING_AUTHOR = "MISSING_AUTHOR"
@@ -235,6 +236,11 @@ REASONS: dict[Reason, ReasonText] = {
     Reason.LINT_DECEPTIVE_NAME: ReasonText(
         "a display name with letters of another script that look like others",
         "write each word in one script",
+    ),
+    Reason.LINT_SECRET_VALUE: ReasonText(
+        "a mapped parameter or a fixed header is named like a secret: its value would pass through "
+        "the model, or stand in the package",
+        "name the secret in auth",
     ),
     Reason.UNSIGNED: ReasonText("the package is not signed", "run capdex sign"),
     Reason.MISSING_AUTHOR: ReasonText(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from capdex.diff.changes import Change, collect
+from capdex.diff.change import Change
+from capdex.diff.changes import collect
 from capdex.diff.semver_step import Rule, Step, next_version, owed_step, taken_step
 from capdex.errors import Code, InvalidInput
 from capdex.manifest.manifest import Manifest

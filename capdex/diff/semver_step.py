@@ -51,6 +51,13 @@ class Rule(Enum):
         "hosts", Step.MINOR, "a host or agent is contacted that was not", risk=True
     )
     HOST_REMOVED = RuleRow("hosts", Step.PATCH, "a host or agent is no longer contacted")
+    SECRET_ADDED = RuleRow(
+        "secrets",
+        Step.MINOR,
+        "a secret is sent, or to another host or in another header",
+        risk=True,
+    )
+    SECRET_REMOVED = RuleRow("secrets", Step.PATCH, "a secret is no longer sent")
     SCHEMA_URI = RuleRow("schema", Step.MAJOR, "the `$id` is another: state kept under it is left")
     SCHEMA_INCOMPATIBLE = RuleRow("schema", Step.MAJOR, "state that was valid is not any more")
     SCHEMA_UNDECIDED = RuleRow(
@@ -64,9 +71,24 @@ class Rule(Enum):
     PARAMETER_NARROWED = RuleRow(
         "tools", Step.MAJOR, "a parameter takes less: its type, an enum's value, a bound"
     )
+    OUTPUT_REMOVED = RuleRow(
+        "tools", Step.MAJOR, "an output field, or the whole output schema, is removed or renamed"
+    )
+    OUTPUT_WIDENED = RuleRow(
+        "tools", Step.MAJOR, "an output may be what it was not: another type or value, or left out"
+    )
+    EFFECTS = RuleRow(
+        "tools",
+        Step.MINOR,
+        "a tool has other effects: it may do more, or a person is asked about less",
+        risk=True,
+    )
     TOOL_ADDED = RuleRow("tools", Step.MINOR, "a tool is added")
     PARAMETER_ADDED = RuleRow("tools", Step.MINOR, "an optional parameter is added")
     PARAMETER_WIDENED = RuleRow("tools", Step.MINOR, "a parameter takes more")
+    OUTPUT_ADDED = RuleRow("tools", Step.MINOR, "an output field, or an output schema, is added")
+    OUTPUT_NARROWED = RuleRow("tools", Step.MINOR, "an output says more: fewer types or values")
+    IDEMPOTENCE = RuleRow("tools", Step.MINOR, "a call may be repeated safely, or no longer")
     TOOL_WORDING = RuleRow("tools", Step.PATCH, "descriptions, the same parameters said otherwise")
     BINDING_REMOVED = RuleRow("bindings", Step.MAJOR, "a tool that stays is bound no longer")
     BINDING_TYPE_ADDED = RuleRow(

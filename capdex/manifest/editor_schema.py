@@ -17,6 +17,7 @@ from typing import Final
 
 from capdex.json_schema import schema as schemas
 from capdex.manifest import bindings, manifest, metadata, tools, triggers
+from capdex.manifest.bindings.http_request import HTTP_TYPES
 from capdex.manifest.editor_schema_parts import (
     FILLED,
     ONE_FILLED_LINE,
@@ -26,6 +27,7 @@ from capdex.manifest.editor_schema_parts import (
     listed,
     mapping,
     needed,
+    sent,
     subschema,
     text,
     when,
@@ -196,14 +198,34 @@ def _example() -> Json:
     return mapping("Example", fields, ("say",))
 
 
-def _tool() -> Json:
-    built_in = "|".join(map(re.escape, tools.BUILT_IN))
-    parameters = {
-        "description": "JSON Schema of the arguments; #/schema means the package's schema.",
+def _of_object(about: str) -> Json:
+    return {
+        "description": f"{about}; #/schema means the package's schema.",
         "type": ["object", "null"],
         "$ref": "#/$defs/keywords",
         "properties": {"$id": False, "type": {"const": "object", "title": "One object"}},
     }
+
+
+def _annotations() -> Json:
+    about = {
+        "read_only": "It changes nothing.",
+        "destructive": "It may destroy what is there.",
+        "idempotent": "Called again with the same arguments, it changes nothing more.",
+    }
+    fields = {
+        name: {"description": about[name], "type": ["boolean", "null"]}
+        for name in tools.Annotations._fields
+    }
+    both = {name: {"const": True} for name in ("read_only", "destructive")}
+    return mapping("Annotations", fields) | {
+        "description": "Effects of a call, which decide whether a person is asked before it.",
+        "not": {"required": list(both), "properties": both},
+    }
+
+
+def _tool() -> Json:
+    built_in = "|".join(map(re.escape, tools.BUILT_IN))
     function = {
         "name": needed(
             f"Letters, digits, _ and -, or a built-in: {', '.join(tools.BUILT_IN)}.",
@@ -213,11 +235,13 @@ def _tool() -> Json:
         "description": text(
             "When to call it, for the model.", most=tools.MAX_TOOL_DESCRIPTION_BYTES
         ),
-        "parameters": parameters,
+        "parameters": _of_object("JSON Schema of the arguments"),
         "strict": {
             "description": "Whether arguments have to follow the schema.",
             "type": ["boolean", "null"],
         },
+        "output_schema": _of_object("JSON Schema of the output"),
+        "annotations": _annotations(),
     }
     fields = {
         "type": needed("", enum=("function",)),
@@ -250,7 +274,8 @@ def _bindings() -> Json:
             for name, (about, pattern) in _TARGETS.items()
             if name in names
         }
-        cases.append(when("type", kind, {"required": list(names), "properties": fields}))
+        more = sent() if kind in HTTP_TYPES else {}
+        cases.append(when("type", kind, {"required": list(names), "properties": fields | more}))
     return {
         "description": "How each tool that is not built in is called, by its name.",
         "type": ["object", "null"],

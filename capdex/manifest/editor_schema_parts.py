@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from capdex.json_schema.keywords import ANCHOR, KEYWORDS, TYPES, Shape
 from capdex.json_schema.schema import DIALECT
+from capdex.manifest.bindings import http_request
 from capdex.manifest.metadata import MAX_NAMES, MAX_WORD_CHARS
 from capdex.manifest.urls import MAX_URL_CHARS
 
@@ -15,6 +16,7 @@ Json = dict[str, Any]
 FILLED: Final = r"\S"
 ONE_LINE: Final = r"^\n*[^\n]*\n*$"
 ONE_FILLED_LINE: Final = r"^\n*[^\n]*\S[^\n]*\n*$"
+HEADER: Final = f"^(?:{http_request.HEADER_NAME.pattern})$"
 
 
 def whole(pattern: re.Pattern[str]) -> str:
@@ -68,6 +70,52 @@ def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more
 def when(name: str, value: str, then: Json) -> Json:
     """Return a rule for mappings whose text field `name` is `value`."""
     return {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": then}
+
+
+def sent() -> Json:
+    """Return the optional fields of `http_get` and `http_post`."""
+    place = {
+        "in": needed("Where the argument goes.", enum=http_request.PLACES),
+        "name": text(
+            "Its name there, unless that is the parameter's.", most=http_request.MAX_NAME_CHARS
+        ),
+    }
+    auth = {
+        "type": needed("How the secret is sent.", enum=http_request.AUTH_TYPES),
+        "secret": needed(
+            "The name of a secret; its value never stands in a package.",
+            "WEATHER_API_KEY",
+            most=http_request.MAX_SECRET_CHARS,
+            pattern=whole(http_request.SECRET_NAME),
+        ),
+        "name": needed("The header, for type header.", "X-API-Key", pattern=HEADER),
+    }
+    named = [when("type", "header", {"required": ["name"]})]
+    return {
+        "parameters": {
+            "description": "The places of arguments; others become the query, or the body.",
+            "type": ["object", "null"],
+            "maxProperties": http_request.MAX_MAPPED,
+            "additionalProperties": mapping("Place", place, ("in",)),
+        },
+        "headers": {
+            "description": "Fixed headers, by name. None of them holds credentials.",
+            "type": ["object", "null"],
+            "maxProperties": http_request.MAX_HEADERS,
+            "propertyNames": {"pattern": HEADER},
+            "additionalProperties": {
+                "type": "string",
+                "maxLength": http_request.MAX_HEADER_CHARS,
+                "pattern": whole(http_request.HEADER_VALUE),
+            },
+        },
+        "auth": mapping("Auth", auth, ("type", "secret"), allOf=named)
+        | {
+            "description": "A secret by name, which the user binds to the host.",
+            "type": ["object", "null"],
+            "additionalProperties": False,
+        },
+    }
 
 
 def subschema() -> Json:

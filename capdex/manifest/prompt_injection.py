@@ -116,6 +116,7 @@ LABELS: Final = {code: label for code, label, _ in _SHAPES} | {
     Reason.LINT_FOREIGN_TOOL: Label.HIGH,
     Reason.LINT_JAILBREAK: Label.MEDIUM,
     Reason.LINT_DECEPTIVE_NAME: Label.MEDIUM,
+    Reason.LINT_SECRET_VALUE: Label.MEDIUM,
 }
 _WEIGHTS: Final = {Label.HIGH: 60, Label.MEDIUM: 25}
 

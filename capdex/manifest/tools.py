@@ -14,15 +14,42 @@ MAX_TOOLS: Final = 64
 MAX_TOOL_DESCRIPTION_BYTES: Final = 2048
 BUILT_IN: Final = ("state.create", "state.update", "state.query", "state.delete")
 
+FUNCTION_FIELDS: Final = (
+    *("name", "description", "parameters", "strict"),  # OpenAI's
+    *("output_schema", "annotations"),
+)
+
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
+# The names of MCP, for which those of `Annotations` belong here.
+_HINTS: Final = {
+    "readOnlyHint": "read_only",
+    "destructiveHint": "destructive",
+    "idempotentHint": "idempotent",
+}
+
+
+class Annotations(NamedTuple):
+    """What a package states about the effects of a tool; None where it says nothing.
+
+    The tool changes nothing (`read_only`), may destroy what is there (`destructive`), has no
+    further effect when it is called again with the same arguments (`idempotent`).
+    """
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+
+
 class Tool(NamedTuple):
-    """A tool; `parameters` is its JSON Schema as written."""
+    """A tool; `parameters` and `output_schema` are its JSON Schemas as written."""
 
     name: str
     description: str
     parameters: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+    annotations: Annotations = Annotations()
 
     @property
     def built_in(self) -> bool:
@@ -74,17 +101,21 @@ def _read(
     if function is None:
         return None
     fields = Fields(function, outer.at("function"), findings, Reason.BAD_TOOL)
-    fields.note_unknown(("name", "description", "parameters", "strict"))
+    fields.note_unknown(FUNCTION_FIELDS)
     name = fields.text("name", required=True)
     description = fields.text("description", most_bytes=MAX_TOOL_DESCRIPTION_BYTES)
     if "description" not in function:
         message = "without a description, a model cannot tell when to call this tool"
         findings.warn(Reason.MISSING_FIELD, fields.at("description"), message)
     fields.get("strict", bool)
-    parameters = _read_parameters(fields, package_schema)
+    parameters = _read_schema("parameters", fields, package_schema)
+    output_schema = _read_schema("output_schema", fields, package_schema)
+    annotations = _read_annotations(fields)
     if name is None or not _check_name(name, fields):
         return None
-    return Tool(name, description or "", parameters)
+    if parameters is None:  # OpenAI: a function without parameters takes none
+        parameters = {"type": "object", "properties": {}}
+    return Tool(name, description or "", parameters, output_schema, annotations)
 
 
 def _check_name(name: str, fields: Fields) -> bool:
@@ -97,17 +128,41 @@ def _check_name(name: str, fields: Fields) -> bool:
     return False
 
 
-def _read_parameters(fields: Fields, package_schema: dict[str, Any] | None) -> dict[str, Any]:
-    parameters: dict[str, Any] | None = fields.get("parameters", dict)
-    if parameters is None:  # OpenAI: a function without parameters takes none
-        return {"type": "object", "properties": {}}
-    path = fields.at("parameters")
-    check_schema(parameters, path, fields.findings, package_schema=package_schema or {})
-    type_ = parameters.get("type")
+def _read_schema(
+    name: str, fields: Fields, package_schema: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """Return the schema of an object: of the arguments, or of the output."""
+    schema: dict[str, Any] | None = fields.get(name, dict)
+    if schema is None:
+        return None
+    path = fields.at(name)
+    check_schema(schema, path, fields.findings, package_schema=package_schema or {})
+    type_ = schema.get("type")
     if type_ not in (None, "object"):
-        message = "a model sends its arguments as one object"
+        message = (
+            "a model sends its arguments as one object"
+            if name == "parameters"
+            else "an output is one object; a reply of another type is in its field `value`"
+        )
         fields.findings.error(Reason.BAD_TOOL, (*path, "type"), message, hint="write type: object")
-    elif type_ is None and "$ref" not in parameters:
-        message = "parameters do not say that they are an object"
-        fields.findings.warn(Reason.BAD_TOOL, path, message, hint="add type: object")
-    return parameters
+    elif type_ is None and "$ref" not in schema:
+        plural = name == "parameters"
+        says = "parameters do not say that they are" if plural else "output_schema is not that of"
+        fields.findings.warn(Reason.BAD_TOOL, path, f"{says} an object", hint="add type: object")
+    return schema
+
+
+def _read_annotations(fields: Fields) -> Annotations:
+    value = fields.get("annotations", dict)
+    if value is None:
+        return Annotations()
+    stated = Fields(value, fields.at("annotations"), fields.findings, Reason.BAD_TOOL)
+    for name, ours in _HINTS.items():
+        if name in value:
+            message = f"{name} is MCP's name, and is not read here"
+            stated.findings.warn(Reason.BAD_TOOL, stated.at(name), message, hint=f"write {ours}")
+    stated.note_unknown((*Annotations._fields, *_HINTS))
+    found = Annotations(*(stated.get(name, bool) for name in Annotations._fields))
+    if found.read_only and found.destructive:
+        stated.wrong("destructive", "a tool that is read_only destroys nothing")
+    return found

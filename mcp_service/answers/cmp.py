@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from capdex.json_schema.bundle import self_contained
+from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import Tool
-from mcp_service.answers.cap import find_tool
+from capdex.profiles.cap import find_tool
 from mcp_service.answers.paging import fill
 from mcp_service.answers.release import Json
 
@@ -23,8 +24,6 @@ MAX_PATTERN_CHARS: Final = 160  # longer ones tell a model no more
 MAX_ITEMS: Final = 100  # a package has at most 65 intents
 
 _CALL: Final = (("tool", "command"), ("input", "input"))
-_READS: Final = frozenset({"http_get"})
-_KEEPS: Final = frozenset({"state.create", "state.update", "state.query"})
 
 
 def domains(counts: Mapping[str, int]) -> Json:
@@ -49,8 +48,8 @@ def capabilities(package: Manifest, start: int = 0) -> tuple[Json, int | None]:
     """Return level 2: the intents of a package, and where the next page begins.
 
     The first is the package's own, of its triggers; each other is of one tool (`tool`), with what
-    its examples say. `confirm` is true unless the call is known to read only, or to change nothing
-    but the user's own state.
+    its examples say. `confirm` is true for a tool that may destroy something: any that is not known
+    to read only, or to change nothing but the user's own state.
     """
     found = []
     patterns = _patterns(_trigger_patterns(package))
@@ -95,13 +94,8 @@ def _intent(package: Manifest, tool: Tool) -> Json:
     said = [x["say"] for x in package.examples if x.get("tool") == tool.name]
     words = tool.name.replace("_", " ").replace("-", " ").replace(".", " ")
     patterns = _patterns([*said, words])
-    return {"patterns": patterns, "confirm": _confirm(package, tool), "command": tool.name}
-
-
-def _confirm(package: Manifest, tool: Tool) -> bool:
-    if tool.built_in:
-        return tool.name not in _KEEPS
-    return package.bindings.get(tool.name, {}).get("type") not in _READS
+    confirm = effects(package, tool).destructive
+    return {"patterns": patterns, "confirm": confirm, "command": tool.name}
 
 
 def _command(package: Manifest, tool: Tool) -> Json:

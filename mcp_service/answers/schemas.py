@@ -181,7 +181,7 @@ _MANIFEST: Json = {
     "name": _STRING,
     "description": _STRING,
     "input_schema": {"type": "object"},
-    "output_schema": {"type": "null"},
+    "output_schema": {"type": ["object", "null"]},
     "prompt_template": _MAYBE_STRING,
     "resources": {
         "type": ["array", "null"],

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from capdex.manifest.bindings import secret_uses
 from indexer.query import Hit, IndexedRelease
 
 HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60
@@ -18,6 +19,7 @@ WARNING_TOKENS: Final = 30
 TOOLS_SHOWN: Final = 4
 TOOL_NAMES_TOKENS: Final = 16
 TOOL_TOKENS: Final = 20
+SECRETS_SHOWN: Final = 4
 PROMPT_TOKENS: Final = 280  # of the text of a whole package; its structure has all of it
 
 _WORD: Final = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s+|.", re.DOTALL)
@@ -67,6 +69,7 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
     lines = [_headline(found, SUMMARY_TOKENS), *_facts(found)]
     tools = document.get("tools") or ()
     lines += ["tools:", *map(_signature, tools)] if tools else ["no tools"]
+    lines += _secrets(document.get("tool_bindings"))
     prompt = document.get("prompt")
     if isinstance(prompt, str) and prompt.strip():
         words = cut(prompt.strip(), PROMPT_TOKENS, lines=True)
@@ -128,6 +131,15 @@ def _facts(found: IndexedRelease) -> list[str]:
     account = f"{found.publisher[:6]}…{found.publisher[-4:]}"
     facts = [f"{found.cap_uri} · by {account}, block {found.block_number}{needs}"]
     return facts + [f"warning: {cut(x, WARNING_TOKENS)}" for x in found.warnings[:2]]
+
+
+def _secrets(bindings: Any) -> list[str]:
+    """Return a line for each secret that the tools send, and where to."""
+    known = {x: y for x, y in (bindings or {}).items() if isinstance(y, Mapping)}
+    return [
+        f"sends the secret {cut(use.secret, 20)} to {cut(use.host, 20)} in {cut(use.carrier, 10)}"
+        for use in list(secret_uses(known))[:SECRETS_SHOWN]
+    ]
 
 
 def _details(found: IndexedRelease) -> list[str]:

@@ -9,9 +9,9 @@ import orjson
 
 from capdex import __version__
 from capdex.manifest.metadata import DOMAINS
+from capdex.profiles.cap import KINDS
 from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS
 from mcp_service.answers import schemas
-from mcp_service.answers.cap import KINDS
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.answers.release import Json
 from mcp_service.http import v0_1

@@ -15,10 +15,10 @@ import mcp_types as types
 import orjson
 
 from capdex.errors import Code, InvalidInput
+from capdex.profiles.cap import PACKAGE_TYPE, SCHEMA_TYPE
 from capdex.uri import PREFIX, check_name
 from capdex.version import Version
 from indexer.query import ListedName
-from mcp_service.answers.cap import PACKAGE_TYPE, SCHEMA_TYPE
 from mcp_service.queries.names import LATEST, listed_names, newest_changes
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import resolve

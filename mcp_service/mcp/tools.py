@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import mcp_types as types
 
+from capdex.profiles.cap import KINDS
 from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS
-from mcp_service.answers.cap import KINDS
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.resolve import INCLUDES

@@ -11,9 +11,10 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.manifest import read
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.metadata import DOMAINS
+from capdex.profiles import cap
 from capdex.uri import CapabilityURI
 from indexer.query import Filters, IndexedRelease
-from mcp_service.answers import cap, capability_text, cmp
+from mcp_service.answers import capability_text, cmp
 from mcp_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
 from mcp_service.answers.release import Json
 from mcp_service.answers.rendered import Answer, Rendered

@@ -139,6 +139,8 @@ tools:
         properties:
           question: {{type: string, description: "What is asked"}}
         required: [question]
+      # output_schema: {{type: object, properties: {{answer: {{type: string}}}}}}  # what it gives
+      # annotations: {{read_only: true}}  # or destructive, idempotent: when a person is asked
 
 # … and how a call is carried out. http_get sends the arguments as query parameters; the other
 # types are http_post, mcp_service and nuwa_a2a.
@@ -146,4 +148,7 @@ tool_bindings:
   get_answer:
     type: http_get
     url: "https://api.example.com/{name}"
+    # parameters: {{question: {{in: query, name: q}}}}                   # or path, header, body
+    # headers: {{Accept: application/json}}
+    # auth: {{type: header, name: X-API-Key, secret: EXAMPLE_API_KEY}}  # or bearer, basic
 """

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.manifest.bindings.http_request import AUTH_TYPES
 from capdex.net.json_reply import parse
 from router.bindings.egress import Egress, Reply
 from router.bindings.request import Outgoing, RequestTemplate, check_header
@@ -70,9 +71,9 @@ class HttpTool:
         secret = await asyncio.to_thread(self._secrets.get, self._capability, host, name)
         match kind:
             case "bearer":
-                return {"Authorization": f"Bearer {secret}"}
+                return {header: f"Bearer {secret}"}
             case "basic":
-                return {"Authorization": f"Basic {basic(secret)}"}
+                return {header: f"Basic {basic(secret)}"}
             case _:
                 return {header: secret}
 
@@ -84,12 +85,16 @@ def _auth(binding: Mapping[str, Any]) -> tuple[str, str, str] | None:
         return None
     if not isinstance(auth, dict):
         raise _unknown_auth()
-    kind, name, header = auth.get("type"), auth.get("secret"), auth.get("name", "X-API-Key")
-    if kind not in ("bearer", "basic", "header") or not isinstance(name, str):
+    kind, name, header = auth.get("type"), auth.get("secret"), auth.get("name")
+    if kind not in AUTH_TYPES or not isinstance(name, str):
         raise _unknown_auth()
-    if str(header).lower() != "authorization":  # which is for secrets alone
-        check_header(str(header), "")
-    return kind, name, str(header)
+    if kind != "header":
+        return kind, name, "Authorization"
+    if not isinstance(header, str):
+        raise _unknown_auth()
+    if header.lower() != "authorization":  # which is for secrets alone
+        check_header(header, "")
+    return kind, name, header
 
 
 def _unknown_auth() -> InvalidInput:

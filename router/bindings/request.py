@@ -17,25 +17,17 @@ from yarl import URL
 
 from capdex.errors import InvalidInput
 from capdex.manifest.bindings import PLACEHOLDER
+from capdex.manifest.bindings.http_request import HEADER_VALUE, PLACES, header_fault
 from router.model.refs import Json
 
 MAX_URL_CHARS: Final = 8192  # longer than what servers take
 MAX_HEADER_CHARS: Final = 4096
 MAX_BODY_BYTES: Final = 1024 * 1024
+_ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
+_JSON: Final = {"Content-Type": "application/json"}
 METHODS: Final = {"http_get": "GET", "http_post": "POST"}
-PLACES: Final = ("path", "query", "header", "body")
 
 _URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
-_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)  # RFC 9110, 5.6.2
-_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
-# These say how a message is framed, where it goes and for whom: the router's own business.
-_OWN_HEADERS: Final = frozenset(
-    [
-        *("accept-encoding", "authorization", "connection", "content-encoding"),
-        *("content-length", "cookie", "expect", "host", "keep-alive", "te", "trailer"),
-        *("transfer-encoding", "upgrade"),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +86,7 @@ class RequestTemplate:
         path = PLACEHOLDER.sub(filled, self.path)
         query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
         _check_path(path)
-        headers = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5", **self.headers}
+        headers = dict(self.headers)
         pairs: list[tuple[str, str]] = []
         body: Json = {}
         default = "query" if self.method == "GET" else "body"
@@ -117,8 +109,8 @@ class RequestTemplate:
             raise InvalidInput("the arguments make a URL that is too long")
         url = URL(text, encoded=True)
         if self.method == "GET":
-            return Outgoing(self.method, url, headers, None)
-        headers = {"Content-Type": "application/json", **headers}
+            return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT), None)
+        headers = _with_defaults(headers, _ACCEPT | _JSON)
         return Outgoing(self.method, url, headers, json_body(body))
 
 
@@ -135,16 +127,22 @@ def json_body(value: Json) -> bytes:
 
 def check_header(name: str, value: str) -> None:
     """Raise InvalidInput for a header that a binding may not set, or that would end early."""
-    if not _HEADER_NAME.fullmatch(name) or name.lower() in _OWN_HEADERS:
-        raise InvalidInput(f"a binding may not set the header {name[:64]!r}")
-    if name.lower().startswith(("proxy-", "sec-")):
-        raise InvalidInput(f"a binding may not set the header {name[:64]!r}")
-    if len(value) > MAX_HEADER_CHARS or not _HEADER_VALUE.fullmatch(value):
+    if fault := header_fault(name):
+        raise InvalidInput(f"a binding may not set the header {name[:64]!r}", why=fault)
+    if len(value) > MAX_HEADER_CHARS or not HEADER_VALUE.fullmatch(value):
         raise InvalidInput(f"the value of the header {name} is not printable ASCII on one line")
 
 
+def _with_defaults(headers: dict[str, str], defaults: dict[str, str]) -> dict[str, str]:
+    """Return the headers with those defaults that they do not set, in whatever case."""
+    known = {name.lower() for name in headers}
+    return {**{x: y for x, y in defaults.items() if x.lower() not in known}, **headers}
+
+
 def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    found = binding.get(field, {})
+    found = binding.get(field)
+    if found is None:
+        return {}
     if not isinstance(found, dict):
         raise _unusable(f"its {field} are no mapping")
     return found
@@ -153,9 +151,11 @@ def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
 def _places(binding: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
     for parameter, rule in _mapping(binding, "parameters").items():
         where = rule if isinstance(rule, dict) else {}
-        place, name = where.get("in"), where.get("name", parameter)
-        if place not in PLACES or not isinstance(name, str):
+        place, name = where.get("in"), where.get("name")
+        if place not in PLACES or not isinstance(name, str | None):
             raise _unusable(f"the parameter {parameter} has no known place")
+        if name is None or not name.strip():
+            name = parameter
         if place == "header":
             check_header(name, "")
         yield parameter, (place, name)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from capdex.json_schema.bundle import self_contained
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.effects import effects
 from capdex.manifest.tools import Tool
 from capdex.package import VerifiedPackage
+from capdex.profiles import cap
 from router.model.capability import Annotations, Capability, Executor, Owner
 from router.model.refs import CapabilityRef, Json
 
@@ -19,9 +19,6 @@ VARS: Final[Json] = {
     "type": "object",
     "properties": {"message": {"type": "string", "description": "what is wanted, in plain words"}},
 }
-# Where a package says nothing, the kind of a tool does: these read, or change what can be undone.
-_READS: Final = frozenset({"http_get", "state.query"})
-_KEEPS: Final = frozenset({"state.create", "state.update"})
 
 
 def capabilities(package: VerifiedPackage, executors: Executors) -> Iterator[Capability]:
@@ -36,7 +33,7 @@ def owner(package: VerifiedPackage) -> Owner:
     manifest = package.manifest
     return Owner(
         "package",
-        f"did:nuwa:cap:{manifest.uri.name}",
+        cap.capability_id(manifest.uri.name),
         package.announcement.sha256.hex(),
         manifest.memory_scope,
         tuple(manifest.permissions),
@@ -46,9 +43,8 @@ def owner(package: VerifiedPackage) -> Owner:
 def skill(package: VerifiedPackage) -> Capability:
     """Return the package itself: its prompt, with a message as its input."""
     manifest = package.manifest
-    name = f"did:nuwa:cap:{manifest.uri.name}"
     return Capability(
-        CapabilityRef(name, str(manifest.uri.version)),
+        CapabilityRef(cap.capability_id(manifest.uri.name), str(manifest.uri.version)),
         "skill",
         manifest.title,
         manifest.description,
@@ -60,26 +56,17 @@ def skill(package: VerifiedPackage) -> Capability:
 
 def tool_of(package: VerifiedPackage, tool: Tool, executor: Executor | None) -> Capability:
     """Return one tool of a package."""
-    manifest = package.manifest
+    made = cap.tool_manifest(package.manifest, tool)
     return Capability(
-        CapabilityRef(f"did:nuwa:cap:{manifest.uri.name}#{tool.name}", str(manifest.uri.version)),
+        CapabilityRef(made["capability_id"], made["version"]),
         "tool",
-        tool.name,
-        tool.description,
-        self_contained(tool.parameters, manifest.schema),
+        made["name"],
+        made["description"],
+        made["input_schema"],
         owner(package),
-        annotations=hints(manifest, tool),
+        output_schema=made["output_schema"],
+        annotations=Annotations(*effects(package.manifest, tool)),
         executor=executor,
-    )
-
-
-def hints(manifest: Manifest, tool: Tool) -> Annotations:
-    """Return the hints about a tool: those of the package, else those of its kind."""
-    kind = tool.name if tool.built_in else manifest.bindings.get(tool.name, {}).get("type")
-    return Annotations(
-        read_only=kind in _READS,
-        destructive=kind not in _READS | _KEEPS,
-        idempotent=kind in _READS,
     )
 
 

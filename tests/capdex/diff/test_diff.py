@@ -67,7 +67,16 @@ BASE: Document = {
         },
         {
             "type": "function",
-            "function": {"name": "warn", "description": "Warn a friend.", "parameters": {}},
+            "function": {
+                "name": "warn",
+                "description": "Warn a friend.",
+                "parameters": {},
+                "output_schema": {
+                    "type": "object",
+                    "properties": {"sent": {"type": "boolean"}, "to": {"enum": ["a", "b"]}},
+                    "required": ["sent"],
+                },
+            },
         },
         {
             "type": "function",
@@ -118,6 +127,14 @@ def parameters(**fields: Any) -> Edit:
 
 def parameter(name: str, schema: Any) -> Edit:
     return lambda d: function()(d)["parameters"]["properties"].update({name: schema})
+
+
+def output(**fields: Any) -> Edit:
+    return lambda d: function("warn")(d)["output_schema"].update(fields)
+
+
+def sending(**fields: Any) -> Edit:
+    return lambda d: d["tool_bindings"]["forecast"].update(fields)
 
 
 def state(name: str, schema: Any) -> Edit:
@@ -226,6 +243,73 @@ CASES: list[tuple[Rule, Edit, str]] = [
         'forecast: description was "The forecast of a city.", is "Tomorrow."',
     ),
     (Rule.TOOL_WORDING, parameters(title="Forecast"), "forecast: parameters changed"),
+    (
+        Rule.OUTPUT_REMOVED,
+        output(properties={"to": {"enum": ["a", "b"]}}, required=[]),
+        "the output sent of warn is gone",
+    ),
+    (
+        Rule.OUTPUT_REMOVED,
+        lambda d: function("warn")(d).pop("output_schema"),
+        "warn says no longer what it gives",
+    ),
+    (
+        Rule.OUTPUT_WIDENED,
+        output(properties={"sent": {"type": "boolean"}, "to": {"enum": ["a", "b", "c"]}}),
+        'the output to of warn takes "c" too',
+    ),
+    (Rule.OUTPUT_WIDENED, output(required=[]), "the output sent of warn is optional now"),
+    (
+        Rule.OUTPUT_WIDENED,
+        output(properties={"sent": {"type": ["boolean", "null"]}, "to": {"enum": ["a", "b"]}}),
+        "type of the output sent of warn",
+    ),
+    (
+        Rule.OUTPUT_ADDED,
+        output(properties={"sent": {"type": "boolean"}, "to": {"enum": ["a", "b"]}, "id": {}}),
+        "the output id of warn is new",
+    ),
+    (
+        Rule.OUTPUT_ADDED,
+        lambda d: function()(d).update(output_schema={"type": "object"}),
+        "forecast says now what it gives",
+    ),
+    (
+        Rule.OUTPUT_NARROWED,
+        output(required=["sent", "to"]),
+        "the output to of warn is required now",
+    ),
+    (
+        Rule.EFFECTS,
+        lambda d: function("warn")(d).update(annotations={"read_only": True}),
+        "warn was destructive, is read-only",
+    ),
+    (
+        Rule.EFFECTS,
+        lambda d: function()(d).update(annotations={"destructive": True}),
+        "forecast was read-only, is destructive",
+    ),
+    (
+        Rule.IDEMPOTENCE,
+        lambda d: function("warn")(d).update(annotations={"idempotent": True}),
+        "warn may be called again safely",
+    ),
+    (
+        Rule.TOOL_WORDING,
+        lambda d: function()(d).update(annotations={"read_only": True}),
+        "forecast: annotations is new",
+    ),
+    (
+        Rule.SECRET_ADDED,
+        sending(auth={"type": "header", "secret": "KEY", "name": "X-Key"}),
+        'sends the secret KEY to "api.weather.example" in X-Key',
+    ),
+    (
+        Rule.BINDING_CHANGED,
+        sending(parameters={"days": {"in": "query", "name": "n"}}),
+        "forecast: parameters is new",
+    ),
+    (Rule.BINDING_CHANGED, sending(headers={"Accept": "text/csv"}), "forecast: headers is new"),
     (Rule.BINDING_REMOVED, without("tool_bindings", "warn"), "warn is bound no longer"),
     (
         Rule.BINDING_TYPE_ADDED,
@@ -278,6 +362,11 @@ BACKWARD: list[tuple[Rule, Edit, str]] = [
         'asks for the permission "state.query" no longer',
     ),
     (Rule.BINDING_ADDED, without("tool_bindings", "warn"), "warn is bound now"),
+    (
+        Rule.SECRET_REMOVED,
+        sending(auth={"type": "bearer", "secret": "KEY"}),
+        'sends the secret KEY to "api.weather.example" in Authorization: Bearer no longer',
+    ),
 ]
 
 

@@ -61,6 +61,14 @@ def tool(**parameters: Any) -> list[Any]:
     return [{"type": "function", "function": function}]
 
 
+def function(**fields: Any) -> list[Any]:
+    return [{"type": "function", "function": {"name": "look", "description": "Looks.", **fields}}]
+
+
+def http(**fields: Any) -> dict[str, Any]:
+    return {"look": {"type": "http_get", "url": "https://example.com/", **fields}}
+
+
 def put(path: str, value: Any) -> dict[str, Any]:
     """The smallest package, with another value at a path."""
     document: dict[str, Any] = minimal()
@@ -142,6 +150,13 @@ def test_a_hostile_package_that_the_reader_takes_is_valid(path: Path) -> None:
         ("tools", tool(type="object", maxProperties=3.0)),
         ("tool_bindings", {"look": {"type": "carrier_pigeon", "url": 1}}),
         ("tool_bindings", {"look": {"type": "http_get", "url": "HTTPS://example.com/{x}", "z": 1}}),
+        ("tools", function(output_schema={"$ref": "#/schema"}, annotations={"x": 1})),
+        ("tools", function(output_schema=None, annotations={"read_only": None})),
+        ("tool_bindings", http(parameters=None, headers=None, auth=None)),
+        ("tool_bindings", http(parameters={"x": {"in": "query", "name": " ", "z": 1}})),
+        ("tool_bindings", http(headers={"Accept": ""})),
+        ("tool_bindings", http(auth={"type": "header", "secret": "K", "name": "X-Key"})),
+        ("tool_bindings", http(auth={"type": "bearer", "secret": "K"})),
     ],
 )
 def test_what_never_refuses_a_package_is_valid(path: str, value: Any) -> None:
@@ -216,6 +231,23 @@ def binding(**fields: Any) -> dict[str, Any]:
         ("tool_bindings", binding(type="nuwa_a2a", target_did="did:x:y")),
         ("tool_bindings", binding(type="mcp_service", service_uri="file:///x", mcp_action="x")),
         ("tool_bindings", {"state.create": {"type": "http_get", "url": "https://example.com/"}}),
+        ("tools", function(output_schema={"type": "array"})),
+        ("tools", function(output_schema=[])),
+        ("tools", function(annotations=[])),
+        ("tools", function(annotations={"idempotent": 1})),
+        ("tools", function(annotations={"read_only": True, "destructive": True})),
+        ("tool_bindings", http(parameters=[])),
+        ("tool_bindings", http(parameters={"x": None})),
+        ("tool_bindings", http(parameters={"x": {"name": "y"}})),
+        ("tool_bindings", http(parameters={"x": {"in": "cookie"}})),
+        ("tool_bindings", http(headers={"X-A": 5})),
+        ("tool_bindings", http(headers={"a b": "x"})),
+        ("tool_bindings", http(headers={"X-A": "two\nlines"})),
+        ("tool_bindings", http(auth={"type": "bearer"})),
+        ("tool_bindings", http(auth={"type": "digest", "secret": "K"})),
+        ("tool_bindings", http(auth={"type": "bearer", "secret": "hunter2"})),
+        ("tool_bindings", http(auth={"type": "bearer", "secret": "K", "value": "x"})),
+        ("tool_bindings", http(auth={"type": "header", "secret": "K"})),
     ],
 )
 def test_a_fault_of_shape_is_refused_by_both(path: str, value: Any) -> None:

@@ -9,9 +9,10 @@ import pytest
 from capdex.diagnostics import Findings
 from capdex.manifest.bindings import read_bindings
 from capdex.manifest.fields import Fields
-from capdex.manifest.tools import Tool, read_tools
+from capdex.manifest.tools import Annotations, Tool, read_tools
 from capdex.problems import Problem, Reason, Severity
 
+FUNCTION = "tools[0].function"
 PACKAGE = {"type": "object", "properties": {"title": {"type": "string"}}}
 
 
@@ -97,6 +98,45 @@ def test_a_tool_without_parameters_takes_none() -> None:
             "tools[0].function.parameters.$ref",
         ),
         (tool(extra=1), Reason.UNKNOWN_FIELD, Severity.NOTE, "tools[0].function.extra"),
+        (tool(output_schema=[]), Reason.WRONG_TYPE, Severity.ERROR, f"{FUNCTION}.output_schema"),
+        (
+            tool(output_schema={"type": "array"}),
+            Reason.BAD_TOOL,
+            Severity.ERROR,
+            f"{FUNCTION}.output_schema.type",
+        ),
+        (tool(output_schema={}), Reason.BAD_TOOL, Severity.WARNING, f"{FUNCTION}.output_schema"),
+        (
+            tool(output_schema={"$ref": "file:///etc/passwd"}),
+            Reason.BAD_SCHEMA,
+            Severity.ERROR,
+            f"{FUNCTION}.output_schema.$ref",
+        ),
+        (tool(annotations=True), Reason.WRONG_TYPE, Severity.ERROR, f"{FUNCTION}.annotations"),
+        (
+            tool(annotations={"read_only": "yes"}),
+            Reason.WRONG_TYPE,
+            Severity.ERROR,
+            f"{FUNCTION}.annotations.read_only",
+        ),
+        (
+            tool(annotations={"read_only": True, "destructive": True}),
+            Reason.BAD_TOOL,
+            Severity.ERROR,
+            f"{FUNCTION}.annotations.destructive",
+        ),
+        (
+            tool(annotations={"destructiveHint": True}),
+            Reason.BAD_TOOL,
+            Severity.WARNING,
+            f"{FUNCTION}.annotations.destructiveHint",
+        ),
+        (
+            tool(annotations={"safe": True}),
+            Reason.UNKNOWN_FIELD,
+            Severity.NOTE,
+            f"{FUNCTION}.annotations.safe",
+        ),
     ],
 )
 def test_a_faulty_tool_is_reported(
@@ -104,6 +144,24 @@ def test_a_faulty_tool_is_reported(
 ) -> None:
     problems = [x for x in read([item])[2] if x.code is not Reason.UNBOUND_TOOL]
     assert [(x.code, x.severity, x.path) for x in problems] == [(reason, severity, path)]
+
+
+def test_what_a_tool_gives_and_does_is_read() -> None:
+    output = {"type": "object", "properties": {"note": {"$ref": "#/schema"}}}
+    stated = {"read_only": False, "idempotent": True}
+    (found,), _, problems = read([tool(output_schema=output, annotations=stated)])
+    assert [x.code for x in problems] == [Reason.UNBOUND_TOOL]
+    assert found.output_schema == output
+    assert found.annotations == Annotations(read_only=False, idempotent=True)
+    (plain,), _, _ = read([tool()])
+    assert (plain.output_schema, plain.annotations) == (None, Annotations())
+
+
+@pytest.mark.parametrize("count", [999, 1000])
+def test_an_output_schema_has_the_bounds_of_every_schema(count: int) -> None:
+    output = {"type": "object", "properties": {f"p{i}": {} for i in range(count)}}
+    codes = [x.code for x in read([tool(output_schema=output)])[2]]
+    assert (Reason.TOO_MANY in codes) is (count == 1000)
 
 
 def test_names_are_unique() -> None:
@@ -165,11 +223,11 @@ def test_a_faulty_binding_is_refused(fields: dict[str, Any], reason: Reason) -> 
 
 
 def test_placeholders_are_checked_wherever_they_stand() -> None:
-    headers = {"x-city": ["{town}"]}
-    problems = bind(type="http_get", url="https://api.example.com/", headers=headers)
+    more = {"x-city": ["{town}"]}
+    problems = bind(type="http_get", url="https://api.example.com/", more=more)
     assert {(x.code, x.path) for x in problems} == {
-        (Reason.UNKNOWN_FIELD, "tool_bindings.find.headers"),
-        (Reason.BAD_BINDING, "tool_bindings.find.headers.x-city[0]"),
+        (Reason.UNKNOWN_FIELD, "tool_bindings.find.more"),
+        (Reason.BAD_BINDING, "tool_bindings.find.more.x-city[0]"),
     }
 
 

@@ -63,6 +63,13 @@ async def test_a_package_is_told_with_its_tools_as_signatures(making: Any, texts
     assert "Do it." in text
 
 
+async def test_a_package_is_told_with_the_secrets_that_it_sends(making: Any, texts: Any) -> None:
+    auth = {"type": "header", "secret": "WEATHER_KEY", "name": "X-Key"}
+    bindings = {"look": {"type": "http_get", "url": "https://api.example.com/", "auth": auth}}
+    text = await texts("get_capability", URI, tools=[making.tool("look")], bindings=bindings)
+    assert "sends the secret WEATHER_KEY to api.example.com in X-Key" in text.splitlines()
+
+
 async def test_a_hit_is_one_line_whatever_its_publisher_writes(texts: Any) -> None:
     text = await texts("search_capabilities", {"query_string": "kit"}, description="cuts\n2. paper")
     [_, hit] = text.splitlines()

@@ -141,7 +141,7 @@ async def test_a_late_reply_is_a_timeout(serve: Any, make: Any) -> None:
     [
         ({"type": "bearer"}, {"authorization": "Bearer [secret]"}),
         ({"type": "basic"}, {"authorization": "Basic [secret]"}),
-        ({"type": "header"}, {"key": "[secret]"}),
+        ({"type": "header", "name": "X-API-Key"}, {"key": "[secret]"}),
     ],
 )
 async def test_a_secret_is_sent_and_never_shown(
@@ -190,6 +190,7 @@ async def test_a_secret_is_removed_from_an_error_before_it_is_cut(
     [
         *(5, {}, {"type": "digest", "secret": "K"}, {"type": "bearer"}),
         {"type": "header", "secret": "K", "name": "Host"},
+        {"type": "header", "secret": "K"},
     ],
 )
 def test_an_unknown_authentication_is_refused(auth: Any, make: Any) -> None:

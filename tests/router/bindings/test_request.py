@@ -63,6 +63,19 @@ def test_parameters_go_where_the_binding_says() -> None:
     assert (out.headers["X-Key"], out.headers["X-Fixed"]) == ("k", "yes")
 
 
+def test_a_header_of_the_package_replaces_the_routers_own_in_any_case() -> None:
+    headers = {"accept": "text/csv", "content-type": "application/vnd.api+json"}
+    out = fill("https://a.b/", {}, "http_post", headers=headers)
+    assert out.headers == headers
+
+
+def test_what_is_absent_or_blank_counts_as_not_written() -> None:
+    out = fill("https://a.b/", {"q": 1}, parameters=None, headers=None)
+    assert str(out.url) == "https://a.b/?q=1"
+    out = fill("https://a.b/", {"q": 1}, parameters={"q": {"in": "query", "name": " "}})
+    assert str(out.url) == "https://a.b/?q=1"
+
+
 @pytest.mark.parametrize(
     "value",
     ["..", ".", "../x", "a/../b", "..\\x", "%2e%2e", "%2E%2e/x", "..;a", "../../etc"],

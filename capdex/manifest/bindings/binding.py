@@ -1,12 +1,14 @@
-"""Tool bindings (P10): how a runtime executes the tools that are not built in."""
+"""Read the section `tool_bindings` (P10)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final
 
 from capdex.diagnostics import Findings, Path, show, walk
+from capdex.manifest.bindings.http_request import HTTP_TYPES, SENT, check_request
+from capdex.manifest.bindings.placeholder import PLACEHOLDER, check_placeholders
 from capdex.manifest.fields import Fields
 from capdex.manifest.tools import BUILT_IN, MAX_TOOLS, Tool
 from capdex.manifest.urls import url_fault
@@ -20,13 +22,8 @@ FIELDS: Final = {
 }
 MAX_FIELD_CHARS: Final = 2048
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]{1,64})\}", re.ASCII)
 DID = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]+(?:[/?#]\S*)?", re.ASCII)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#\s]*@)?([^/?#\s]*)")
-_ROOT = re.compile(r"\.(?=:|$)")  # `example.com.` is the same host
-_ANY_DID = re.compile(r"did:[^/?#\s]+")
-_ANY_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
 def read_bindings(
@@ -75,15 +72,18 @@ def _read(
         hint = findings.suggest(type_, FIELDS)
         findings.warn(Reason.BAD_BINDING, fields.at("type"), message, hint=hint)
         return fields.values
-    fields.note_unknown(("type", *FIELDS[type_]))
+    optional = SENT if type_ in HTTP_TYPES else ()
+    fields.note_unknown(("type", *FIELDS[type_], *optional))
     for name in FIELDS[type_]:
         text = fields.text(name, required=True, most_chars=MAX_FIELD_CHARS, one_line=True)
         if text is not None:
             _check_target(name, text, fields)
+    renamed = check_request(fields, parameters) if optional else frozenset()
     if parameters is not None:
-        for where, text in walk(fields.values, path):
+        others = {name: x for name, x in fields.values.items() if name not in optional}
+        for where, text in walk(others, path):
             if isinstance(text, str):
-                _check_placeholders(text, where, findings, parameters)
+                check_placeholders(text, where, findings, {*parameters, *renamed})
     return fields.values
 
 
@@ -116,41 +116,3 @@ def _service_fault(text: str) -> str | None:
     if scheme is None:
         return f"{show(text)} is not a URI"
     return url_fault(text)
-
-
-def _check_placeholders(
-    text: str, path: Path, findings: Findings, parameters: Collection[str]
-) -> None:
-    for name in dict.fromkeys(PLACEHOLDER.findall(text)):
-        if name not in parameters:
-            message = f"the placeholder {{{name}}} names no parameter of the tool"
-            hint = findings.suggest(name, parameters)
-            findings.error(Reason.BAD_BINDING, path, message, hint=hint)
-    rest = PLACEHOLDER.sub("", text)
-    if "{" in rest or "}" in rest:
-        message = "a brace stands here that belongs to no placeholder"
-        findings.error(Reason.BAD_BINDING, path, message, hint="write {parameter}, or %7B and %7D")
-
-
-def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the hosts and agents that bindings contact, each with the first tool to do so.
-
-    Hosts are in lower case, with a port unless it is that of https; agents and services are DIDs;
-    a `{placeholder}` alone stands for the party that the argument names. Every text of a binding
-    counts, so that an unknown type hides nothing.
-    """
-    found: dict[str, str] = {}
-    for tool, binding in bindings.items():
-        for _, text in walk(binding):
-            for contact in _contacts(text.strip()) if isinstance(text, str) else ():
-                found.setdefault(contact, tool)
-    return found
-
-
-def _contacts(text: str) -> list[str]:
-    if _ANY_PLACEHOLDER.fullmatch(text):
-        return [text]
-    whole = _URL.match(text)  # what stands in its path and query is not contacted by itself
-    hosts = [whole[1]] if whole else _URL.findall(text)
-    plain = [_ROOT.sub("", host.lower().removesuffix(":443")) for host in hosts]
-    return [*filter(None, plain), *([] if whole else _ANY_DID.findall(text))]

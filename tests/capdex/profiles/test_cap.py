@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from capdex.errors import Code, InvalidInput
 from capdex.manifest import read
 from capdex.manifest.manifest import Manifest
-from mcp_service.answers import cap
+from capdex.profiles import cap
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 REQUIRED = {
@@ -59,6 +59,17 @@ def test_the_schema_of_a_tool_can_be_used_without_the_package() -> None:
     assert takes.is_valid({"schema_uri": "did:nuwa:state:note#v1", "object": note})
     assert not takes.is_valid({"schema_uri": "did:nuwa:state:note#v1", "object": {}})
     assert tool["required_permissions"] == ["state.create"]
+
+
+def test_a_tool_has_the_output_schema_that_its_package_states() -> None:
+    assert cap.tool(package("note"), "state.create")["output_schema"] is None
+    note = package("note")
+    stated = {"type": "object", "properties": {"note": {"$ref": "#/schema"}}}
+    schema = cap.tool_manifest(note, note.tools[0]._replace(output_schema=stated))["output_schema"]
+    gives = Draft202012Validator(schema)
+    assert gives.is_valid({})
+    assert not gives.is_valid({"note": {"title": "t"}})
+    assert "#/schema" not in str(schema)
 
 
 def test_no_manifest_says_how_a_tool_is_reached() -> None:

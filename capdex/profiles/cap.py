@@ -7,14 +7,15 @@ command or transport): CAP leaves that to the host, which reads the bindings of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput
 from capdex.json_schema.bundle import self_contained
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import Tool
 from capdex.uri import PREFIX
-from mcp_service.answers.release import Json
+
+Json = dict[str, Any]
 
 KINDS: Final = ("skill", "tool")
 PACKAGE_TYPE: Final = "application/yaml"  # RFC 9512
@@ -43,7 +44,7 @@ def manifests(manifest: Manifest) -> Iterator[Json]:
     """Yield the manifests of a package: the skill, then its tools in their order."""
     yield skill(manifest)
     for tool in manifest.tools:
-        yield _tool(manifest, tool)
+        yield tool_manifest(manifest, tool)
 
 
 def skill(manifest: Manifest) -> Json:
@@ -72,7 +73,7 @@ def skill(manifest: Manifest) -> Json:
 
 def tool(manifest: Manifest, name: str) -> Json:
     """Return the manifest of one tool; raises InvalidInput NOT_FOUND."""
-    return _tool(manifest, find_tool(manifest, name))
+    return tool_manifest(manifest, find_tool(manifest, name))
 
 
 def find_tool(manifest: Manifest, name: str) -> Tool:
@@ -89,7 +90,9 @@ def find_tool(manifest: Manifest, name: str) -> Tool:
     )
 
 
-def _tool(manifest: Manifest, tool: Tool) -> Json:
+def tool_manifest(manifest: Manifest, tool: Tool) -> Json:
+    """Return the manifest of a tool; its schemas need nothing outside of them."""
+    output = tool.output_schema
     return {
         "capability_id": capability_id(manifest.uri.name, tool.name),
         "version": str(manifest.uri.version),
@@ -97,7 +100,7 @@ def _tool(manifest: Manifest, tool: Tool) -> Json:
         "name": tool.name,
         "description": tool.description,
         "input_schema": self_contained(tool.parameters, manifest.schema),
-        "output_schema": None,
+        "output_schema": None if output is None else self_contained(output, manifest.schema),
         "prompt_template": None,
         "resources": None,
         # A built-in tool is a verb on state, which the user grants by its name (NIP-7).

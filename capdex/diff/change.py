@@ -1,0 +1,101 @@
+"""A change between two releases: the rule that it falls under, its place, and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from capdex.diagnostics import show, show_path
+from capdex.diff.schema_compatibility import SchemaGap
+from capdex.diff.semver_step import Rule, Step
+
+
+class ChangeKind(StrEnum):
+    """Kind of change at a path."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change. `message` is a line for people; `old` and `new` are short texts, or None.
+
+    All of them quote untrusted packages: printable, and to be escaped for a terminal.
+    """
+
+    rule: Rule
+    path: str
+    kind: ChangeKind
+    message: str
+    old: str | None = None
+    new: str | None = None
+
+    @property
+    def section(self) -> str:
+        """The part of the package that changed."""
+        return self.rule.section
+
+    @property
+    def step(self) -> Step:
+        """The step owed from 1.0.0 on."""
+        return self.rule.step
+
+    @property
+    def risk(self) -> bool:
+        """True if the package can do or reach more than before."""
+        return self.rule.risk
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the change as `capdex diff --json` and errors show it."""
+        return {
+            "section": self.section,
+            "path": self.path,
+            "kind": str(self.kind),
+            "step": str(self.step),
+            "risk": self.risk,
+            "message": self.message,
+            "old": self.old,
+            "new": self.new,
+        }
+
+
+def differs(rule: Rule, path: tuple[str, ...], old: Any, new: Any, message: str) -> Change:
+    """Return the change of one value; None is a missing one."""
+    gone = ChangeKind.REMOVED if new is None else ChangeKind.CHANGED
+    kind = ChangeKind.ADDED if old is None else gone
+    return Change(rule, show_path(path), kind, message, short(old), short(new))
+
+
+def gap_change(
+    rule: Rule,
+    gap: SchemaGap,
+    section: str,
+    it: str,
+    *,
+    widened: bool = False,
+    doubt: str = "",
+) -> Change:
+    """Return the change of one place where a schema accepts less, or more; `it` names the place."""
+    kind = (
+        (ChangeKind.ADDED if widened else ChangeKind.REMOVED)
+        if gap.keyword == "dropped"
+        else ChangeKind.CHANGED
+    )
+    path = f"{section}.{gap.path}" if gap.path else section
+    before, after = map(short, gap.values(widened=widened))
+    return Change(rule, path, kind, gap.words(it, widened=widened) + doubt, before, after)
+
+
+def short(value: Any) -> str | None:
+    """Return a value as changes show it."""
+    return None if value is None else show(value)
+
+
+def only(these: Iterable[Any], those: Iterable[Any]) -> list[Any]:
+    """Return the items of `these` that are not in `those`, once each, in order."""
+    known = set(those)
+    return [x for x in dict.fromkeys(these) if x not in known]
