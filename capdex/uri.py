@@ -106,5 +106,12 @@ class CapabilityURI:
             raise InvalidInput(f"{self} does not name one exact version")
         return self.selector
 
+    def admits(self, found: CapabilityURI) -> bool:
+        """True if `found`, which has an exact version, is a release that this URI may mean."""
+        wanted = self.selector
+        if self.name != found.name or wanted is None:
+            return self.name == found.name
+        return found.version in wanted if isinstance(wanted, VersionRange) else found == self
+
     def __str__(self) -> str:
         return PREFIX + self.name + ("" if self.selector is None else f"@{self.selector}")

@@ -21,6 +21,7 @@ _MODULES = {
     "completion": "version",
     "claim": "publish",
     "mirror": "index",
+    **dict.fromkeys(("upgrade", "remove", "sync", "installed", "audit"), "install"),
 }
 _COMMANDS = {
     "Author": {
@@ -42,6 +43,12 @@ _COMMANDS = {
         "diff": "Compare two releases by meaning and tell the SemVer step owed",
     },
     "Use": {
+        "install": "Install capabilities for the agents of this machine",
+        "upgrade": "Upgrade installed capabilities to the newest versions",
+        "remove": "Remove installed capabilities",
+        "sync": "Bring this machine to what capdex.lock lists",
+        "installed": "List what is installed",
+        "audit": "Check the audit log of the router, and show its last lines",
         "router": "Offer capabilities to an agent: an MCP server over stdin and stdout",
         "grant": "Agree to what a capability may do",
     },

@@ -65,6 +65,7 @@ class Network:
     ipfs: str = ""
     votes: str = ""  # the CapabilityVotes of this registry
     trust_rpc_url: str = ""  # second endpoint: proofs are checked against its block hashes
+    nodes: str = ""  # URLs of further nodes, with which install compares the answers
     confirmations: int | None = None  # of a transaction; None: the default of the chain
 
     def require(self, *fields: str) -> Network:

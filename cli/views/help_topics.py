@@ -81,6 +81,7 @@ _MEANING = {
     "ipfs": "the storage of publish: dir:PATH, a Kubo RPC address",
     "votes": "the address of CapabilityVotes",
     "trust-rpc-url": "a second endpoint; proofs are checked against its block hashes",
+    "nodes": "URLs of further nodes; install compares their answers with the first one's",
     "confirmations": "blocks until a transaction counts as done (2; local: 1)",
     "keystore": "key file of the publishing account",
     "author-key": "key file of the author's did:key",

@@ -12,7 +12,7 @@ from capdex.net.node_client import NodeClient
 from capdex.package import VerifiedPackage, precheck, verify
 from capdex.registry.events import Announcement
 from capdex.uri import CapabilityURI
-from capdex.version import Version, VersionRange
+from capdex.version import Version
 from publisher.registry.registry import Registry
 
 
@@ -80,9 +80,8 @@ async def _choose(uri: CapabilityURI, mcp_url: str) -> CapabilityURI:
     """Return the exact URI that a node answers; raises Unavailable if it does not fit `uri`."""
     async with NodeClient(mcp_url) as node:
         answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
-    exact, wanted = CapabilityURI.exact(str(answer.get("cap_uri"))), uri.selector
-    fits = exact.version in wanted if isinstance(wanted, VersionRange) else wanted is None
-    if exact.name != uri.name or not fits:
+    exact = CapabilityURI.exact(str(answer.get("cap_uri")))
+    if not uri.admits(exact):
         raise Unavailable(
             f"the node answered {exact} when asked for {uri}",
             Code.NODE_UNAVAILABLE,

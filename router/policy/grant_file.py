@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from filelock import FileLock
@@ -46,6 +46,14 @@ class GrantFile:
         """Keep some more grants."""
         with self._lock:
             self._write(self._path, self.read().plus(grants, self._clock()).to_bytes())
+
+    def forget(self, digests: Collection[str]) -> None:
+        """Remove the grants for some contents, which are not installed any more."""
+        with self._lock:
+            before = self.read()
+            after = before.without(digests)
+            if len(after.all) != len(before.all):
+                self._write(self._path, after.to_bytes())
 
     def revoke(self, name: str, tool: str | None = None, target: str | None = None) -> int:
         """Take grants of a capability back; return how many there were."""

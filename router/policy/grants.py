@@ -5,16 +5,17 @@ A grant dies with the package that it was given for: an upgrade has another dige
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self
 
 import msgspec
 
 from capdex.errors import Code, UsageError
 
-MAX_GRANTS: Final = 10_000
-MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_GRANTS: Final = 200_000  # some of each of 10 000 packages
+MAX_BYTES: Final = 64 * 1024 * 1024
 EVERY_TOOL: Final = "*"
 
 
@@ -40,11 +41,19 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 _decode: Final = msgspec.json.Decoder(_File).decode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grants:
     """All grants of an installation."""
 
     all: tuple[Grant, ...] = ()
+
+    @cached_property
+    def by_digest(self) -> Mapping[str, Sequence[Grant]]:
+        """The grants of each content."""
+        found: dict[str, list[Grant]] = {}
+        for grant in self.all:
+            found.setdefault(grant.digest, []).append(grant)
+        return found
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -78,9 +87,17 @@ class Grants:
         """Return the targets granted to a tool of the content with this digest."""
         return frozenset(
             grant.target
+            for grant in self.by_digest.get(digest, ())
+            if grant.tool in (tool, EVERY_TOOL) and (grant.until is None or now < grant.until)
+        )
+
+    def digests(self, target: str, now: float) -> frozenset[str]:
+        """Return the contents to which a target is granted for all tools."""
+        return frozenset(
+            grant.digest
             for grant in self.all
-            if grant.digest == digest
-            and grant.tool in (tool, EVERY_TOOL)
+            if grant.target == target
+            and grant.tool == EVERY_TOOL
             and (grant.until is None or now < grant.until)
         )
 
@@ -98,6 +115,10 @@ class Grants:
                 f"there are more than {MAX_GRANTS} grants", Code.TOO_LARGE, fix="take some back"
             )
         return type(self)(tuple(kept.values()))
+
+    def without(self, digests: Collection[str]) -> Self:
+        """Return the grants without those for some contents."""
+        return type(self)(tuple(grant for grant in self.all if grant.digest not in digests))
 
     def minus(self, name: str, tool: str | None = None, target: str | None = None) -> Self:
         """Return the grants without those of a capability, of one tool, or for one target."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -127,6 +128,22 @@ def verify(path: Path) -> Report:
     except FileNotFoundError:
         pass
     return Report(number)
+
+
+def tail(path: Path, count: int) -> list[dict[str, Any]]:
+    """Return the last lines of a log; what is no JSON object is left out."""
+    try:
+        with path.open("rb") as lines:
+            last = deque(lines, maxlen=count)
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in last:
+        with suppress(orjson.JSONDecodeError):
+            value = orjson.loads(line)
+            if isinstance(value, dict):
+                found.append(value)
+    return found
 
 
 def _follows(line: bytes, expected: str) -> bool:

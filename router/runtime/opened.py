@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from mcp.client.stdio import StdioServerParameters
 
+from router.home.directory import Home
+from router.home.files import write_whole
 from router.policy.grant_file import GrantFile
 from router.policy.secrets import Secrets
 from router.policy.tokens import KEY_BYTES, Authority
@@ -23,9 +23,6 @@ from router.runtime.results import Results
 from router.runtime.search import Search
 from router.runtime.skill_folder import skills
 from router.runtime.validation import Validation
-
-AUDIT_FILE: Final = "audit.jsonl"
-GRANTS_FILE: Final = "grants.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ async def opened(
         invoker = Invoker(
             catalog,
             rights=grants,
-            audit=stack.enter_context(Audit(directory / AUDIT_FILE)),
+            audit=stack.enter_context(Audit(Home(directory).audit)),
             authority=Authority(_key(directory / "token.key")),
             check=Validation().check,
             redact=hidden.redact if hidden is not None else lambda value: value,
@@ -83,24 +80,7 @@ async def opened(
 
 def open_grants(directory: Path) -> GrantFile:
     """Return the grants of an installation, whose directory is made if it is not there."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return GrantFile(directory / GRANTS_FILE, write_whole)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file for its user alone, as a whole or not at all."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(file, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        new.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            new.unlink()
-        raise
+    return GrantFile(Home.open(directory).grants, write_whole)
 
 
 def _key(path: Path) -> bytes:

@@ -107,3 +107,21 @@ def test_reading_a_uri_raises_nothing_but_invalid_input(text: str) -> None:
         except InvalidInput:
             continue
         assert str(uri) in (text, f"did:nuwa:cap:{text}")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "admitted"),
+    [
+        ("weather", "weather@1.2.0", True),
+        ("weather@^1", "weather@1.2.0", True),
+        ("weather@1.2.0", "weather@1.2.0", True),
+        ("weather", "tides@1.2.0", False),
+        ("weather@^1", "tides@1.2.0", False),
+        ("weather@^2", "weather@1.2.0", False),
+        ("weather@1.2.1", "weather@1.2.0", False),
+    ],
+)
+def test_a_uri_admits_the_releases_that_it_may_mean(
+    wanted: str, found: str, admitted: bool
+) -> None:
+    assert CapabilityURI.loose(wanted).admits(CapabilityURI.loose(found)) is admitted

@@ -48,10 +48,11 @@ def grant_command(
     content: an upgrade of the capability needs a new one. Without a tool it is for all its tools.
     """
     from cli.config.settings import user_directories
+    from router.home.directory import AUDIT_FILE
     from router.policy.grants import EVERY_TOOL, Grant
     from router.runtime.audit import Audit
     from router.runtime.catalog import split
-    from router.runtime.opened import AUDIT_FILE, open_grants
+    from router.runtime.opened import open_grants
 
     directory = user_directories().data / "router"
     grants = open_grants(directory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import nullcontext
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,12 @@ import click
 
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, command
+from cli.views.installing import open_installer, router_home
 
 if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
+
+    from router.bindings.egress import Egress
 
 
 def _servers(
@@ -30,6 +33,17 @@ def _servers(
         if not name.replace("-", "").replace("_", "").isalnum() or not words or name in found:
             raise click.BadParameter(f"{value!r} is not NAME=COMMAND, each name once", ctx)
         found[name] = words
+    return found
+
+
+def _addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return the URL of each origin or DID."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, _separator, url = value.partition("=")
+        if not name.startswith(("https://", "did:")) or not url.startswith(("http://", "https://")):
+            raise click.BadParameter(f"{value!r} is not https://ORIGIN=URL or DID=URL", ctx)
+        found[name.rstrip("/")] = url
     return found
 
 
@@ -51,41 +65,71 @@ def _servers(
     "--socket", "socket_path", metavar="PATH", type=click.Path(path_type=Path),
     help="Serve CAP to programs on this Unix socket, too.",
 )  # fmt: skip
+@click.option(
+    "--at", "addresses", multiple=True, metavar="NAME=URL", callback=_addresses,
+    help="Reach an origin (https://…) or a DID at this URL.",
+)  # fmt: skip
 def router_command(
-    app: App, servers: dict[str, list[str]], skills: tuple[Path, ...], socket_path: Path | None
+    app: App,
+    servers: dict[str, list[str]],
+    skills: tuple[Path, ...],
+    socket_path: Path | None,
+    addresses: dict[str, str],
 ) -> None:
     """Offer capabilities to an agent: an MCP server over stdin and stdout.
 
-    It has five tools, however many capabilities there are: find, describe, call, route, manage.
+    It offers what capdex.lock lists, and notices when that changes, by five tools, however many
+    capabilities there are: find, describe, call, route, manage.
     """
     from mcp.client.stdio import StdioServerParameters
 
     from cli.terminal import logs
+    from router.bindings.egress import Egress
 
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     started = {
         name: StdioServerParameters(command=words[0], args=words[1:])
         for name, words in servers.items()
     }
-    app.run(_serve(started, skills, socket_path))
+    app.run(_serve(app, started, skills, socket_path, Egress(addresses=addresses)))
 
 
 async def _serve(
-    servers: dict[str, StdioServerParameters], skills: tuple[Path, ...], socket_path: Path | None
+    app: App,
+    servers: dict[str, StdioServerParameters],
+    skills: tuple[Path, ...],
+    socket_path: Path | None,
+    egress: Egress,
 ) -> None:
-    from cli.config.settings import user_directories
     from router.faces.actions import Actions
     from router.faces.cap import Cap, methods
+    from router.faces.manage import Packages
     from router.faces.server import serve_stdio
     from router.faces.socket import serving
-    from router.runtime.opened import Mounts, opened
+    from router.policy.secrets import Secrets
+    from router.runtime.installed.source import packages
+    from router.runtime.opened import Mounts, open_grants, opened
     from router.runtime.session import Session
 
-    directory = user_directories().data / "router"
-    async with opened(directory, mounts=Mounts(servers, skills)) as runtime:
+    home = router_home()
+    secrets = Secrets.of(home.path / "secrets.json")
+    async with AsyncExitStack() as stack:
+        source = await stack.enter_async_context(
+            packages(home, open_grants(home.path), secrets, egress)
+        )
+        mounts = Mounts(servers, skills)
+        runtime = await stack.enter_async_context(
+            opened(home.path, [source], mounts=mounts, hidden=secrets)
+        )
         cap = Cap(runtime.catalog, runtime.invoker)
-        async with serving(socket_path, methods(cap)) if socket_path else nullcontext():
-            session = Session(runtime.catalog)
-            await serve_stdio(
-                Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results, session)
-            )
+        if socket_path:
+            await stack.enter_async_context(serving(socket_path, methods(cap)))
+        actions = Actions(
+            runtime.catalog,
+            runtime.search,
+            runtime.invoker,
+            runtime.results,
+            Session(runtime.catalog),
+            Packages(stack.enter_context(open_installer(app))),
+        )
+        await serve_stdio(actions)

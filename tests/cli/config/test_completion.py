@@ -41,7 +41,11 @@ def test_commands_subcommands_options_and_choices_are_offered(tab: Any) -> None:
 
 
 def test_codes_are_offered_to_explain(tab: Any) -> None:
-    assert tab("capdex explain SIGNER_") == ["SIGNER_REFUSED", "SIGNER_UNAVAILABLE"]
+    assert tab("capdex explain SIGNER_") == [
+        "SIGNER_CHANGED",
+        "SIGNER_REFUSED",
+        "SIGNER_UNAVAILABLE",
+    ]
     assert "BAD_PROOF" in tab("capdex explain ")
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-import pytest
-
-from router.runtime.opened import Mounts, open_grants, opened, write_whole
+from router.runtime.opened import Mounts, open_grants, opened
 
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
@@ -32,14 +30,6 @@ async def test_folders_of_skills_are_there(tmp_path: Path) -> None:
     async with opened(tmp_path / "router", mounts=mounts) as runtime:
         assert runtime.catalog.find("plain").prompt == "Use short words."
         assert runtime.search.domains() == {"skills": 1}
-
-
-def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
-    write_whole(tmp_path / "a", b"old")
-    (tmp_path / "b").mkdir()
-    with pytest.raises(OSError, match="b"):
-        write_whole(tmp_path / "b", b"new")
-    assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
 
 
 def test_grants_can_be_opened_before_anything_else(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""The action `manage`: packages installed, upgraded and removed for an agent, with consent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capdex.errors import InvalidInput
+from router.faces.actions import Found
+from router.install.installer import Installer, Outcome
+from router.install.resolve import search
+from router.install.wish import choose
+from router.policy.consent import Asker, Question, clean
+
+
+class Packages:
+    """Packages of an installer, and those of the registry."""
+
+    def __init__(self, installer: Installer) -> None:
+        self._installer = installer
+
+    async def search(self, want: str, limit: int) -> Sequence[Found]:
+        """Return packages of the registry for a wish; none if no node is configured."""
+        hits = await search(want, limit, self._installer.config)
+        return [Found(hit.uri, hit.summary or hit.title) for hit in hits]
+
+    async def act(self, action: str, target: str, asker: Asker) -> str:
+        """Install, upgrade or remove; return what was done, as text."""
+        match action:
+            case "install":
+                uri = await choose(target, self._installer.config)
+                return _said(await self._installer.install(uri, asker))
+            case "upgrade":
+                return await self._upgrade(target, asker)
+            case "remove":
+                return await self._remove(target, asker)
+        raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
+
+    async def _upgrade(self, name: str, asker: Asker) -> str:
+        (outcome,) = await self._installer.upgrades([name])
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.plan is None or outcome.status == "unchanged":
+            return _said(outcome)
+        return _said(await self._installer.carry_out(outcome.plan, asker))
+
+    async def _remove(self, name: str, asker: Asker) -> str:
+        # An agent that a hostile page talks to must not be able to disarm its user.
+        entry = self._installer.entry(name)
+        question = Question(
+            f"Remove {entry.name} {entry.version}?",
+            ("its grants go; what it stored stays",),
+            grant=f"capdex remove {entry.name}",
+            kind="remove",
+        )
+        if not await asker.ask(question):
+            return f"{entry.name} was kept: the person did not agree"
+        self._installer.remove([entry.name])
+        return f"removed {entry.name} {entry.version}"
+
+
+def _said(outcome: Outcome) -> str:
+    version = "" if outcome.entry is None else f" {outcome.entry.version}"
+    was = f", before {outcome.old.version}" if outcome.old and outcome.status == "upgraded" else ""
+    warnings = outcome.plan.warnings if outcome.plan is not None else ()
+    lines = [f"{outcome.name}{version}: {outcome.status}{was}"]
+    return "\n".join([*lines, *(f"warning: {clean(warning)}" for warning in warnings)])

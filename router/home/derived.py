@@ -1,0 +1,63 @@
+"""Values derived from packages, kept by key in a SQLite file that can be thrown away."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+
+
+class Derived:
+    """Bytes by key, of one `version` of whatever derives them; another version starts empty.
+
+    A damaged file is removed, and everything is derived again: nothing here is worth an error.
+    """
+
+    def __init__(self, path: Path, version: str) -> None:
+        self._path = path
+        self._version = version
+
+    def read(self) -> dict[str, bytes]:
+        """Return all values."""
+        try:
+            with closing(self._open()) as database:
+                rows = database.execute(
+                    "SELECT key, value FROM derived WHERE version = ?", (self._version,)
+                )
+                return {str(key): bytes(value) for key, value in rows}
+        except sqlite3.OperationalError:  # busy, or on a disk that is full
+            return {}
+        except (sqlite3.DatabaseError, TypeError):
+            self._remove()
+            return {}
+
+    def write(self, values: Mapping[str, bytes]) -> None:
+        """Keep some values; if they cannot be kept, they are derived again when they are needed."""
+        with suppress(sqlite3.Error), closing(self._open()) as database, database:
+            database.executemany(
+                "INSERT OR REPLACE INTO derived VALUES (?, ?, ?)",
+                [(key, self._version, value) for key, value in values.items()],
+            )
+
+    def keep(self, keys: Iterable[str]) -> None:
+        """Remove all values but those of some keys, and those of other versions."""
+        kept = set(keys)
+        with suppress(sqlite3.Error), closing(self._open()) as database, database:
+            rows = database.execute("SELECT key FROM derived").fetchall()
+            gone = [(key,) for (key,) in rows if key not in kept]
+            database.executemany("DELETE FROM derived WHERE key = ?", gone)
+            database.execute("DELETE FROM derived WHERE version != ?", (self._version,))
+
+    def _open(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self._path, timeout=5.0)
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS derived"
+            " (key TEXT PRIMARY KEY, version TEXT NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"
+        )
+        return database
+
+    def _remove(self) -> None:
+        for name in (self._path.name, f"{self._path.name}-journal"):
+            with suppress(OSError):
+                self._path.with_name(name).unlink()

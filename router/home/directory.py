@@ -1,0 +1,96 @@
+"""The data directory: where each file is, and the lock of the one process that changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from filelock import FileLock, Timeout
+
+from capdex.errors import Code, Unavailable, UsageError
+
+LOCK_FILE: Final = "capdex.lock"
+AUDIT_FILE: Final = "audit.jsonl"
+GRANTS_FILE: Final = "grants.json"
+WAIT_S: Final = 30.0  # a commit takes milliseconds, however many packages it is about
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The directory of one installation, for its user alone.
+
+    The lock file, grants, state and the audit log are its content; blocks and `installed.sqlite`
+    can be made again from the lock file.
+    """
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Return the home at a path; its directory is made if it is not there.
+
+        Raises UsageError UNREADABLE if it cannot be made.
+        """
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"the data directory {path} cannot be made",
+                Code.UNREADABLE,
+                why=error.strerror or str(error),
+                fix="set CAPDEX_HOME to a directory of yours",
+            ) from None
+        return cls(path)
+
+    @property
+    def lock_file(self) -> Path:
+        """The list of what is installed."""
+        return self.path / LOCK_FILE
+
+    @property
+    def blocks(self) -> Path:
+        """The directory of packages by CID."""
+        return self.path / "blocks"
+
+    @property
+    def derived(self) -> Path:
+        """The database of what was derived from packages."""
+        return self.path / "installed.sqlite"
+
+    @property
+    def grants(self) -> Path:
+        """The file of grants."""
+        return self.path / GRANTS_FILE
+
+    @property
+    def audit(self) -> Path:
+        """The audit log."""
+        return self.path / AUDIT_FILE
+
+    @contextmanager
+    def writing(self, wait_s: float = WAIT_S) -> Iterator[None]:
+        """Hold the writer lock, which a killed process gives up.
+
+        Raises Unavailable DATABASE_LOCKED if another process keeps it.
+        """
+        lock = FileLock(self.path / "writer.lock", timeout=wait_s, mode=0o600)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise Unavailable(
+                f"another process changes {self.path}",
+                Code.DATABASE_LOCKED,
+                why=f"it holds the writer lock for more than {wait_s:g} s",
+                fix="wait until it is done, and try again",
+            ) from None
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} cannot be written", Code.UNREADABLE, why=error.strerror or str(error)
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()

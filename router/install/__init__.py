@@ -1,0 +1,1 @@
+"""Installation: nodes compared, packages verified and agreed to, and the lock file of them."""

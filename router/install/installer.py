@@ -1,0 +1,298 @@
+"""Installation: resolve ─> fetch ─> verify ─> compare ─> consent ─> commit.
+
+The commit writes blocks, then grants, then the lock file, whose replacement is the moment of
+change: before it the old package is installed, after it the new one. What a killed process leaves
+(a block, a grant for bytes that are not installed) has no effect, and goes with the next commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex.package import VerifiedPackage
+from capdex.uri import PREFIX, CapabilityURI
+from router.home.config import Config
+from router.home.directory import Home
+from router.install.facts import INSTALL
+from router.install.fetch import Cache, Files, fetch, open_gateways
+from router.install.lock_store import LockStore
+from router.install.lockfile import Lock, Locked
+from router.install.plan import Plan, make, targets_after
+from router.install.resolve import resolve, search
+from router.install.wish import MAX_CANDIDATES, candidates
+from router.policy.consent import Asker
+from router.policy.grant_file import GrantFile
+from router.policy.grants import EVERY_TOOL, Grant, Grants
+
+AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
+
+
+class Journal(Protocol):
+    """Takes note of decisions: the audit log."""
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one line; raises UsageError if it cannot be written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`."""
+
+    name: str
+    status: str
+    entry: Locked | None = None
+    old: Locked | None = None
+    plan: Plan | None = None
+    error: CapdexError | None = None
+
+
+class Installer:
+    """Changes what is installed in a home. `seen` is called with each package that was verified."""
+
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        *,
+        rights: GrantFile,
+        journal: Journal,
+        seen: Callable[[VerifiedPackage], None] = lambda package: None,
+    ) -> None:
+        self.config = config
+        self.home = home
+        self.rights = rights
+        self.journal = journal
+        self.seen = seen
+        self._store = LockStore(home.lock_file)
+        self.cache = Cache(home.blocks)
+
+    @property
+    def lock(self) -> Lock:
+        """The lock file as it is now; raises UsageError CONFIG if it is damaged."""
+        return self._store.read()
+
+    def entry(self, name: str) -> Locked:
+        """Return the entry of a name or a URI; raises InvalidInput NOT_FOUND."""
+        return _entry(self.lock, name)
+
+    # install and upgrade ------------------------------------------------------------------------
+
+    async def install(
+        self, uri: CapabilityURI, asker: Asker, *, allow_signer_change: bool = False
+    ) -> Outcome:
+        """Install the release that a URI means, after a person agreed.
+
+        Raises the errors of `resolve`, `fetch` and `plan.make`, Refused NO_CONSENT or
+        CONFIRM_NEEDED, and InvalidInput LOCK_DRIFT if the package was changed meanwhile.
+        """
+        plan = await self.plan(uri, allow_signer_change=allow_signer_change)
+        plan = replace(plan, entry=replace(plan.entry, explicit=True))
+        return await self.carry_out(plan, asker)
+
+    async def plan(self, uri: CapabilityURI, *, allow_signer_change: bool = False) -> Plan:
+        """Return what the installation of a URI would change; nothing is written."""
+        async with self.files() as files:
+            return await self._plan(uri, files, allow_signer_change)
+
+    async def upgrades(
+        self, names: Collection[str] = (), *, allow_signer_change: bool = False
+    ) -> list[Outcome]:
+        """Return what an upgrade of some or all packages would change; nothing is written.
+
+        An outcome has a plan, or is `unchanged`, or has the error of this one package. Raises
+        InvalidInput NOT_FOUND for a name that is not installed.
+        """
+        lock = self.lock
+        chosen = [_entry(lock, name) for name in names] if names else list(lock.packages.values())
+        turns = asyncio.Semaphore(AT_ONCE)
+        async with self.files() as files:
+
+            async def one(entry: Locked) -> Outcome:
+                async with turns:
+                    try:
+                        plan = await self._plan(entry.wanted, files, allow_signer_change)
+                    except CapdexError as error:
+                        return Outcome(entry.name, "failed", entry, error=error)
+                if plan.entry.uri.version <= entry.uri.version:
+                    return Outcome(entry.name, "unchanged", entry, plan=_older(plan, entry))
+                return Outcome(entry.name, "upgraded", plan.entry, entry, plan)
+
+            return list(await asyncio.gather(*map(one, chosen)))
+
+    async def carry_out(self, plan: Plan, asker: Asker) -> Outcome:
+        """Ask if the plan has to be agreed to, and commit it; raises as `install`."""
+        await self._agree(plan, asker)
+        changed = self._commit(plan)
+        replaced = plan.old is not None and plan.old.sha256 != plan.entry.sha256
+        status = ("upgraded" if replaced else "installed") if changed else "unchanged"
+        return Outcome(plan.entry.name, status, plan.entry, plan.old, plan)
+
+    async def _plan(self, uri: CapabilityURI, files: Files, allow_signer_change: bool) -> Plan:
+        try:
+            release = await resolve(uri, self.config)
+        except InvalidInput as error:
+            raise await self._with_suggestions(error, uri) from None
+        package = await fetch(release.announcement, self.cache, files)
+        lock = self.lock
+        old = lock.packages.get(uri.name)
+        return make(
+            package,
+            release,
+            "" if uri.selector is None else str(uri.selector),
+            lock,
+            None if old is None else self.here(old),
+            agreed=old is not None and old.sha256 in self.agreed(),
+            allow_signer_change=allow_signer_change,
+        )
+
+    async def _with_suggestions(self, error: InvalidInput, uri: CapabilityURI) -> InvalidInput:
+        """Add to the error for an unknown name what a search for it finds."""
+        if error.code is not Code.NOT_FOUND:
+            return error
+        try:
+            hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, self.config)
+        except CapdexError:
+            return error
+        names = [one["name"] for one in candidates(hits) if one["name"] != uri.name]
+        if names:
+            error.fix = f"did you mean {', '.join(dict.fromkeys(names))}?"
+        return error
+
+    async def _agree(self, plan: Plan, asker: Asker) -> None:
+        if not plan.asks:
+            return
+        question = plan.question()
+        agreed = await asker.ask(question)
+        self.journal.write(
+            "consent", **noted(plan.entry), asked=list(question.lines), agreed=agreed
+        )
+        if not agreed:
+            raise Refused(
+                f"{plan.entry.name} was not agreed to", Code.NO_CONSENT, fix="nothing was changed"
+            )
+
+    def _commit(self, plan: Plan) -> bool:
+        """Write blocks, grants and the lock file; return False if nothing was to be done."""
+        entry, old = plan.entry, plan.old
+        old_package = None if old is None else self.here(old)
+        self.cache.put([plan.package.data])
+        with self.home.writing():
+            lock = self.lock
+            if lock.packages.get(entry.name) != old:
+                raise InvalidInput(
+                    f"{entry.name} was changed by another process meanwhile",
+                    Code.LOCK_DRIFT,
+                    fix="try again",
+                )
+            if entry == old and not plan.asks:
+                return False
+            before = self.rights.read()
+            added = _grants(plan, old_package, before)
+            self.rights.grant(added)
+            try:
+                self._store.write(lock.plus([entry]))
+            except BaseException:
+                if not before.by_digest.get(entry.sha256):
+                    self.rights.forget([entry.sha256])
+                raise
+            self._forget_unused()
+        self.seen(plan.package)
+        event = "install" if old is None else "upgrade"
+        self.journal.write(event, **noted(entry), was=old and old.version)
+        return True
+
+    # remove ---------------------------------------------------------------------------------------
+
+    def remove(self, names: Collection[str]) -> list[Locked]:
+        """Remove some packages and their grants; raises InvalidInput NOT_FOUND."""
+        with self.home.writing():
+            lock = self.lock
+            gone = [_entry(lock, name) for name in dict.fromkeys(names)]
+            self._store.write(lock.minus({entry.name for entry in gone}))
+            self._forget_unused()
+        for entry in gone:
+            self.journal.write("remove", **noted(entry))
+        return gone
+
+    # parts that the synchronisation uses, too ---------------------------------------------------
+
+    def agreed(self) -> frozenset[str]:
+        """Return the sha256 (hex) of all packages that a person agreed to on this machine."""
+        return self.rights.read().digests(INSTALL, time.time())
+
+    def here(self, entry: Locked) -> VerifiedPackage | None:
+        """Return an installed package, None if its bytes are missing or do not pass."""
+        try:
+            return self.cache.package(entry.announcement)
+        except CapdexError:
+            return None
+
+    def standing(self, entry: Locked) -> str:
+        """Return `ready`, `missing` (its bytes) or `not agreed`; the bytes are not read."""
+        if not self.cache.holds(bytes.fromhex(entry.sha256)):
+            return "missing"
+        return "ready" if entry.sha256 in self.agreed() else "not agreed"
+
+    @asynccontextmanager
+    async def files(self) -> AsyncIterator[Files]:
+        """Open the gateways of all nodes; connections are opened with the first request."""
+        async with open_gateways([node.gateway_url for node in self.config.nodes]) as files:
+            yield files
+
+    def _forget_unused(self) -> None:
+        """Remove grants for bytes of packages that the lock file does not list any more."""
+        used = {entry.sha256 for entry in self.lock.packages.values()}
+        with suppress(UsageError):  # they have no effect, and go with the next commit
+            self.rights.forget(self.agreed() - used)
+
+
+def grants_of(package: VerifiedPackage, targets: Sequence[str]) -> list[Grant]:
+    """Return the grants of some targets to all tools of a package, for as long as it is the same.
+
+    Its bytes say which tool uses which target, so they need not be granted one by one.
+    """
+    name = f"{PREFIX}{package.manifest.uri.name}"
+    digest = package.announcement.sha256.hex()
+    return [Grant(name, digest, EVERY_TOOL, target) for target in targets]
+
+
+def noted(entry: Locked) -> dict[str, Any]:
+    """Return what the audit log says of an entry."""
+    return {
+        "capability_id": f"{PREFIX}{entry.name}",
+        "version": entry.version,
+        "digest": entry.sha256,
+        "signer": entry.signer,
+    }
+
+
+def _grants(plan: Plan, old: VerifiedPackage | None, before: Grants) -> list[Grant]:
+    manifest = plan.package.manifest
+    if plan.fresh or plan.old is None or old is None:
+        return grants_of(plan.package, targets_after(None, manifest, ()))
+    had = {
+        grant.target for grant in before.by_digest.get(plan.old.sha256, ()) if grant.until is None
+    }
+    return grants_of(plan.package, targets_after(old.manifest, manifest, had))
+
+
+def _entry(lock: Lock, name: str) -> Locked:
+    short = name.removeprefix(PREFIX).partition("@")[0]
+    found = lock.packages.get(short)
+    if found is None:
+        raise InvalidInput(
+            f"{short[:80]!r} is not installed", Code.NOT_FOUND, fix="capdex installed lists what is"
+        )
+    return found
+
+
+def _older(plan: Plan, entry: Locked) -> Plan | None:
+    """Return the plan if it is of an older version: its question tells so, and is never asked."""
+    return plan if plan.entry.uri.version < entry.uri.version else None

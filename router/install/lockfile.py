@@ -1,0 +1,245 @@
+"""The lock file: what is installed, an entry a line, sorted by name. Pure.
+
+A lock file says which bytes were agreed to. What a package may do is read from those bytes, which
+are verified each time, so an entry that was changed by hand gives it nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, NamedTuple, Self
+
+import orjson
+
+from capdex.errors import CapdexError, Code, UsageError
+from capdex.ipld.cid import Cid
+from capdex.net import json_reply
+from capdex.problems import Verdict
+from capdex.registry.events import Announcement
+from capdex.uri import PREFIX, CapabilityURI, check_name
+from capdex.version import Version, parse_selector
+
+VERSION: Final = 1
+MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_PACKAGES: Final = 50_000
+MAX_TEXT_CHARS: Final = 4_096
+MAX_ITEMS: Final = 256  # permissions, hosts or labels of one package
+LONG_BYTES: Final = 1024 * 1024
+MIN_VALUE_BYTES: Final = 8
+_HEX: Final = frozenset("0123456789abcdef")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """An installed package.
+
+    `request` is the version or range as asked, empty for the latest. `chain` is the position of its
+    announcement: `chain_id` and `publisher`, and `contract`, `block_number` and `sequence` where
+    they are known. `hosts` are all parties that its bindings contact, `tools` is a sha256 (hex) of
+    tools and bindings, `lint` are codes. `explicit` is true if a person asked for it by name.
+    `extra` has fields of later versions of this file, which are kept as they are.
+    """
+
+    name: str
+    request: str
+    version: str
+    cid: str
+    sha256: str
+    verdict: str
+    signer: str
+    chain: Json = field(hash=False)
+    permissions: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    tools: str = ""
+    lint: tuple[str, ...] = ()
+    explicit: bool = True
+    extra: Json = field(default_factory=dict, hash=False)
+
+    @property
+    def uri(self) -> CapabilityURI:
+        """The URI with its exact version."""
+        return CapabilityURI(self.name, Version.parse(self.version))
+
+    @property
+    def wanted(self) -> CapabilityURI:
+        """The URI as it was asked for."""
+        return CapabilityURI(self.name, parse_selector(self.request) if self.request else None)
+
+    @property
+    def announcement(self) -> Announcement:
+        """The announcement on chain, with which the bytes are verified again."""
+        return Announcement(
+            self.chain["chain_id"],
+            self.chain["publisher"],
+            f"{PREFIX}{self.name}@{self.version}",
+            self.version,
+            self.cid,
+            bytes.fromhex(self.sha256),
+        )
+
+    def to_json(self) -> Json:
+        """Return the entry as the file has it."""
+        known = {name: getattr(self, name) for name in _KNOWN}
+        return {**self.extra, **known}
+
+
+_KNOWN: Final = tuple(f.name for f in fields(Locked) if f.name != "extra")
+_TEXTS: Final = ("request", "version", "cid", "sha256", "verdict", "signer", "tools")
+_LISTS: Final = ("permissions", "hosts", "lint")
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """All entries by name. `extra` has fields of later versions of this file."""
+
+    packages: Mapping[str, Locked] = field(default_factory=dict)
+    extra: Json = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the lock in a file.
+
+        Raises UsageError CONFIG for anything that `to_bytes` could not have written.
+        """
+        try:
+            if len(data) > MAX_BYTES:
+                raise ValueError(f"it has more than {MAX_BYTES} bytes")
+            found = json_reply.parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+            return cls._read(found)
+        except ValueError as error:
+            raise _damaged(str(error)) from None
+
+    @classmethod
+    def _read(cls, found: Any) -> Self:
+        if not isinstance(found, dict):
+            raise ValueError("it holds no object")
+        if found.pop("version", None) != VERSION:
+            raise ValueError(f"its version is not {VERSION}")
+        entries = found.pop("packages", None)
+        if not isinstance(entries, list) or len(entries) > MAX_PACKAGES:
+            raise ValueError(f"packages is no list of at most {MAX_PACKAGES}")
+        packages: dict[str, Locked] = {}
+        for entry in entries:
+            locked = _entry(entry)
+            if packages.setdefault(locked.name, locked) is not locked:
+                raise ValueError(f"{locked.name} is there twice")
+        return cls(packages, found)
+
+    def to_bytes(self) -> bytes:
+        """Return the file: JSON, sorted, an entry a line."""
+        head = {"version": VERSION, **self.extra}
+        parts = [
+            orjson.dumps(key) + b":" + orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+            for key, value in sorted(head.items())
+        ]
+        lines = [
+            orjson.dumps(locked.to_json(), option=orjson.OPT_SORT_KEYS)
+            for _, locked in sorted(self.packages.items())
+        ]
+        return b"{" + b",".join(parts) + b',"packages":[\n' + b",\n".join(lines) + b"\n]}\n"
+
+    def plus(self, new: Iterable[Locked]) -> Self:
+        """Return the lock with some entries added or replaced."""
+        packages = {**self.packages, **{locked.name: locked for locked in new}}
+        if len(packages) > MAX_PACKAGES:
+            raise UsageError(
+                f"more than {MAX_PACKAGES} packages cannot be installed", Code.TOO_LARGE
+            )
+        return type(self)(packages, self.extra)
+
+    def minus(self, names: Collection[str]) -> Self:
+        """Return the lock without some entries."""
+        kept = {name: locked for name, locked in self.packages.items() if name not in names}
+        return type(self)(kept, self.extra)
+
+
+class Difference(NamedTuple):
+    """An entry that is in one of two locks alone, or differs in some fields."""
+
+    name: str
+    kind: str  # added, removed, changed
+    fields: tuple[str, ...] = ()
+
+
+def diff(old: Lock, new: Lock) -> list[Difference]:
+    """Return the differences of two locks, by name."""
+    found = []
+    for name in sorted({*old.packages, *new.packages}):
+        before, after = old.packages.get(name), new.packages.get(name)
+        if before is None or after is None:
+            found.append(Difference(name, "added" if before is None else "removed"))
+        elif changed := changed_fields(before, after):
+            found.append(Difference(name, "changed", changed))
+    return found
+
+
+def changed_fields(old: Locked, new: Locked) -> tuple[str, ...]:
+    """Return the names of the fields in which two entries differ."""
+    before, after = old.to_json(), new.to_json()
+    return tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
+
+
+def _entry(entry: Any) -> Locked:
+    if not isinstance(entry, dict):
+        raise ValueError("an entry is no object")
+    name = entry.get("name")
+    try:
+        check_name(name if isinstance(name, str) else "")
+        return _checked(entry)
+    except (CapdexError, ValueError) as error:
+        shown = repr(name)[:80] if isinstance(name, str) else "an entry"
+        raise ValueError(f"{shown}: {error}") from None
+
+
+def _checked(entry: Json) -> Locked:
+    known: dict[str, Any] = {key: entry.get(key) for key in _KNOWN}
+    for key in _TEXTS:
+        _check_text(key, known[key])
+    for key in _LISTS:
+        items = known[key]
+        if not isinstance(items, list) or len(items) > MAX_ITEMS:
+            raise ValueError(f"{key} is no list of at most {MAX_ITEMS}")
+        for item in items:
+            _check_text(key, item)
+        known[key] = tuple(items)
+    for key in ("sha256", "tools"):
+        if len(known[key]) != 64 or not _HEX.issuperset(known[key]):
+            raise ValueError(f"{key} is no sha256")
+    if not isinstance(known["explicit"], bool):
+        raise ValueError("explicit is neither true nor false")
+    if known["verdict"] != Verdict.VERIFIED:
+        raise ValueError("only verified packages are installed")
+    _check_chain(known["chain"])
+    if str(Version.parse(known["version"])) != known["version"]:
+        raise ValueError("version has another spelling")
+    if known["request"]:
+        parse_selector(known["request"])
+    Cid.parse(known["cid"])
+    extra = {key: value for key, value in entry.items() if key not in known}
+    return Locked(**known, extra=extra)
+
+
+def _check_text(key: str, value: Any) -> None:
+    if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
+        raise ValueError(f"{key} is no text of at most {MAX_TEXT_CHARS} characters")
+
+
+def _check_chain(chain: Any) -> None:
+    if not isinstance(chain, dict):
+        raise ValueError("chain is no object")
+    chain_id = chain.get("chain_id")
+    if not isinstance(chain_id, int) or isinstance(chain_id, bool):
+        raise ValueError("chain.chain_id is no whole number")
+    _check_text("chain.publisher", chain.get("publisher"))
+
+
+def _damaged(why: str) -> UsageError:
+    return UsageError(
+        "the lock file cannot be read",
+        Code.CONFIG,
+        why=why[:300],
+        fix="take it back from a copy, or move it away and install again",
+    )

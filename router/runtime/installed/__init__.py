@@ -1,0 +1,1 @@
+"""Installed packages in the catalogue, and the short forms that a start reads."""

@@ -1,0 +1,228 @@
+"""`capdex install` and its sisters against a node of canned answers, and the router after them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+ROOT = Path(__file__).parents[3]
+HOST = "host:tools.example.org"
+
+
+@pytest.fixture
+def publish(node: Any, making: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`publish(version)` has the node answer with this version of weather from now on."""
+    monkeypatch.setenv("CAPDEX_CHAIN_ID", str(making.CHAIN_ID))
+    monkeypatch.setenv("CAPDEX_REGISTRY", making.checksum_address(making.REGISTRY))
+
+    def go(version: str = "1.0.0", name: str = "weather", **options: Any) -> dict[str, Any]:
+        tools = [making.tool("now", city="A city.")]
+        data = making.package_bytes(name, version, tools=tools, **options)
+        cid = making.Cid.of(data)
+        told = {
+            "acp_metadata": {"name": name.title(), "summary": f"What {name} does."},
+            "cap_uri": f"did:nuwa:cap:{name}@{version}",
+            "semver": version,
+            "ipfs_cid": cid.text,
+            "sha256": cid.digest.hex(),
+            "status": {"yanked": False},
+            "chain": {
+                "chain_id": making.CHAIN_ID,
+                "contract": making.checksum_address(making.REGISTRY),
+                "publisher": making.checksum_address(making.PUBLISHER),
+                "block_number": 7,
+                "sequence": 1,
+            },
+        }
+        node.blocks[cid.text] = data
+        node.answer("resolve_capability", told)
+        return told
+
+    return go
+
+
+def home() -> Path:
+    return Path(os.environ["CAPDEX_HOME"]) / "data" / "router"
+
+
+def router() -> Client:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-c", "from cli.main import main; main()", "router"],
+        cwd=ROOT,
+        env={key: value for key, value in os.environ.items() if key.startswith("CAPDEX_")},
+    )
+    return Client(server)
+
+
+def said(result: Any) -> str:
+    return "".join(block.text for block in result.content)
+
+
+# install ------------------------------------------------------------------------------------
+
+
+def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) -> None:
+    told = publish(permissions={"require": ["state.create"]})
+    result = capdex("install", "weather@^1", "--yes", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "Install weather 1.0.0?" in result.stderr
+    assert "contacts: tools.example.org" in result.stderr
+    (found,) = json.loads(result.stdout)["results"]
+    assert (found["name"], found["status"], found["sha256"]) == (
+        "weather", "installed", told["sha256"],
+    )  # fmt: skip
+    (row,) = capdex.json("installed")["results"]
+    assert (row["name"], row["request"], row["standing"]) == ("weather", "^1", "ready")
+    assert capdex("installed", "--plain").stdout == "weather@1.0.0\n"
+    granted = {json.loads(line)["target"] for line in capdex("grant").stdout.splitlines()}
+    assert granted == {"install", HOST, "state.create"}
+
+
+def test_install_needs_a_yes_where_nobody_can_be_asked(capdex: Any, publish: Any) -> None:
+    publish()
+    result = capdex("install", "weather")
+    assert result.exit_code == 4
+    assert "Install weather 1.0.0?" in result.stderr
+    assert "--yes" in result.stderr
+    assert not (home() / "capdex.lock").exists()
+
+
+def test_a_dry_run_writes_nothing(capdex: Any, publish: Any) -> None:
+    publish()
+    result = capdex("install", "weather", "--dry-run", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["results"][0]["status"] == "planned"
+    assert "signed by: did:key:" in result.stderr
+    assert not (home() / "capdex.lock").exists()
+
+
+def test_a_wish_with_several_hits_is_a_list(capdex: Any, publish: Any, node: Any) -> None:
+    hits = [publish(), publish(name="tides")]
+    node.answer("search_capabilities", {"list_of_results": hits})
+    result = capdex("install", "what will it be like", "--yes")
+    assert result.exit_code == 1
+    assert "error[AMBIGUOUS]" in result.stderr
+    assert "weather, tides" in result.stderr
+    node.answer("search_capabilities", {"list_of_results": hits[:1]})
+    assert "AMBIGUOUS" in capdex("install", "what will it be like", "--yes").stderr
+    node.answer("search_capabilities", {"list_of_results": []})
+    assert "NOT_FOUND" in capdex("install", "what will it be like", "--yes").stderr
+
+
+# upgrade, remove, sync, audit ---------------------------------------------------------------
+
+
+def test_upgrade_previews_asks_about_what_widened_and_upgrades(capdex: Any, publish: Any) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    publish("1.1.0", permissions={"require": ["state.delete"]}, prompt="Else.")
+    preview = capdex("upgrade", "--preview", "--json")
+    assert preview.exit_code == 0
+    (found,) = json.loads(preview.stdout)["results"]
+    assert (found["status"], found["was"]) == ("planned", "1.0.0")
+    assert any("state.delete" in line for line in found["widened"])
+    assert any("prompt" in change["section"] for change in found["changes"])
+    refused = capdex("upgrade")
+    assert refused.exit_code == 4
+    assert capdex("installed", "--plain").stdout == "weather@1.0.0\n"
+    done = capdex("upgrade", "weather", "--yes", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["results"][0]["status"] == "upgraded"
+    again = json.loads(capdex("upgrade", "--json").stdout)["results"]
+    assert [one["status"] for one in again] == ["unchanged"]
+
+
+def test_an_older_version_is_no_upgrade_and_said_so(capdex: Any, publish: Any) -> None:
+    publish("1.1.0")
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    publish("1.0.0")
+    result = capdex("upgrade", "--yes")
+    assert result.exit_code == 0
+    assert "which is older" in result.stderr
+    assert capdex("installed", "--plain").stdout == "weather@1.1.0\n"
+
+
+def test_sync_checks_and_mends(capdex: Any, publish: Any) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    assert capdex.json("sync", "--check")["packages"] == 1
+    (block,) = (home() / "blocks").glob("*/bafk*")
+    block.unlink()
+    drift = capdex("sync", "--check")
+    assert drift.exit_code == 1
+    assert "error[LOCK_DRIFT]" in drift.stderr
+    assert capdex.json("installed")["results"][0]["standing"] == "missing"
+    assert capdex.json("sync", "--frozen")["results"][0]["status"] == "fetched"
+    assert capdex("sync", "--check").exit_code == 0
+
+
+def test_remove_takes_the_rights_back(capdex: Any, publish: Any) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    assert capdex.json("remove", "weather")["results"] == [{"name": "weather", "version": "1.0.0"}]
+    assert capdex("grant").stdout == ""
+    assert capdex("remove", "weather").exit_code == 1
+    assert capdex.json("installed")["results"] == []
+
+
+def test_audit_checks_the_chain_of_decisions(capdex: Any, publish: Any) -> None:
+    assert capdex.json("audit") == {
+        "schema": "capdex.audit/1", "results": [], "lines": 0, "broken": None,
+    }  # fmt: skip
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    found = capdex.json("audit", "--last", "1")
+    assert (found["lines"], [line["event"] for line in found["results"]]) == (2, ["install"])
+    log = home() / "audit.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"agreed":true', b'"agreed":null'))
+    result = capdex("audit")
+    assert result.exit_code == 1
+    assert "line 2" in result.stderr
+
+
+# the router ---------------------------------------------------------------------------------
+
+
+async def test_a_running_router_offers_what_is_installed_meanwhile(
+    capdex: Any, publish: Any
+) -> None:
+    publish(prompt="Say it kindly.", triggers=[{"type": "keyword", "value": "rain"}])
+    async with router() as client:
+        assert "nothing is installed" in said(await client.call_tool("manage", {"action": "list"}))
+        result = await asyncio.to_thread(capdex, "install", "weather", "--yes")
+        assert result.exit_code == 0
+        assert "did:nuwa:cap:weather@1.0.0" in said(
+            await client.call_tool("manage", {"action": "list"})
+        )
+        routed = json.loads(said(await client.call_tool("route", {"message": "will it rain?"})))
+        assert routed["capability"] == "did:nuwa:cap:weather"
+        assert routed["tools"] == ["did:nuwa:cap:weather#now"]
+        asked = {"action": "remove", "target": "weather"}
+        refused = await client.call_tool("manage", asked)
+        assert refused.structured_content is not None
+        assert refused.structured_content["error"]["details"]["fix"] == "run: capdex remove weather"
+
+
+async def test_find_asks_the_node_and_install_asks_the_person(
+    capdex: Any, publish: Any, node: Any
+) -> None:
+    told = publish()
+    node.answer("search_capabilities", {"list_of_results": [told]})
+    async with router() as client:
+        found = said(await client.call_tool("find", {"want": "weather"}))
+        assert "registry: install it first" in found
+        local = await client.call_tool("find", {"want": "weather", "remote": False})
+        assert said(local) == "nothing found"
+        refused = await client.call_tool("manage", {"action": "install", "target": "weather"})
+        error = (refused.structured_content or {})["error"]
+        assert error["reason"] == "CONFIRM_NEEDED"
+        assert error["details"]["fix"] == "run: capdex install weather"

@@ -1,0 +1,81 @@
+"""Nodes, a person, and a home to install to."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from capdex.package import VerifiedPackage
+from router.home.config import Config
+from router.home.directory import Home
+from router.home.files import write_whole
+from router.install.installer import Installer
+from router.policy.grant_file import GrantFile
+from router.runtime.audit import Audit
+from tests.indexer import making
+from tests.router.simulated import Machine, Person, SimulatedNode
+
+
+@pytest.fixture
+async def start_node() -> AsyncIterator[Callable[[], Awaitable[SimulatedNode]]]:
+    """Start a node on a free port of loopback."""
+    runners: list[web.AppRunner] = []
+
+    async def start() -> SimulatedNode:
+        node = SimulatedNode()
+        app = web.Application()
+        app.router.add_post("/mcp", node.mcp)
+        app.router.add_get("/ipfs/{cid}", node.block)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        runners.append(runner)
+        listener = socket.create_server(("127.0.0.1", 0))
+        node.port = listener.getsockname()[1]
+        await web.SockSite(runner, listener).start()
+        return node
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def node(start_node: Callable[[], Awaitable[SimulatedNode]]) -> SimulatedNode:
+    """One node."""
+    return await start_node()
+
+
+@pytest.fixture
+def person() -> Person:
+    """A person who agrees."""
+    return Person()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """An empty home."""
+    return Home.open(tmp_path / "router")
+
+
+@pytest.fixture
+def machine(home: Home) -> Callable[..., Machine]:
+    """`machine(*nodes, **settings)` opens the installer of the home, as a new process does."""
+
+    def opened(*nodes: SimulatedNode, **settings: Any) -> Machine:
+        rights = GrantFile(home.grants, write_whole)
+        seen: list[VerifiedPackage] = []
+        config = Config(
+            nodes=tuple(node.address for node in nodes),
+            **{"chain_id": making.CHAIN_ID, "registry": making.REGISTRY, **settings},
+        )
+        installer = Installer(
+            home, config, rights=rights, journal=Audit(home.audit), seen=seen.append
+        )
+        return Machine(home, rights, installer, seen)
+
+    return opened

@@ -1,0 +1,54 @@
+"""Files written as a whole or not at all, and read within a bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capdex.errors import Code, InvalidInput, UsageError
+from router.home.files import drop_leftovers, read_bounded, write_whole
+
+
+def test_a_file_is_replaced_and_for_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_whole(path, b"old")
+    write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [found.name for found in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "c").touch()
+    with pytest.raises(UsageError, match="cannot be written") as caught:
+        write_whole(tmp_path / "b", b"new")
+    assert caught.value.code is Code.UNREADABLE
+    assert [found.name for found in tmp_path.iterdir()] == ["b"]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"mine")
+    (tmp_path / "a").symlink_to(tmp_path / "target")
+    write_whole(tmp_path / "a", b"new")
+    assert (tmp_path / "target").read_bytes() == b"mine"
+    assert not (tmp_path / "a").is_symlink()
+
+
+def test_a_file_is_read_within_a_bound(tmp_path: Path) -> None:
+    assert read_bounded(tmp_path / "none", 10) is None
+    (tmp_path / "a").write_bytes(b"x" * 10)
+    assert read_bounded(tmp_path / "a", 10) == b"x" * 10
+    with pytest.raises(InvalidInput) as caught:
+        read_bounded(tmp_path / "a", 9)
+    assert caught.value.code is Code.TOO_LARGE
+    with pytest.raises(UsageError):
+        read_bounded(tmp_path, 10)
+
+
+def test_what_killed_writers_left_is_removed(tmp_path: Path) -> None:
+    for name in (".a.0123", ".a.4567", ".b.0123", "a"):
+        (tmp_path / name).touch()
+    drop_leftovers(tmp_path / "a")
+    assert sorted(found.name for found in tmp_path.iterdir()) == [".b.0123", "a"]

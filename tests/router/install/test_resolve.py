@@ -1,0 +1,145 @@
+"""Several nodes asked and compared: they agree, one is silent, one lies, the chain decides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from capdex.errors import CapdexError, Code, Unavailable
+from router.home.config import Config
+from router.install.resolve import Release, resolve, search
+from tests.indexer import making
+from tests.router.simulated import SimulatedNode, answer, uri, weather
+
+Start = Callable[[], Awaitable[SimulatedNode]]
+
+
+def of(*nodes: SimulatedNode, **settings: object) -> Config:
+    values = {"chain_id": making.CHAIN_ID, "registry": making.REGISTRY, **settings}
+    return Config(nodes=tuple(node.address for node in nodes), **values)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def nodes(start_node: Start) -> list[SimulatedNode]:
+    """Two nodes that know weather 1.0.0 and 1.1.0."""
+    found = [await start_node(), await start_node()]
+    for node in found:
+        node.publish(weather())
+        node.publish(weather("1.1.0"))
+    return found
+
+
+async def refused(config: Config, name: str = "weather") -> CapdexError:
+    with pytest.raises(CapdexError) as caught:
+        await resolve(uri(name), config)
+    return caught.value
+
+
+async def test_nodes_that_agree_are_each_asked_once(nodes: list[SimulatedNode]) -> None:
+    found = await resolve(uri("weather"), of(*nodes))
+    assert found.announcement.semver == "1.1.0"
+    assert (found.warnings, found.proven) == ((), "")
+    assert [node.requests for node in nodes] == [["resolve_capability"]] * 2
+
+
+@pytest.mark.parametrize("honest", [0, 1])
+async def test_an_older_version_offered_as_the_latest_by_one_node_is_refused(
+    nodes: list[SimulatedNode], honest: int
+) -> None:
+    old = answer(weather())
+    nodes[1 - honest].lie = lambda cap_uri: old
+    error = await refused(of(*nodes))
+    assert error.code is Code.UNVERIFIED
+    assert "1.0.0 with sha256" in error.why
+    assert "1.1.0 with sha256" in error.why
+    assert "CAPDEX_TRUST_RPC_URL" in error.fix
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"sha256": "ab" * 32, "ipfs_cid": None},
+        {"chain": {"chain_id": making.CHAIN_ID, "contract": "", "publisher": "0x" + "12" * 20}},
+    ],
+    ids=["other bytes", "another publisher"],
+)
+async def test_one_node_alone_cannot_change_what_is_announced(
+    nodes: list[SimulatedNode], lie: dict[str, object]
+) -> None:
+    other = answer(weather("1.1.0", prompt="Other."))
+    told = answer(weather("1.1.0"))
+    nodes[1].lie = lambda cap_uri: other if "sha256" in lie else told | lie
+    config = of(*nodes, registry=None)
+    assert (await refused(config)).code is Code.UNVERIFIED
+
+
+async def test_a_release_that_one_node_hides_is_a_difference(nodes: list[SimulatedNode]) -> None:
+    nodes[0].releases.clear()
+    error = await refused(of(*nodes))
+    assert error.code is Code.UNVERIFIED
+    assert "NOT_FOUND" in error.why
+
+
+async def test_nodes_agree_that_there_is_nothing(nodes: list[SimulatedNode]) -> None:
+    assert (await refused(of(*nodes), "tides")).code is Code.NOT_FOUND
+
+
+async def test_a_silent_node_is_named_and_the_other_one_is_taken(
+    nodes: list[SimulatedNode],
+) -> None:
+    nodes[0].down = True
+    found = await resolve(uri("weather"), of(*nodes))
+    assert found.announcement.semver == "1.1.0"
+    assert found.warnings == (f"the node at {nodes[0].url}/mcp did not answer",)
+    nodes[1].down = True
+    assert isinstance(await refused(of(*nodes)), Unavailable)
+
+
+async def test_without_an_endpoint_that_answers_a_difference_is_not_decided(
+    nodes: list[SimulatedNode],
+) -> None:
+    old = answer(weather())
+    nodes[1].lie = lambda cap_uri: old
+    error = await refused(of(*nodes, trust_rpc_url="http://127.0.0.1:1"))
+    assert error.code in (Code.BAD_PROOF, Code.RPC_UNAVAILABLE)
+
+
+async def test_an_answer_without_a_proof_is_refused_where_proofs_are_wanted(
+    nodes: list[SimulatedNode],
+) -> None:
+    error = await refused(of(*nodes, trust_rpc_url="http://127.0.0.1:1"))
+    assert error.code is Code.BAD_PROOF
+
+
+async def test_flags_of_a_release_are_warnings(node: SimulatedNode) -> None:
+    status = {"yanked": True, "yank_reason": "broken\u202e", "deprecated": True}
+    node.publish(weather(), status=status)
+    found = await resolve(uri("weather"), of(node))
+    assert found.warnings == (
+        "did:nuwa:cap:weather@1.0.0 is yanked: broken\u202e",
+        "did:nuwa:cap:weather@1.0.0 is deprecated",
+    )
+
+
+async def test_the_position_on_chain_is_kept_as_far_as_it_makes_sense(node: SimulatedNode) -> None:
+    told = answer(weather())
+    told["chain"] |= {"block_number": True, "sequence": 1 << 70, "more": [1]}
+    node.lie = lambda cap_uri: told
+    found: Release = await resolve(uri("weather"), of(node))
+    assert set(found.chain) == {"chain_id", "publisher", "contract"}
+
+
+async def test_a_search_asks_the_first_node_that_answers(nodes: list[SimulatedNode]) -> None:
+    nodes[0].down = True
+    hits = await search("weather", 5, of(*nodes))
+    assert [hit.uri for hit in hits] == [
+        "did:nuwa:cap:weather@1.0.0",
+        "did:nuwa:cap:weather@1.1.0",
+    ]
+    nodes[1].releases += [{"cap_uri": 7}, {"cap_uri": "did:nuwa:cap:weather"}, [], "weather"]  # type: ignore[list-item]
+    assert len(await search("weather", 5, of(nodes[1]))) == 2
+    nodes[1].down = True
+    with pytest.raises(Unavailable):
+        await search("weather", 5, of(*nodes))
+    assert await search("weather", 5, Config()) == []

@@ -1,0 +1,73 @@
+"""A wish in words: names first, one good hit, or a list; never silently the wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from capdex.errors import Code, InvalidInput
+from router.home.config import Config
+from router.install.resolve import Hit
+from router.install.wish import candidates, choose, pick
+from tests.indexer import making
+from tests.router.simulated import Machine, SimulatedNode, weather
+
+WEATHER = Hit("did:nuwa:cap:weather@1.0.0", "Weather", "Tells the weather.")
+NORWAY = Hit("did:nuwa:cap:yr-norway@2.0.0", "Weather in Norwegian", "Yr.")
+
+
+async def test_names_and_uris_are_not_searched_for() -> None:
+    for text in ("weather", "did:nuwa:cap:weather", " weather@^1.2 ", "weather@>=1 <2"):
+        assert (await choose(text, Config())).name == "weather"
+
+
+@pytest.mark.parametrize("text", ["Weather@1", "did:nuwa:cap:Weather", "weather@banana"])
+async def test_a_wrong_name_is_not_taken_for_a_wish(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await choose(text, Config())
+    assert caught.value.code is Code.INVALID_INPUT
+
+
+async def test_a_wish_is_searched_for_on_the_node(
+    machine: Callable[..., Machine], node: SimulatedNode
+) -> None:
+    node.publish(weather())
+    config = machine(node).installer.config
+    assert str(await choose("the weather please", config)) == "did:nuwa:cap:weather"
+    node.publish(making.package_bytes("weather-maps", "1.0.0"))
+    with pytest.raises(InvalidInput) as caught:
+        await choose("the weather please", config)
+    assert caught.value.code is Code.AMBIGUOUS
+    names = [one["name"] for one in (caught.value.details or {})["candidates"]]
+    assert names == ["weather", "weather-maps"]
+
+
+def test_the_name_that_a_wish_spells_is_taken_and_a_title_never_is() -> None:
+    assert pick("Yr Norway", [WEATHER, NORWAY]).name == "yr-norway"
+    with pytest.raises(InvalidInput, match="may mean 2"):
+        pick("Weather in Norwegian", [WEATHER, NORWAY])
+
+
+def test_where_it_has_to_be_certain_one_hit_is_not_enough() -> None:
+    assert pick("rain tomorrow", [WEATHER]).name == "weather"
+    with pytest.raises(InvalidInput) as caught:
+        pick("rain tomorrow", [WEATHER], certain=True)
+    assert caught.value.code is Code.AMBIGUOUS
+
+
+def test_several_versions_of_one_name_are_one_hit() -> None:
+    assert pick("rain", [WEATHER, WEATHER._replace(uri="did:nuwa:cap:weather@2.0.0")])
+
+
+def test_nothing_is_found() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        pick("rain", [])
+    assert caught.value.code is Code.NOT_FOUND
+
+
+def test_texts_of_candidates_are_cleaned() -> None:
+    (one,) = candidates([Hit(WEATHER.uri, "a\u202eb\n", "c\u001b[2J" * 100)])
+    assert one["title"] == "ab"
+    assert "\u001b" not in one["summary"]
+    assert len(one["summary"]) == 160
