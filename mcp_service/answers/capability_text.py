@@ -35,6 +35,8 @@ def manifest(found: Json) -> str:
         cut(found["description"], 4 * LINE_TOKENS),
         f"input: {_json(found['input_schema'])}",
     ]
+    if found["output_schema"]:
+        lines.append(f"output: {_json(found['output_schema'])}")
     if permissions := found["required_permissions"]:
         lines.append(f"needs {', '.join(permissions)}")
     if tools := found.get("tools"):

@@ -67,9 +67,9 @@ def check(entry: Locked, package: VerifiedPackage) -> None:
 
 def tools_digest(manifest: Manifest) -> str:
     """Return the sha256 (hex) of tools and bindings, as canonical JSON."""
-    tools = [[tool.name, tool.description, tool.parameters] for tool in manifest.tools]
-    value = [tools, manifest.bindings]
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    value = [manifest.tools, manifest.bindings]  # named tuples become lists
+    data = orjson.dumps(value, default=list, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(data).hexdigest()
 
 
 def lint_codes(package: VerifiedPackage) -> tuple[str, ...]:

@@ -8,7 +8,10 @@ from typing import Final
 
 from capdex.diff.diff import Change, compare
 from capdex.errors import Code, Refused, VerificationFailure
+from capdex.manifest.bindings import secret_uses
+from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
+from capdex.manifest.tools import Annotations
 from capdex.package import VerifiedPackage
 from capdex.problems import Reason
 from capdex.uri import is_reserved, skeleton
@@ -69,6 +72,13 @@ class Plan:
     def _facts(self) -> list[str]:
         entry, manifest = self.entry, self.package.manifest
         tools = [tool.name for tool in manifest.tools]
+        secrets = list(secret_uses(manifest.bindings))
+        harmless = [
+            tool.name
+            for tool in manifest.tools
+            if not effects(manifest, tool).destructive
+            and effects(manifest, tool._replace(annotations=Annotations())).destructive
+        ]
         label = lint_label(entry.lint)
         codes = f" ({', '.join(entry.lint)})" if label else ""
         rows = {
@@ -77,7 +87,11 @@ class Plan:
             "proof": self.proven or "none: it is the word of the nodes asked",
             "permissions": _listed(entry.permissions),
             "contacts": _listed(entry.hosts),
+            "sends": _listed(
+                [f"the secret {x.secret} to {x.host} in {x.carrier}" for x in secrets]
+            ),
             "tools": _listed(tools),
+            "says to destroy nothing": _listed(harmless),
             "memory": _scope(manifest),
             "text lint": f"{label or 'nothing found'}{codes}",
         }

@@ -84,5 +84,11 @@ class Capability:
             "output_schema": self.output_schema,
             "prompt_template": self.prompt,
             "resources": list(self.resources) if self.kind == "skill" else None,
-            "required_permissions": list(self.owner.permissions),
+            "required_permissions": self._permissions(),
         }
+
+    def _permissions(self) -> list[str] | None:
+        """Return the state verbs that are needed; a tool needs one if it is that verb (P10)."""
+        if self.kind == "skill":
+            return list(self.owner.permissions)
+        return [self.name] if self.name in self.owner.permissions else None

@@ -197,6 +197,7 @@ def test_the_router_describes_a_tool_as_the_registry_does(
 ) -> None:
     same = ("capability_id", "version", "kind", "name", "description")
     same += ("input_schema", "output_schema", "prompt_template", "resources")
+    same += ("required_permissions",)
     for tool in package.manifest.tools:
         ours, theirs = (
             run.catalog.find(uri(tool.name)).manifest(),
