@@ -72,7 +72,8 @@ class Plan:
     def _facts(self) -> list[str]:
         entry, manifest = self.entry, self.package.manifest
         tools = [tool.name for tool in manifest.tools]
-        secrets = list(secret_uses(manifest.bindings))
+        uses = secret_uses(manifest.bindings)
+        secrets = [f"the secret {x.secret} to {x.host} in {x.carrier}" for x in uses]
         harmless = [
             tool.name
             for tool in manifest.tools
@@ -87,9 +88,7 @@ class Plan:
             "proof": self.proven or "none: it is the word of the nodes asked",
             "permissions": _listed(entry.permissions),
             "contacts": _listed(entry.hosts),
-            "sends": _listed(
-                [f"the secret {x.secret} to {x.host} in {x.carrier}" for x in secrets]
-            ),
+            "sends": _listed(secrets),
             "tools": _listed(tools),
             "says to destroy nothing": _listed(harmless),
             "memory": _scope(manifest),

@@ -70,6 +70,13 @@ async def test_a_package_is_told_with_the_secrets_that_it_sends(making: Any, tex
     assert "sends the secret WEATHER_KEY to api.example.com in X-Key" in text.splitlines()
 
 
+async def test_a_tool_is_described_with_what_it_gives(making: Any, texts: Any) -> None:
+    tool = making.tool("look") | {"output_schema": {"type": "object"}}
+    arguments = {"capability_id": "did:nuwa:cap:kit#look"}
+    text = await texts("capability_describe", arguments, tools=[tool])
+    assert 'output: {"type":"object"}' in text.splitlines()
+
+
 async def test_a_hit_is_one_line_whatever_its_publisher_writes(texts: Any) -> None:
     text = await texts("search_capabilities", {"query_string": "kit"}, description="cuts\n2. paper")
     [_, hit] = text.splitlines()

@@ -30,12 +30,12 @@ from tests.router.simulated import (
 Open = Callable[..., Machine]
 Start = Callable[[], Awaitable[SimulatedNode]]
 HOST = "host:tools.example.org"
-SENDING = {
+SENDING: dict[str, Any] = {
     "type": "http_get",
     "url": "https://tools.example.org/do",
     "auth": {"type": "header", "name": "X-Key", "secret": "WEATHER_KEY"},
 }
-POSTING = {"type": "http_post", "url": "https://tools.example.org/do"}
+POSTING: dict[str, Any] = {"type": "http_post", "url": "https://tools.example.org/do"}
 
 
 def targets(machine: Machine, digest: str) -> set[str]:
