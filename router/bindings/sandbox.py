@@ -27,6 +27,7 @@ _SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _LOADER: Final = ("/etc/ld.so.cache", "/etc/alternatives")  # libraries and names of programs
 _SHORTEST_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _READ_BYTES: Final = 64 * 1024
+_GRACE_S: Final = 5.0  # a killed process ends at once, except on a machine under heavy load
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,8 @@ class Sandbox:
             return Ran(await process.wait(), output, said)
         finally:
             errors.cancel()
+            # A stream has one reader at a time.
+            await asyncio.wait((errors,))
 
     def _command(
         self, argv: Sequence[str], room: Room, info_fd: int, block_fd: int
@@ -268,4 +271,10 @@ async def _head(stream: asyncio.StreamReader, limit: int) -> bytes:
 async def _ended(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+    # asyncio knows of the end only when both pipes are read to theirs. Outside of a sandbox a
+    # process of another session may hold them, and is not waited for.
+    rest = [_head(stream, 0) for stream in (process.stdout, process.stderr) if stream]
+    ends = [asyncio.create_task(end) for end in (*rest, process.wait())]
+    _, left = await asyncio.wait(ends, timeout=_GRACE_S)
+    for end in left:
+        end.cancel()

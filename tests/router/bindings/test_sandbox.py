@@ -106,16 +106,22 @@ def test_a_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "started")
 
     async def cancelled() -> None:
-        code = f"open('started', 'w').close()\nimport time\ntime.sleep(600) # {tmp_path}"
+        pipe = os.open(tmp_path / "started", os.O_RDONLY | os.O_NONBLOCK)
+        started = asyncio.Event()
+        asyncio.get_running_loop().add_reader(pipe, started.set)
+        code = f"open('started', 'w').write('x')\nimport time\ntime.sleep(600) # {tmp_path}"
         argv = [str(PYTHON), "-I", "-S", "-c", code]
         task = asyncio.create_task(
             Sandbox.find().run(argv, room(tmp_path, writable=True), timeout_s=60)
         )
-        started = asyncio.create_task(asyncio.to_thread((tmp_path / "started").read_bytes))
-        await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            (task, asyncio.ensure_future(started.wait())), return_when="FIRST_COMPLETED"
+        )
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        asyncio.get_running_loop().remove_reader(pipe)
+        os.close(pipe)
 
     asyncio.run(cancelled())
     assert running(f"# {tmp_path}") == []
@@ -126,6 +132,17 @@ def test_long_outputs_are_cut(tmp_path: Path) -> None:
     assert (len(said.stdout), said.truncated) == (100_000, True)
     said = run(tmp_path, "import sys; sys.stderr.write('x' * 1_000_000); print('end')")
     assert (said.stdout, len(said.stderr), said.truncated) == (b"end\n", 1_000, False)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_full_pipes_do_not_keep_an_ended_process_waiting(tmp_path: Path, stream: str) -> None:
+    code = f"import sys\nwhile True: sys.{stream}.write('x' * 9999) # {tmp_path}"
+    for _ in range(3):
+        try:
+            assert run(tmp_path, code, timeout_s=1).truncated
+        except CapdexError as error:
+            assert error.code == Code.TIMEOUT  # noqa: PT017 - either may come first
+    assert running(f"# {tmp_path}") == []
 
 
 @pytest.mark.parametrize(
