@@ -64,6 +64,10 @@ NEGATIONS: Final = _set(
     not no never none nothing nobody neither nor cannot without dont doesnt didnt cant couldnt
     wont wouldnt shouldnt mustnt isnt arent wasnt havent hasnt nope nah aint unable hardly
     refrain avoid refuse forbid prevent
+    nicht kein keine keinen keinem keiner nie niemals nein ohne pas jamais aucun aucune non rien
+    nunca jamas jamás ningun ningún ninguno ninguna nada sin não nao nenhum nenhuma sem mai niente
+    nessun nessuno niet geen nooit nee ikke ingen aldri aldrig nej inte inga älä ei nem ne nu ani
+    değil hayır yok
     """
 )
 # A sentence with one of these is a question, a report, a condition, a doubt, a change of mind, a
@@ -151,7 +155,7 @@ def orders(text: str, verbs: frozenset[str]) -> bool:
     `verbs` are in their base form; a removal may be said by any word for it.
     """
     found = words(text)
-    if not found or len(found) > MAX_WORDS or negates(found):
+    if not found or len(found) > MAX_WORDS or negates(found) or _is_foreign(text):
         return False
     rest, asked = _after_opening(found)
     wanted = verbs | (_REMOVALS if verbs & _REMOVALS else frozenset())
@@ -163,6 +167,11 @@ def orders(text: str, verbs: frozenset[str]) -> bool:
     if (asked or "?" in text) and not (asked and polite):
         return False
     return not DOUBTS.intersection(tail) and not _states(tail)
+
+
+def _is_foreign(text: str) -> bool:
+    # Letters beyond the Latin ones: a negation in them would not be known.
+    return any(char.isalpha() and char > "\u024f" for char in text)
 
 
 def _after_opening(found: list[str]) -> tuple[list[str], str]:
