@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from cli.terminal.output import Format, Output
+from cli.terminal.output import Format, Output, for_agent
 
 if TYPE_CHECKING:
     from cli.config.settings import Settings
@@ -61,10 +61,10 @@ class App:
 
     @property
     def may_ask(self) -> bool:
-        """True if questions can be asked: stdin and stderr are terminals, no --no-input, no CI."""
+        """True if questions can be asked: stdin and stderr are terminals, no CI, no agent."""
         import sys
 
-        forbidden = self.options.no_input or os.environ.get("CI")
+        forbidden = self.options.no_input or os.environ.get("CI") or for_agent(os.environ)
         return not forbidden and sys.stdin.isatty() and sys.stderr.isatty()
 
     def error_output(self, arguments: Sequence[str]) -> Output:

@@ -65,7 +65,7 @@ GLOBALS: tuple[click.Option, ...] = (
     _global(
         "--format",
         type=click.Choice([str(item) for item in Format]),
-        help="Format of the result.  [default: human on a terminal, else jsonl]",
+        help="Format of the result.  [default: human on a terminal, else jsonl; json for agents]",
     ),
     _global(
         "--color",

@@ -3,6 +3,9 @@
 A result has four formats: `human`, `json` (one document), `jsonl` (one object a line; the default
 if stdout is no terminal) and `plain` (the values alone, one a line). Every JSON object has
 `schema: "capdex.<what>/1"`; within one major version fields are only added.
+
+An agent that calls through a CMP router gets `json` (CMP, Faceted Tools), without colours and
+questions, whatever the streams are.
 """
 
 from __future__ import annotations
@@ -29,11 +32,16 @@ class Format(StrEnum):
     PLAIN = "plain"
 
 
+def for_agent(environ: Mapping[str, str]) -> bool:
+    """Return True if an agent reads: CMP_ROUTER or CMP_AGENT (CMP v0.2.0) is set, and not 0."""
+    return any(environ.get(name, "0") not in ("", "0") for name in ("CMP_ROUTER", "CMP_AGENT"))
+
+
 def wants_color(choice: str, tty: bool, environ: Mapping[str, str]) -> bool:
-    """Decide by --color > NO_COLOR > FORCE_COLOR, CLICOLOR_FORCE > TERM=dumb > terminal or not."""
+    """Decide by --color > an agent, NO_COLOR > FORCE_COLOR, CLICOLOR_FORCE > TERM=dumb > tty."""
     if choice in ("always", "never"):
         return choice == "always"
-    if environ.get("NO_COLOR"):
+    if environ.get("NO_COLOR") or for_agent(environ):
         return False
     forced = environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE")
     if forced and forced != "0":
@@ -53,7 +61,7 @@ class Stream:
     @classmethod
     def of(cls, file: TextIO, color: str) -> Stream:
         """Detect the capabilities of `file`."""
-        tty = file.isatty()
+        tty = file.isatty() and not for_agent(os.environ)
         encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
         unicode = encoding in ("utf8", "cp65001")
         return cls(file, tty, wants_color(color, tty, os.environ), unicode)
@@ -92,6 +100,8 @@ class Output:
     def open(cls, chosen: Format | None = None, color: str = "auto", verbosity: int = 0) -> Output:
         """Open the output of this process by its options, environment and streams."""
         out, err = Stream.of(sys.stdout, color), Stream.of(sys.stderr, color)
+        if chosen is None and for_agent(os.environ):
+            chosen = Format.JSON
         form = chosen or (Format.HUMAN if out.tty else Format.JSONL)
         return cls(out, err, form, verbosity, explicit=chosen is not None)
 

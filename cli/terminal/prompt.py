@@ -29,7 +29,7 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
     if not app.may_ask:
         raise Refused(
             "the plan needs a yes, and no question can be asked",
-            why="stdin or stderr is no terminal, or CI or --no-input is set",
+            why="stdin or stderr is no terminal, or CI, --no-input or CMP_ROUTER is set",
             fix="read the plan with --dry-run, then add --yes",
         )
     with _interruptible():

@@ -113,6 +113,8 @@ _OTHERS = {
     "CAPDEX_TOKEN_FILE": "the file of the bearer tokens that a node answers",
     "CAPDEX_PROFILE": "the tools that MCP clients see: default or minimal",
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
+    "CMP_ROUTER, CMP_AGENT": "1: an agent reads: as with --json, no colour, no questions",
+    "CLAUDE_CONFIG_DIR, CODEX_HOME": "where add-to finds the files of Claude Code and Codex",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -203,6 +204,19 @@ def test_a_terminal_gets_colours_and_words_for_people() -> None:
 def test_a_terminal_without_colours_gets_none(env: dict[str, str]) -> None:
     said, _ = finish(spawn("validate", str(ROOT / "examples" / "note.acp.yaml"), **env))
     assert "\x1b[" not in said
+
+
+@pytest.mark.parametrize("name", ["CMP_ROUTER", "CMP_AGENT"])
+def test_an_agent_on_a_terminal_gets_json_without_colours_and_questions(name: str) -> None:
+    said, code = finish(spawn("cid", "nonsense", **{name: "1"}))
+    assert code == 1
+    assert json.loads(said)["schema"] == "capdex.error/1"
+    said, code = finish(spawn("explain", "TIMEOUT", **{name: "1", "FORCE_COLOR": "1"}))
+    assert code == 0
+    assert json.loads(said)["code"] == "TIMEOUT"
+    said, code = finish(spawn("keygen", "--light", **{name: "1"}))
+    assert code == 4
+    assert json.loads(said)["schema"] == "capdex.error/1"
 
 
 def test_a_terminal_without_utf8_gets_ascii_marks() -> None:

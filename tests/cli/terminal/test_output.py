@@ -42,6 +42,10 @@ def output(form: Format, **streams: Any) -> Output:
         ("always", False, {"NO_COLOR": "1"}, True),
         ("never", True, {"FORCE_COLOR": "1"}, False),
         ("auto", False, {"GITHUB_ACTIONS": "true"}, False),
+        ("auto", True, {"CMP_ROUTER": "1"}, False),
+        ("auto", True, {"CMP_AGENT": "1", "FORCE_COLOR": "1"}, False),
+        ("auto", True, {"CMP_ROUTER": "0", "CMP_AGENT": ""}, True),
+        ("always", True, {"CMP_ROUTER": "1"}, True),
     ],
 )
 def test_colour_follows_option_then_environment_then_terminal(
@@ -81,6 +85,15 @@ def test_a_list_is_one_document_or_a_line_each() -> None:
 
 def test_into_a_pipe_results_are_json_lines_and_on_a_terminal_they_are_for_people() -> None:
     assert Output.open().format in (Format.JSONL, Format.HUMAN)
+    assert Output.open(Format.PLAIN).format is Format.PLAIN
+
+
+@pytest.mark.parametrize("name", ["CMP_ROUTER", "CMP_AGENT"])
+def test_an_agent_gets_one_json_document(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    found = Output.open()
+    assert (found.format, found.explicit) == (Format.JSON, True)
+    assert (found.out.tty, found.err.tty, found.err.color) == (False, False, False)
     assert Output.open(Format.PLAIN).format is Format.PLAIN
 
 
