@@ -1,0 +1,94 @@
+"""Edits of TOML that leave comments and order as they are. Pure."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import tomlkit
+
+from capdex.errors import InvalidInput
+
+_HEADER: Final = re.compile(r"^[ \t]*\[[^\n]*\n?", re.MULTILINE)
+_TRAIL: Final = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z))+\Z", re.MULTILINE)
+
+
+def read(text: str) -> Any:
+    """Return the values of a text; raises InvalidInput with line and column."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        end = f"at line {text.count(chr(10)) + 1}, at the end"
+        why = str(error).replace("at end of document", end)
+        raise InvalidInput("the file cannot be read", why=why) from None
+
+
+def put(text: str, path: tuple[str, ...], value: Any) -> str:
+    """Return the text with `value` at a path of keys; a new table stands at the end.
+
+    Raises InvalidInput for a broken text.
+    """
+    values = read(text)
+    for key in path[:-1]:
+        values = values.get(key, {})
+    if isinstance(value, dict) and path[-1] not in values:
+        whole: Any = value
+        for key in reversed(path):
+            whole = {key: whole}
+        gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
+        appended = f"{text}{gap}{tomlkit.dumps(whole)}"
+        if _is_valid(appended):
+            return appended
+    document = tomlkit.parse(text)
+    node: Any = document
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    return tomlkit.dumps(document)
+
+
+def remove(text: str, path: tuple[str, ...]) -> str:
+    """Return the text without the table at a path; raises InvalidInput for a broken text."""
+    read(text)
+    found = [(start, end) for start, end, name in _sections(text) if name[: len(path)] == path]
+    for start, end in reversed(found):
+        trail = _TRAIL.search(text, start, end)
+        end = trail.start() if trail else end
+        if text[:start].endswith("\n\n"):
+            start -= 1
+        text = text[:start] + text[end:]
+    if found:
+        return text
+    document = tomlkit.parse(text)
+    node: Any = document
+    for key in path[:-1]:
+        node = node[key]
+    del node[path[-1]]
+    return tomlkit.dumps(document)
+
+
+def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield start, end and name of each table that has a header."""
+    # What is before a header is whole: a line within a text or an array is none.
+    headers = [one for one in _HEADER.finditer(text) if _is_valid(text[: one.start()])]
+    ends = [*(one.start() for one in headers[1:]), len(text)]
+    for header, end in zip(headers, ends, strict=False):
+        yield header.start(), end, tuple(_name(tomllib.loads(header[0])))
+
+
+def _name(values: Any) -> Iterator[str]:
+    while isinstance(values, dict) and values:
+        ((key, values),) = values.items()
+        yield key
+        if isinstance(values, list):
+            values = values[0]
+
+
+def _is_valid(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
+    return True
