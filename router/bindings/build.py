@@ -63,15 +63,16 @@ def bound(binding: Mapping[str, Any], *, capability: str, wiring: Wiring) -> Exe
 
 @dataclass(frozen=True, slots=True)
 class UnusableTool:
-    """A tool whose binding cannot be used, and why."""
+    """A tool that cannot be used, and why."""
 
     message: str
     why: str
+    fix: str = "tell the author of the package"
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Raise InvalidInput."""
-        raise InvalidInput(self.message, why=self.why, fix="tell the author of the package")
+        raise InvalidInput(self.message, why=self.why, fix=self.fix)
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Raise InvalidInput."""
-        raise InvalidInput(self.message, why=self.why, fix="tell the author of the package")
+        raise InvalidInput(self.message, why=self.why, fix=self.fix)

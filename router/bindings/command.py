@@ -69,11 +69,7 @@ class Command:
         return (str(self.program), *self.arguments.argv(arguments)[1:])
 
     def _check(self) -> None:
-        try:
-            found = self.program.stat()
-            digest = _digest(self.program, found.st_ino, found.st_size, found.st_mtime_ns)
-        except OSError:
-            digest = ""
+        digest = digest_of(self.program)
         if digest != self.digest:
             raise Refused(
                 f"{self.program} is not the program that was learned",
@@ -81,6 +77,15 @@ class Command:
                 why="its bytes changed" if digest else "it cannot be read",
                 fix=f"look at it, then `capdex learn {self.program.name}`",
             )
+
+
+def digest_of(program: Path) -> str:
+    """Return the sha256 of a program in hex, or nothing if it cannot be read."""
+    try:
+        found = program.stat()
+        return _digest(program, found.st_ino, found.st_size, found.st_mtime_ns)
+    except OSError:
+        return ""
 
 
 @lru_cache(maxsize=256)

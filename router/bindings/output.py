@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from capdex.errors import Code, ExecutionFailed
 from capdex.net import json_reply
 
-Kind = Literal["json", "jsonLines", "lines", "table"]
+Kind = Literal["json", "jsonLines", "lines", "table", "auto"]
 MIN_VALUE_BYTES: Final = 4
 _LONG_BYTES: Final = 1024 * 1024
 
@@ -16,9 +16,12 @@ _LONG_BYTES: Final = 1024 * 1024
 def parse(kind: Kind, data: bytes, *, truncated: bool = False) -> dict[str, Any]:
     """Return an output: an object as it is, else `{result}`, `{records}`, `{lines}` or `{rows}`.
 
+    `auto` is for outputs that nobody has described: JSON if it is that, else lines.
     An output that was cut ends at its last whole line and has `truncated`. Raises ExecutionFailed
     OUTPUT_INVALID if JSON was promised and something else came.
     """
+    if kind == "auto":
+        kind = "json" if not truncated and _is_json(data) else "lines"
     if truncated and kind == "json":
         raise _invalid(kind, f"over {len(data)} bytes")
     if truncated:
@@ -41,6 +44,16 @@ def _parsed(kind: Kind, data: bytes) -> dict[str, Any]:
     rows = [re.split(r"\s{2,}|\t", line.strip()) for line in lines_of_text if line.strip()]
     head, *rest = rows or [[]]
     return {"rows": [dict(zip(head, row, strict=False)) for row in rest]}
+
+
+def _is_json(data: bytes) -> bool:
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return False
+    try:
+        _json("json", data)
+    except ExecutionFailed:
+        return False
+    return True
 
 
 def _json(kind: Kind, data: bytes) -> Any:

@@ -11,42 +11,19 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import orjson
 
 from capdex.errors import InvalidInput
-from router.cmp.manifest import Intent, Kind, Manifest, Tool
+from router.cmp.help import Help, parse_help
+from router.cmp.manifest import Intent, Kind, Manifest, Tool, parse_intent, parse_manifest
+from router.cmp.template import Template
 
-MAX_HELP_BYTES: Final = 256 * 1024  # `rg --help` has 62 KB
-_MAX_LINE: Final = 500
-_STYLE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|.\x08")
-_OPTION: Final = re.compile(
-    r"(--?(?:\[[\w-]{1,8}\])?[A-Za-z0-9?#@][\w.-]*)"  # -e, --regexp, --[no-]color
-    r"(\[=?[^\]\s]{1,60}\]|=[^\s,]{1,60}| <[^>]{1,60}>| [A-Z][A-Z0-9_:|-]{0,40}(?![a-z]))?"
-)
-_MENTION: Final = re.compile(r"(?<![\w-])--[a-z0-9][\w.-]*", re.IGNORECASE)
-_SUBCOMMAND: Final = re.compile(r"\s{2,}([a-z][\w-]{0,40})(?:,? [\w-]+)?(?:\s{2,}\S|\s*$)")
-_WORD_LIST: Final = re.compile(r"\s+[a-z][\w-]*(?:, ?[a-z][\w-]*)+,?\s*")
+MAX_LEARNED_BYTES: Final = 1024 * 1024
+MAX_SAMPLES: Final = 64
+MAX_COMMAND_WORDS: Final = 2  # `git remote add` has two
 _VERSION: Final = re.compile(r"\d+\.\d+(?:\.\d+)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Help:
-    """The options and subcommands that a help text lists.
-
-    `options` maps each to True if it needs a value; an optional value does not count.
-    """
-
-    options: Mapping[str, bool]
-    subcommands: tuple[str, ...]
-
-    @property
-    def valued(self) -> frozenset[str]:
-        """The long options that need a value."""
-        return frozenset(
-            name for name, value in self.options.items() if value and name.startswith("--")
-        )
 
 
 class Ran(Protocol):
@@ -73,56 +50,109 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A learned tool. `commands` has, for each intent, the exit codes that are no error."""
+    """A learned tool. `successes` has, for each intent, the exit codes that are no error.
+
+    `digest` is the sha256 of the program in hex; `commands` has the help of each subcommand that
+    an intent uses. A run sees its work directory, which it changes only if `writable`, and what is
+    in `readable`.
+    """
 
     tool: Tool
     program: Path
     digest: str
     help: Help
+    commands: Mapping[str, Help]
     successes: tuple[frozenset[int], ...]
+    samples: tuple[Sample, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    writable: bool = False
+    readable: tuple[Path, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The sha256, in hex, of all that says what a run does: grants are bound to it."""
+        value = self.to_json()
+        del value["learned"]["evidence"]
+        return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an adapter (CMP v0.1.0, 8.1) that has in `learned` what was found out."""
+        intents = [
+            {**one.to_json(), "idempotent": one.idempotent, "outputParser": one.kind}
+            for one in self.tool.intents
+        ]
+        return {
+            "adapter": True,
+            **self.tool.manifest.to_json(),
+            "wraps": self.tool.manifest.binary,
+            "intents": intents,
+            "samples": [[one.intent, dict(one.values)] for one in self.samples],
+            "learned": {
+                "program": str(self.program),
+                "sha256": self.digest,
+                "help": self.help.to_json(),
+                "commands": {name: one.to_json() for name, one in self.commands.items()},
+                "successes": [sorted(codes) for codes in self.successes],
+                "writable": self.writable,
+                "readable": [str(path) for path in self.readable],
+                "evidence": dict(self.evidence),
+            },
+        }
+
+    def to_bytes(self) -> bytes:
+        """Return `to_json` as bytes, for people, too."""
+        return orjson.dumps(self.to_json(), option=orjson.OPT_INDENT_2)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Read a learned tool again; raises InvalidInput."""
+        if len(data) > MAX_LEARNED_BYTES:
+            raise InvalidInput("a learned tool is too long to read")
+        try:
+            value = orjson.loads(data)
+            found = value["learned"]
+            known = Help.from_json(found["help"])
+            commands = {name: Help.from_json(one) for name, one in found["commands"].items()}
+            read = [parse_intent(one) for one in value["intents"]]
+            intents = tuple(_sheltered(one, known, commands) for one in read)
+            successes = tuple(frozenset(map(int, codes)) for codes in found["successes"])
+            if len(successes) != len(intents):
+                raise ValueError("an intent has no exit codes")
+            return cls(
+                Tool(parse_manifest(_head(value)), intents),
+                Path(found["program"]),
+                str(found["sha256"]),
+                known,
+                commands,
+                successes,
+                parse_samples(value, len(intents)),
+                dict(found["evidence"]),
+                found["writable"] is True,
+                tuple(Path(path) for path in found["readable"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidInput(
+                "a learned tool cannot be read", why=repr(error)[:200], fix="learn it again"
+            ) from None
 
 
-def parse_help(data: bytes) -> Help:
-    """Parse a help text; anything that is no list of options or commands is passed over."""
-    text = _STYLE.sub("", data[:MAX_HELP_BYTES].decode(errors="replace"))
-    options: dict[str, bool] = {}
-    subcommands: dict[str, None] = {}
-    listing = False
-    for line in text.splitlines():
-        line = line[:_MAX_LINE].expandtabs()
-        if line[:1].strip() and (line.rstrip().endswith(":") or not listing):
-            listing = "command" in line.lower() and "option" not in line.lower()
-        for name, value in _options(line):
-            options[name] = options.get(name, False) or value
-        if listing and _WORD_LIST.fullmatch(line):
-            subcommands.update(dict.fromkeys(re.findall(r"[a-z][\w-]*", line)))
-        elif listing and (found := _SUBCOMMAND.match(line)):
-            subcommands[found[1]] = None
-        for name in _MENTION.findall(line):
-            options.setdefault(name.rstrip(".-"), False)
-    return Help(options, tuple(subcommands))
+def _head(value: dict[str, Any]) -> bytes:
+    names = ("domain", "name", "summary", "version", "wraps")
+    return orjson.dumps({name: value[name] for name in names})
 
 
-def _options(line: str) -> list[tuple[str, bool]]:
-    column = line.strip()
-    if not column.startswith("-"):
-        return []
-    column = re.split(r" {2,}", column, maxsplit=1)[0]
-    found: list[tuple[str, str]] = []
-    while match := _OPTION.match(column):
-        found.append((match[1], match[2] or ""))
-        rest = column[match.end() :]
-        column = rest.lstrip(" ,|/")
-        if rest == column:
-            break
-    # "-e, --regexp=PATTERN": the value of the last is of all.
-    value = any(one and not one.startswith("[") for _, one in found)
-    return [
-        (name, value)
-        for text, _ in found
-        for name in ({text.replace("[no-]", ""), text.replace("[no-]", "no-")})
-    ]
+def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[Sample, ...]:
+    """Return the `samples` of an adapter with so many intents; raises InvalidInput."""
+    try:
+        found = tuple(Sample(intent, dict(values)) for intent, values in value.get("samples", ()))
+    except (ValueError, TypeError):
+        found = (Sample(-1, {}),)
+    if len(found) > MAX_SAMPLES or not all(one.intent in range(intents) for one in found):
+        raise InvalidInput(
+            "the samples of an adapter are wrong",
+            why=f"expected at most {MAX_SAMPLES} pairs of the number of an intent and its values",
+        )
+    return found
 
 
 def kind_of(output: bytes) -> Kind:
@@ -150,7 +180,7 @@ async def learn(
     samples: Sequence[Sample],
     run: Run,
 ) -> Learned:
-    """Learn a program: read its help, shelter its templates, probe them.
+    """Learn a program: read its help and that of its subcommands, shelter its templates, probe.
 
     `program` is a resolved path; `run` runs an argument list in a sandbox without a network, in a
     directory of known content. Raises InvalidInput if a template uses an option that the help does
@@ -158,10 +188,13 @@ async def learn(
     """
     digest = hashlib.sha256(await asyncio.to_thread(program.read_bytes)).hexdigest()
     version = await run((str(program), "--version"))
-    said = await run((str(program), "--help"))
-    text = said.stdout if len(said.stdout) >= len(said.stderr) else said.stderr
+    text = await _help((str(program),), run)
     known = parse_help(text)
-    found = [_sheltered(one, known) for one in intents]
+    commands: dict[str, Help] = {}
+    for words in filter(None, (_command(one.template) for one in intents)):
+        if " ".join(words) not in commands:
+            commands[" ".join(words)] = parse_help(await _help((str(program), *words), run))
+    found = [_sheltered(one, known, commands) for one in intents]
     successes = [frozenset((0,)) for _ in found]
     probes = []
     for sample in samples:
@@ -178,7 +211,9 @@ async def learn(
         program,
         digest,
         known,
+        commands,
         tuple(successes),
+        tuple(samples),
         {
             "version": number[0] if number else None,
             "help_sha256": hashlib.sha256(text).hexdigest(),
@@ -187,8 +222,32 @@ async def learn(
     )
 
 
-def _sheltered(intent: Intent, known: Help) -> Intent:
-    template = intent.template
+async def _help(argv: tuple[str, ...], run: Run) -> bytes:
+    # `git status --help` is a page of a manual, which is not there; `-h` is a text.
+    text = b""
+    for option in ("--help", "-h"):
+        said = await run((*argv, option))
+        text = said.stdout if len(said.stdout) >= len(said.stderr) else said.stderr
+        if parse_help(text).options:
+            break
+    return text
+
+
+def _command(template: Template) -> tuple[str, ...]:
+    """Return the words between the program and the first option or value."""
+    words: list[str] = []
+    for one in template.elements[1:]:
+        if one.name is not None or one.literal.startswith("-") or len(words) == MAX_COMMAND_WORDS:
+            break
+        words.append(one.literal)
+    return tuple(words)
+
+
+def _sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Intent:
+    # The text as it was written: what is sheltered depends on this help alone.
+    template = Template.parse(intent.template.text, intent.template.parameters)
+    command = commands.get(" ".join(_command(template)), main)
+    known = Help({**main.options, **command.options}, ())
     glued = [one.literal.rstrip("=") for one in template.elements if one.name and one.literal]
     unknown = [one for one in (*template.options(), *glued) if one not in known.options]
     if unknown:

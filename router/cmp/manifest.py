@@ -90,6 +90,17 @@ class Intent:
         required = [one.name for one in self.template.parameters if one.required]
         return {"type": "object", "properties": properties, "required": required}
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the intent as the schema level shows it (CMP v0.1.0, 5.2.5)."""
+        return {
+            "patterns": list(self.patterns),
+            "command": self.template.text,
+            "params": {one.name: _parameter_json(one) for one in self.template.parameters},
+            **({"returns": self.returns} if self.returns is not None else {}),
+            "confirm": self.confirm,
+            "destructive": self.destructive,
+        }
+
     def output_schema(self) -> dict[str, Any] | None:
         """Return the JSON Schema of the output; `{"name": "string"}` stands for an object."""
         return None if self.returns is None else cast("dict[str, Any]", _schema(self.returns))
@@ -151,6 +162,16 @@ def _parameters(intent: dict[str, Any]) -> tuple[Parameter, ...]:
     if len(found) > MAX_PARAMETERS:
         raise _wrong("params", f"at most {MAX_PARAMETERS}")
     return tuple(_parameter(name, _object(value, "a param")) for name, value in found.items())
+
+
+def _parameter_json(one: Parameter) -> dict[str, Any]:
+    stated = {
+        "required": one.required or None,
+        "default": one.default,
+        "description": one.description or None,
+        "enum": list(one.enum) or None,
+    }
+    return {"type": one.type, **{key: value for key, value in stated.items() if value is not None}}
 
 
 def _parameter(name: str, value: dict[str, Any]) -> Parameter:

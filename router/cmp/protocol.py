@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from router.cmp.manifest import Intent, Tool
-from router.cmp.match import match
+from router.cmp.match import is_guarded, match
 from router.model.refs import InvokeResult, Json
 
 VERSION: Final = "0.1.0"
@@ -24,7 +24,7 @@ NO_TOOL: Final = -32001
 FAILED: Final = -32003
 AMBIGUOUS: Final = -32004
 _CODES: Final = {"INVALID_INPUT": INVALID_PARAMS, "NOT_FOUND": NO_TOOL}
-_METHODS: Final = ("domains", "manifests", "capabilities", "intent", "schema")
+METHODS: Final = ("domains", "manifests", "capabilities", "intent", "schema")
 
 Invoke = Callable[[Tool, Intent, Json], Awaitable[InvokeResult]]
 
@@ -47,10 +47,10 @@ class Protocol:
             return _rpc_error(key, INVALID_REQUEST, "jsonrpc must be 2.0")
         name = request.get("method")
         method = name.removeprefix("cmp.") if isinstance(name, str) else ""
-        if method not in _METHODS or (rpc and method == name):
+        if method not in METHODS or (rpc and method == name):
             if rpc:
                 return _rpc_error(key, NO_METHOD, "no such method")
-            return _failure(InvalidInput("no such method", fix=f"use {', '.join(_METHODS)}"))
+            return _failure(InvalidInput("no such method", fix=f"use {', '.join(METHODS)}"))
         # The examples put `domain` and `tool` beside `method`, and the rest into `params`.
         params = request.get("params", {} if rpc else request)
         if not isinstance(params, dict):
@@ -82,7 +82,7 @@ class Protocol:
 
     async def _capabilities(self, params: Json, *, rpc: bool) -> Json:
         def shown(intent: Intent) -> Json:
-            row: Json = {"patterns": list(intent.patterns), "confirm": intent.confirm}
+            row: Json = {"patterns": list(intent.patterns), "confirm": is_guarded(intent)}
             return {**row, "destructive": intent.destructive} if rpc else row
 
         return {"intents": [shown(one) for one in self._tool(params).intents]}
@@ -92,14 +92,7 @@ class Protocol:
         pattern = _required(params, "pattern")
         for intent in self._tool(params).intents:
             if pattern in intent.patterns:
-                return {
-                    "patterns": list(intent.patterns),
-                    "command": intent.template.text,
-                    "params": {one.name: _param(one) for one in intent.template.parameters},
-                    **({"returns": intent.returns} if intent.returns is not None else {}),
-                    "confirm": intent.confirm,
-                    "destructive": intent.destructive,
-                }
+                return intent.to_json()
         raise InvalidInput(f"the tool has no pattern {pattern[:80]!r}", Code.NOT_FOUND)
 
     async def _intent(self, params: Json, *, rpc: bool) -> Json:
@@ -112,7 +105,7 @@ class Protocol:
         arguments = {name: context[name] for name in names if name in context}
         command = intent.template.display(arguments)
         shown = {"tool": tool.manifest.name, "command": command}
-        if (intent.confirm or intent.destructive) and params.get("confirm") is not True:
+        if is_guarded(intent) and params.get("confirm") is not True:
             return _unconfirmed(shown, "This command needs a confirmation.")
         result = await self.invoke(tool, intent, arguments)
         if result.error is None:
@@ -123,7 +116,8 @@ class Protocol:
             }
         # The caller's `confirm` does not replace a person's consent, where that is asked for.
         if result.error.get("reason") == Code.CONFIRM_NEEDED:
-            return _unconfirmed(shown, str(result.error.get("message", "")))
+            details = result.error.get("details") or {}
+            return _unconfirmed(shown, f"{result.error.get('message')}; {details.get('fix', '')}")
         raise _Told(result.error)
 
     def _asked(self, params: Json) -> Iterable[Tool]:
@@ -153,20 +147,6 @@ class _Told(CapdexError):
 
     def to_json(self) -> Json:
         return self.told
-
-
-def _param(one: Any) -> Json:
-    row: Json = {"type": one.type}
-    if one.required:
-        row["required"] = True
-    for key, value in (
-        ("default", one.default),
-        ("description", one.description or None),
-        ("enum", list(one.enum) or None),
-    ):
-        if value is not None:
-            row[key] = value
-    return row
 
 
 def _unwrapped(output: Json | None) -> Any:

@@ -35,11 +35,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of the list: the text `literal`, or `literal` and the value of `name`."""
+    """An element of the list: the text `literal`, or `literal` and the value of `name`.
+
+    `joined` is true if the template has a space where `literal` has `=`.
+    """
 
     literal: str
     name: str | None = None
     sheltered: bool = True
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ class Template:
                 continue
             value = text.removeprefix(element.literal)
             numeric = self._parameter(element.name).type in ("integer", "number", "boolean")
-            parts.append(element.literal + (value if numeric else _quoted(value)))
+            literal = element.literal[:-1] + " " if element.joined else element.literal
+            parts.append(literal + (value if numeric else _quoted(value)))
         return " ".join(parts)
 
     def options(self) -> tuple[str, ...]:
@@ -125,7 +130,7 @@ class Template:
             elif behind or (one.name and not one.literal and previous not in valued):
                 operands.append(Element(one.literal, one.name))
             elif one.name and not one.literal:
-                options[-1] = Element(previous + "=", one.name)
+                options[-1] = Element(previous + "=", one.name, joined=True)
             else:
                 options.append(one)
         dashes = [Element("--")] if operands else []

@@ -52,3 +52,22 @@ def test_any_output_is_read_or_refused(kind: Kind, data: bytes) -> None:
         except ExecutionFailed:
             continue
         assert isinstance(found, dict)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b'{"a": 1}', {"a": 1}),
+        (b" [1]\n", {"result": [1]}),
+        (b"[x]\n", {"lines": ["[x]"]}),
+        (b"1\n", {"lines": ["1"]}),
+        (b"", {"lines": []}),
+        (b"[" * 10_000, {"lines": ["[" * 10_000]}),
+    ],
+)
+def test_an_output_that_nobody_described_is_json_if_it_is_that(data: bytes, found: Any) -> None:
+    assert parse("auto", data) == found
+
+
+def test_half_of_an_output_that_nobody_described_is_lines() -> None:
+    assert parse("auto", b'{"a":\n1', truncated=True) == {"lines": ['{"a":'], "truncated": True}

@@ -1,0 +1,62 @@
+"""Adapters: the intents of a program that does not know CMP, and values to probe them with.
+
+The form is that of CMP v0.1.0, 8.1, with `samples` besides: pairs of an intent and its values. Some
+come with the router, in `adapters.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any, Final
+
+import orjson
+
+from capdex.errors import InvalidInput
+from router.cmp.learn import Sample, parse_samples
+from router.cmp.manifest import Intent, Manifest, parse_capability, parse_manifest
+
+# The directory in which samples run has these files.
+KNOWN_CONTENT: Final[Mapping[str, str]] = {"notes.txt": "alpha\nbeta\n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """The manifest and the intents of a program."""
+
+    manifest: Manifest
+    intents: tuple[Intent, ...]
+    samples: tuple[Sample, ...] = ()
+
+
+def find(binary: str) -> Adapter | None:
+    """Return the adapter that comes with the router, by the name of its binary."""
+    for value in orjson.loads((files("router.cmp") / "adapters.json").read_bytes()):
+        if value["wraps"] == binary:
+            return parse(orjson.dumps(value))
+    return None
+
+
+def known() -> tuple[str, ...]:
+    """Return the binaries whose adapters come with the router."""
+    found = orjson.loads((files("router.cmp") / "adapters.json").read_bytes())
+    return tuple(value["wraps"] for value in found)
+
+
+def parse(data: bytes, capability: bytes | None = None) -> Adapter:
+    """Read an adapter's one file, or a `manifest.json` and its `capability.json`.
+
+    Raises InvalidInput; also if its commands begin with different programs.
+    """
+    manifest = parse_manifest(data)
+    intents = parse_capability(data if capability is None else capability)
+    programs = {one.template.elements[0].literal for one in intents}
+    if len(programs) != 1:
+        raise InvalidInput(
+            "the commands of a tool begin with one program",
+            why=f"here they begin with {', '.join(sorted(programs)) or 'none'}",
+        )
+    value: Any = orjson.loads(data)  # an object: parse_manifest has read it
+    samples = parse_samples(value, len(intents))
+    return Adapter(replace(manifest, binary=programs.pop()), intents, samples)
