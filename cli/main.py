@@ -22,6 +22,7 @@ _MODULES = {
     "claim": "publish",
     "mirror": "index",
     **dict.fromkeys(("upgrade", "remove", "sync", "installed", "audit"), "install"),
+    "add-to": "add_to",
 }
 _COMMANDS = {
     "Author": {
@@ -50,6 +51,8 @@ _COMMANDS = {
         "installed": "List what is installed",
         "audit": "Check the audit log of the router, and show its last lines",
         "router": "Offer capabilities to an agent: an MCP server over stdin and stdout",
+        "add-to": "Add the router to an agent's host: claude, cursor, vscode, zed, codex, gemini",
+        "learn": "Make a command-line program a tool of the agent",
         "grant": "Agree to what a capability may do",
     },
     "Own": {

@@ -16,7 +16,7 @@ from router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from router.model.capability import Capability
 from router.model.refs import InvokeResult, Json
 from router.policy.consent import Asker, clean
-from router.runtime.catalog import Catalog, Listed
+from router.runtime.catalog import Catalog, Listed, split
 from router.runtime.invoke import Caller, Invoker
 from router.runtime.results import PREFIX, Results
 from router.runtime.search import Search
@@ -40,7 +40,7 @@ class Manager(Protocol):
         ...
 
     async def act(self, action: str, target: str, asker: Asker) -> str:
-        """Install, upgrade, remove or learn; return what was done, as text."""
+        """Install, upgrade or remove; return what was done, as text."""
         ...
 
 
@@ -56,6 +56,14 @@ class Routing(Protocol):
         ...
 
 
+class Learner(Protocol):
+    """Learns command-line programs."""
+
+    async def learn(self, program: str, asker: Asker) -> str:
+        """Learn a program if the person agrees; return what was done, as text."""
+        ...
+
+
 class Intents(Protocol):
     """Runs a command by what is wanted (CMP, intent)."""
 
@@ -66,7 +74,7 @@ class Intents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What an agent can do; the last three are None where they are not offered."""
+    """What an agent can do; the last four are None where they are not offered."""
 
     catalog: Catalog
     search: Search
@@ -75,6 +83,7 @@ class Actions:
     routing: Routing | None = None
     manager: Manager | None = None
     intents: Intents | None = None
+    learner: Learner | None = None
 
     async def find(self, want: str, limit: int = 5, *, remote: bool = True) -> str:
         """Return one line a hit, with why it was found; without a wish the domains."""
@@ -121,8 +130,11 @@ class Actions:
                 await self.intents.intent(wanted.want or "", wanted.input, caller)
             )
         capability = self.catalog.find(wanted.uri)
-        ref = capability.ref
-        result = await self.invoker.invoke(ref.capability_id, ref.version, wanted.input, caller)
+        # Without a version the highest is meant, also if a program is learned again on the way.
+        _, version = split(wanted.uri)
+        result = await self.invoker.invoke(
+            capability.ref.capability_id, version, wanted.input, caller
+        )
         if self.routing is not None:
             self.routing.answered(capability, result)
         if result.error is not None and result.error["reason"] == Code.INVALID_INPUT:
@@ -142,15 +154,24 @@ class Actions:
                 f"there is no action {action[:32]!r}", fix="give one of " + ", ".join(ACTIONS)
             )
         if action == "list":
-            shown = [_line(x) for x in self.catalog.latest() if "#" not in x.ref.capability_id]
+            shown = self._installed()
             more = len(shown) - MAX_HITS
             lines = shown[:MAX_HITS] + ([f"and {more} more: use find"] if more > 0 else [])
             return "\n".join(lines) or "nothing is installed"
         if not target:
             raise InvalidInput(f"{action} needs a target")
+        if action == "learn" and self.learner is not None:
+            return await self.learner.learn(target, asker)
         if self.manager is None:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.manager.act(action, target, asker)
+
+    def _installed(self) -> list[str]:
+        """Return a line for each package, then for each tool that has none."""
+        latest = {x.ref.capability_id: x for x in self.catalog.latest()}
+        packages = [one for one in latest if "#" not in one]
+        tools = [one for one in latest if "#" in one and one.partition("#")[0] not in latest]
+        return [_line(latest[one]) for one in (*packages, *tools)]
 
     def _tools(self, capability: Capability) -> list[Listed]:
         prefix = capability.ref.capability_id.partition("#")[0] + "#"

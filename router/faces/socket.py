@@ -19,6 +19,7 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
+from router.cmp.protocol import METHODS as CMP_METHODS
 from router.model.refs import Json
 from router.policy.consent import Asker, Refuse
 from router.runtime.invoke import Caller
@@ -39,16 +40,21 @@ _CODES: Final = {
 }
 
 Method = Callable[[Json, Caller], Awaitable[Any]]
+Cmp = Callable[[Json, Caller], Awaitable[Json]]
 
 log = structlog.get_logger(part="router")
 
 
 @asynccontextmanager
 async def serving(
-    path: Path, methods: Mapping[str, Method], asker: Asker | None = None
+    path: Path,
+    methods: Mapping[str, Method],
+    cmp: Cmp | None = None,
+    asker: Asker | None = None,
 ) -> AsyncIterator[None]:
     """Serve methods on a socket at `path`, which only this user may open; it is removed at the end.
 
+    `cmp` answers the requests of CMP, of both shapes, as a whole.
     Raises UsageError UNREADABLE if another process serves there, or the path cannot be used.
     """
     connections: set[asyncio.Task[None]] = set()
@@ -60,7 +66,7 @@ async def serving(
             return
         connections.add(task)
         try:
-            await _talk(reader, writer, methods, asker or Refuse())
+            await _talk(reader, writer, methods, cmp, asker or Refuse())
         finally:
             connections.discard(task)
             writer.close()
@@ -104,6 +110,7 @@ async def _talk(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     methods: Mapping[str, Method],
+    cmp: Cmp | None,
     asker: Asker,
 ) -> None:
     """Answer the requests of a connection one after another, until it ends."""
@@ -116,19 +123,23 @@ async def _talk(
             return
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-        answer = await _answer(line, methods, asker)
+        answer = await _answer(line, methods, cmp, asker)
         if answer is not None:
             writer.write(orjson.dumps(answer) + b"\n")
             with suppress(ConnectionError):
                 await writer.drain()
 
 
-async def _answer(line: bytes, methods: Mapping[str, Method], asker: Asker) -> Json | None:
+async def _answer(
+    line: bytes, methods: Mapping[str, Method], cmp: Cmp | None, asker: Asker
+) -> Json | None:
     """Return the response to a request; None to a notification, which runs nothing."""
     try:
         request = orjson.loads(line)
     except orjson.JSONDecodeError:
         return _error(None, PARSE_ERROR, "the request is not JSON")
+    if cmp is not None and _is_cmp(request):
+        return await _cmp_answer(request, cmp, asker)
     if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
         return _error(None, INVALID_REQUEST, "this is no request of JSON-RPC 2.0")
     id_, name, params = request.get("id"), request.get("method"), request.get("params", {})
@@ -151,6 +162,27 @@ async def _answer(line: bytes, methods: Mapping[str, Method], asker: Asker) -> J
     code = _CODES.get(failure.code) or _CODES[failure.kind.cap]
     data = {**found, "code": failure.kind.cap, "reason": found["code"]}
     return _error(id_, code, failure.line, data)
+
+
+def _is_cmp(request: Any) -> bool:
+    if not isinstance(request, dict) or not isinstance(request.get("method"), str):
+        return False
+    name = request["method"]
+    return name.startswith("cmp.") if "jsonrpc" in request else name in CMP_METHODS
+
+
+async def _cmp_answer(request: Json, cmp: Cmp, asker: Asker) -> Json | None:
+    if "jsonrpc" in request and "id" not in request:
+        return None
+    params = request.get("params")
+    limit = params.get("timeout_s") if isinstance(params, dict) else None
+    try:
+        return await cmp(request, Caller(asker, timeout_s=_seconds(limit)))
+    except Exception:  # a bug of ours: its details only in the log
+        log.exception("call failed", method=request["method"][:64])
+        return _error(
+            _shown(request.get("id")), _CODES["EXECUTION_FAILED"], "a fault of the router"
+        )
 
 
 def _seconds(value: Any) -> float | None:

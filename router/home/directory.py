@@ -66,6 +66,11 @@ class Home:
         return self.path / GRANTS_FILE
 
     @property
+    def learned(self) -> Path:
+        """The directory of learned command-line tools."""
+        return self.path / "learned"
+
+    @property
     def audit(self) -> Path:
         """The audit log."""
         return self.path / AUDIT_FILE

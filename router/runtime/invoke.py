@@ -14,7 +14,7 @@ import hashlib
 import secrets
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -99,6 +99,7 @@ class Invoker:
         authority: Authority,
         check: Check,
         redact: Callable[[Any], Any] = lambda value: value,
+        renew: Callable[[str], Awaitable[None]] | None = None,
         limits: Limits = Limits(),
     ) -> None:
         self._catalog = catalog
@@ -107,6 +108,7 @@ class Invoker:
         self._authority = authority
         self._check = check
         self._redact = redact
+        self._renew = renew
         self._limits = limits
         self._turns = asyncio.Semaphore(limits.calls_at_once)
         self._waiting = 0
@@ -125,6 +127,8 @@ class Invoker:
         failure: CapdexError | None = None
         output: Json | None = None
         try:
+            if self._renew is not None:  # a program that changed is learned again
+                await self._renew(capability_id)
             capability = self._catalog.get(capability_id, version)
             output = await self._run(capability, arguments, caller, noted)
         except CapdexError as error:

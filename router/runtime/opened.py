@@ -18,6 +18,10 @@ from router.policy.tokens import KEY_BYTES, Authority
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog, Fixed, Source
 from router.runtime.invoke import Invoker, Limits
+from router.runtime.learned.intents import Intents
+from router.runtime.learned.learning import Learning
+from router.runtime.learned.source import LearnedTools
+from router.runtime.learned.store import Store
 from router.runtime.mcp_mount import mounted
 from router.runtime.results import Results
 from router.runtime.search import Search
@@ -34,6 +38,8 @@ class Runtime:
     invoker: Invoker
     results: Results
     grants: GrantFile
+    learning: Learning
+    intents: Intents
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,13 @@ async def opened(
     sources: Sequence[Source] = (),
     *,
     mounts: Mounts | None = None,
+    work: Path = Path(),
     hidden: Secrets | None = None,
     limits: Limits | None = None,
 ) -> AsyncIterator[Runtime]:
     """Open the runtime over a directory, which is for its user alone, and close it at the end.
+
+    `work` is the directory that learned programs see.
 
     Raises Unavailable for a mounted server that does not start, InvalidInput for a folder that
     holds no valid skill, UsageError for files that cannot be read.
@@ -64,23 +73,34 @@ async def opened(
             all_sources.append(await stack.enter_async_context(mounted(name, server)))
         folders = mounts.folders if mounts else ()
         all_sources += [Fixed(skills(folder), domain="skills") for folder in folders]
-        catalog = Catalog(all_sources)
         grants = open_grants(directory)
+        audit = stack.enter_context(Audit(Home(directory).audit))
+        learning = Learning(open_learned(directory), grants=grants, note=audit.write)
+        learned = LearnedTools(learning, work=work, own=directory)
+        catalog = Catalog([*all_sources, learned])
         invoker = Invoker(
             catalog,
             rights=grants,
-            audit=stack.enter_context(Audit(Home(directory).audit)),
+            audit=audit,
             authority=Authority(_key(directory / "token.key")),
             check=Validation().check,
             redact=hidden.redact if hidden is not None else lambda value: value,
+            renew=learned.renew,
             limits=limits or Limits(),
         )
-        yield Runtime(catalog, Search(catalog), invoker, Results(directory / "results"), grants)
+        results = Results(directory / "results")
+        intents = Intents(learned, invoker)
+        yield Runtime(catalog, Search(catalog), invoker, results, grants, learning, intents)
 
 
 def open_grants(directory: Path) -> GrantFile:
     """Return the grants of an installation, whose directory is made if it is not there."""
     return GrantFile(Home.open(directory).grants, write_whole)
+
+
+def open_learned(directory: Path) -> Store:
+    """Return the learned tools of an installation."""
+    return Store(Home.open(directory).learned)
 
 
 def _key(path: Path) -> bytes:

@@ -35,10 +35,9 @@ class Search:
         """Return how many capabilities each domain has, the largest first (CMP, level 0)."""
         self._refresh()
         counts: dict[str, int] = {}
-        for listed in self._rows:
-            if listed.kind == "skill" or "#" not in listed.ref.capability_id:
-                domain = listed.domain or "general"
-                counts[domain] = counts.get(domain, 0) + 1
+        # A package has one id with its tools, and so has a server or a learned program.
+        for domain, _ in {(x.domain, x.ref.capability_id.partition("#")[0]) for x in self._rows}:
+            counts[domain or "general"] = counts.get(domain or "general", 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def find(self, want: str, limit: int) -> list[Hit]:

@@ -63,7 +63,15 @@ def _addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) 
 )
 @click.option(
     "--socket", "socket_path", metavar="PATH", type=click.Path(path_type=Path),
-    help="Serve CAP to programs on this Unix socket, too.",
+    help="Serve CAP and CMP to programs on this Unix socket, too.",
+)  # fmt: skip
+@click.option(
+    "--work", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".", help="The directory that learned programs see.",
+)  # fmt: skip
+@click.option(
+    "--confirm", type=click.Choice(["human", "caller"]), default="human",
+    help="Who agrees to commands on the socket: a person, by `capdex grant`, or its caller.",
 )  # fmt: skip
 @click.option(
     "--at", "addresses", multiple=True, metavar="NAME=URL", callback=_addresses,
@@ -75,6 +83,8 @@ def router_command(
     skills: tuple[Path, ...],
     socket_path: Path | None,
     addresses: dict[str, str],
+    work: Path,
+    confirm: str,
 ) -> None:
     """Offer capabilities to an agent: an MCP server over stdin and stdout.
 
@@ -91,7 +101,7 @@ def router_command(
         name: StdioServerParameters(command=words[0], args=words[1:])
         for name, words in servers.items()
     }
-    app.run(_serve(app, started, skills, socket_path, Egress(addresses=addresses)))
+    app.run(_serve(app, started, skills, socket_path, Egress(addresses=addresses), work, confirm))
 
 
 async def _serve(
@@ -100,9 +110,12 @@ async def _serve(
     skills: tuple[Path, ...],
     socket_path: Path | None,
     egress: Egress,
+    work: Path,
+    confirm: str,
 ) -> None:
     from router.faces.actions import Actions
     from router.faces.cap import Cap, methods
+    from router.faces.cmp import Cmp
     from router.faces.manage import Packages
     from router.faces.server import serve_stdio
     from router.faces.socket import serving
@@ -119,11 +132,12 @@ async def _serve(
         )
         mounts = Mounts(servers, skills)
         runtime = await stack.enter_async_context(
-            opened(home.path, [source], mounts=mounts, hidden=secrets)
+            opened(home.path, [source], mounts=mounts, work=work, hidden=secrets)
         )
         cap = Cap(runtime.catalog, runtime.invoker)
         if socket_path:
-            await stack.enter_async_context(serving(socket_path, methods(cap)))
+            cmp = Cmp(runtime.intents, caller_agrees=confirm == "caller")
+            await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
         actions = Actions(
             runtime.catalog,
             runtime.search,
@@ -131,5 +145,7 @@ async def _serve(
             runtime.results,
             Session(runtime.catalog),
             Packages(stack.enter_context(open_installer(app))),
+            runtime.intents,
+            runtime.learning,
         )
         await serve_stdio(actions)

@@ -11,11 +11,15 @@ import jsonschema
 import mcp_types as types
 import orjson
 import pytest
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from router.faces.actions import Actions
+from router.faces.server import build_server
 from router.faces.tools import INSTRUCTIONS, TOOLS
 from router.runtime.audit import verify
-from tests.router.faces.conftest import Connect, User, audit, said
+from router.runtime.opened import opened
+from tests.router.faces.conftest import ERAS, Connect, User, audit, said
 
 ECHO = "did:nuwa:cap:demo#echo"
 DESTROY = {"uri": "did:nuwa:cap:demo#destroy", "input": {"text": "all"}}
@@ -95,7 +99,7 @@ async def test_an_agent_finds_describes_and_calls(connect: Connect, era: str) ->
 
 async def test_find_without_a_wish_lists_domains(connect: Connect) -> None:
     async with connect("handshake", count=3) as client:
-        assert said(await client.call_tool("find", {"want": ""})) == "domains: demo (4)"
+        assert said(await client.call_tool("find", {"want": ""})) == "domains: demo (5)"
 
 
 @pytest.mark.parametrize(
@@ -254,4 +258,33 @@ async def test_the_list_names_packages_and_says_how_many_more(connect: Connect) 
     async with connect("handshake", count=30) as client:
         shown = said(await client.call_tool("manage", {"action": "list"})).splitlines()
     assert shown[0] == "did:nuwa:cap:note@1.0.0 takes notes"
-    assert shown[-1] == "and 11 more: use find"
+    assert shown[-1] == "and 14 more: use find"
+
+
+async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
+    tmp_path: Path, era: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/notes.txt").write_text("a b\nc\n")
+    learn = {"action": "learn", "target": "wc"}
+    wish = {"want": "how many words", "input": {"file": "notes.txt"}}
+    user = User(agree=False)
+    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+        found = Actions(
+            runtime.catalog, runtime.search, runtime.invoker, runtime.results,
+            intents=runtime.intents, learner=runtime.learning,
+        )  # fmt: skip
+        server = build_server(found)
+        async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
+            assert (await client.call_tool("manage", learn)).is_error
+            assert (await client.call_tool("call", wish)).is_error
+            user.agree = True
+            assert said(await client.call_tool("manage", learn)).startswith("learned learned:wc@")
+            called = result_of(await client.call_tool("call", wish))
+            listed = said(await client.call_tool("manage", {"action": "list"}))
+            domains = said(await client.call_tool("find", {"want": ""}))
+    assert called["output"] == {"lines": ["3 notes.txt"]}
+    assert "learned:wc#count-words" in listed
+    assert domains == "domains: files (1)"
+    assert len(user.asked) == 2
+    assert "sha256" in user.asked[0]

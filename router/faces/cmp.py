@@ -1,0 +1,44 @@
+"""CMP's five methods over the learned tools, for programs on the socket.
+
+A person agrees to commands by `capdex grant`, whatever `confirm` says. A caller that speaks for its
+user, as the specification has it, agrees itself: the person who starts the router decides that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from router.cmp.manifest import Intent, Tool
+from router.cmp.protocol import Protocol
+from router.model.refs import InvokeResult, Json
+from router.policy.consent import Question
+from router.runtime.invoke import Caller
+from router.runtime.learned.intents import Intents
+
+CALLER: Final = "socket, whose caller agrees"  # the session in the audit log
+
+
+@dataclass(frozen=True, slots=True)
+class Cmp:
+    """The methods; with `caller_agrees` a request's `confirm` is consent."""
+
+    intents: Intents
+    caller_agrees: bool = False
+
+    async def answer(self, request: Any, caller: Caller) -> Json:
+        """Return the answer to a request of either shape; never raises."""
+        if self.caller_agrees:
+            caller = replace(caller, asker=_Agreed(), session=CALLER)
+
+        async def invoke(tool: Tool, intent: Intent, arguments: Json) -> InvokeResult:
+            return await self.intents.run(tool, intent, arguments, caller)
+
+        return await Protocol(self.intents.tools.tools(), invoke).answer(request)
+
+
+class _Agreed:
+    """Agrees: an intent that needs a confirmation has got it before it is invoked."""
+
+    async def ask(self, question: Question) -> bool:
+        return True

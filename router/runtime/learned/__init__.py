@@ -1,0 +1,1 @@
+"""Learned command-line tools: kept in files, offered as capabilities, and learned again."""

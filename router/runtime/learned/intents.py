@@ -1,0 +1,36 @@
+"""Intents of learned tools through the pipeline: by a wish in words, or by the tool and intent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from router.cmp.manifest import Intent, Tool
+from router.cmp.match import match
+from router.model.refs import InvokeResult, Json
+from router.runtime.invoke import Caller, Invoker
+from router.runtime.learned.source import LearnedTools, refs
+
+
+@dataclass(frozen=True, slots=True)
+class Intents:
+    """Runs intents."""
+
+    tools: LearnedTools
+    invoker: Invoker
+
+    async def intent(self, want: str, context: Json, caller: Caller) -> InvokeResult:
+        """Run the one intent that a wish names (CMP, Execute: Intent).
+
+        Raises InvalidInput AMBIGUOUS with candidates, or NOT_FOUND.
+        """
+        found = match(want, self.tools.tools())
+        names = [one.name for one in found.intent.template.parameters]
+        arguments = {name: context[name] for name in names if name in context}
+        return await self.run(found.tool, found.intent, arguments, caller)
+
+    async def run(
+        self, tool: Tool, intent: Intent, arguments: Json, caller: Caller
+    ) -> InvokeResult:
+        """Run an intent."""
+        ref = refs(tool)[tool.intents.index(intent)]
+        return await self.invoker.invoke(ref.capability_id, None, arguments, caller)

@@ -1,0 +1,200 @@
+"""Learning a program: find it, probe it in the sandbox, show what was found, and keep it on a yes.
+
+The yes is a grant of the program, bound to what was found. Probes see known files alone, no
+network, and end soon (CMP, Adapting Existing CLIs).
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from capdex.errors import Code, InvalidInput, Refused
+from router.bindings.command import FACETS
+from router.bindings.sandbox import Limits, Ran, Room, Sandbox
+from router.cmp import adapters
+from router.cmp.adapters import KNOWN_CONTENT, Adapter
+from router.cmp.help import MAX_HELP_BYTES
+from router.cmp.learn import Learned, learn
+from router.cmp.manifest import Manifest
+from router.cmp.match import is_guarded
+from router.model.requests import ProcessRequest
+from router.policy.consent import Asker, Question, clean
+from router.policy.grant_file import GrantFile
+from router.policy.grants import EVERY_TOOL, Grant
+from router.policy.permissions import target
+from router.runtime.learned.store import Store
+
+PREFIX: Final = "learned:"
+PROBE_S: Final = 10.0
+LIMITS: Final = Limits(stdout_bytes=MAX_HELP_BYTES)
+SHOWN_COMMANDS: Final = 8
+
+
+class Learning:
+    """Learns programs into a store. `note` writes a line of the audit log."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        grants: GrantFile,
+        note: Callable[..., None],
+        sandbox: Callable[[], Sandbox] = lambda: Sandbox.find(limits=LIMITS),
+    ) -> None:
+        self.store = store
+        self._grants = grants
+        self._note = note
+        self._sandbox = sandbox
+
+    async def study(
+        self,
+        program: str,
+        adapter: Adapter | None = None,
+        *,
+        writable: bool = False,
+        readable: Sequence[Path] = (),
+    ) -> Learned:
+        """Return what a program turns out to be; nothing is kept.
+
+        `program` is a name on the PATH, or a path. Without an adapter the one that comes with the
+        router is taken. Raises InvalidInput for a program that is not there, has no intents, or
+        does not have the options that they use.
+        """
+        path = _found(program)
+        adapter = adapter or adapters.find(Path(program).name)
+        if adapter is None:
+            raise await self._without_intents(path, readable)
+        if adapter.manifest.binary != Path(program).name:
+            raise InvalidInput(
+                f"the intents are for {adapter.manifest.binary}, not for {Path(program).name}"
+            )
+        found = await self._probed(path, adapter, readable)
+        return replace(found, writable=writable, readable=tuple(readable))
+
+    def keep(self, learned: Learned) -> None:
+        """Keep what a person agreed to."""
+        name = owner_name(learned)
+        asked = target(ProcessRequest((str(learned.program),)))
+        self._note("learn", capability_id=name, digest=learned.content, asked=[asked], agreed=True)
+        self._forget_grants(name)
+        self.store.put(learned)
+        self._grants.grant([Grant(name, learned.content, EVERY_TOOL, asked)])
+
+    def forget(self, name: str) -> Learned:
+        """Forget a tool by its name, or its program's; raises InvalidInput NOT_FOUND."""
+        name = Path(name.removeprefix(PREFIX)).name
+        for known, learned in self.store.all().items():
+            if name in (known, learned.tool.manifest.binary):
+                self._note("forget", capability_id=owner_name(learned))
+                self._forget_grants(owner_name(learned))
+                self.store.remove(known)
+                return learned
+        raise InvalidInput(f"no tool {clean(name)!r} is learned", Code.NOT_FOUND)
+
+    async def again(self, old: Learned) -> Learned:
+        """Learn a program again, whose bytes changed, by the same intents; its grants go.
+
+        Raises InvalidInput if it does not have the options any more.
+        """
+        adapter = Adapter(old.tool.manifest, old.tool.intents, old.samples)
+        found = await self._probed(old.program, adapter, old.readable)
+        new = replace(found, writable=old.writable, readable=old.readable)
+        self._note("learn", capability_id=owner_name(new), digest=new.content, again=True)
+        self._forget_grants(owner_name(old))
+        self.store.put(new)
+        return new
+
+    async def learn(self, program: str, asker: Asker) -> str:
+        """Learn a program that has a known adapter, if the person agrees; return what was done.
+
+        Raises Refused if the person does not agree, and what `study` raises.
+        """
+        if Path(program).name != program:
+            raise InvalidInput(
+                "give the name of a program", fix=shlex.join(["capdex", "learn", program])
+            )
+        found = await self.study(program)
+        question = Question(
+            f"Learn the program {found.program} as a tool?",
+            lines(found),
+            grant=shlex.join(["capdex", "learn", program]),
+            kind="learn",
+        )
+        if not await asker.ask(question):
+            raise Refused("the person did not agree to learn it", Code.NO_CONSENT)
+        self.keep(found)
+        return f"learned {owner_name(found)}@{found.tool.manifest.version}"
+
+    def _forget_grants(self, name: str) -> None:
+        old = self.store.all().get(name.removeprefix(PREFIX))
+        if old is not None:
+            self._grants.forget([old.content])
+
+    async def _probed(self, path: Path, adapter: Adapter, readable: Sequence[Path]) -> Learned:
+        sandbox = self._sandbox()
+        with TemporaryDirectory(prefix="capdex-learn-") as folder:
+            work = _with_content(folder)
+            room = Room(work, readable=tuple(readable), environment=FACETS)
+
+            async def run(argv: Sequence[str]) -> Ran:
+                return await sandbox.run(argv, room, timeout_s=PROBE_S)
+
+            return await learn(adapter.manifest, path, adapter.intents, adapter.samples, run)
+
+    async def _without_intents(self, path: Path, readable: Sequence[Path]) -> InvalidInput:
+        manifest = Manifest("general", "program", "", "0.0.0", path.name)
+        help_ = (await self._probed(path, Adapter(manifest, ()), readable)).help
+        commands = ", ".join(help_.subcommands[:SHOWN_COMMANDS])
+        return InvalidInput(
+            f"no intents are known for {path.name}",
+            Code.NOT_FOUND,
+            why=f"its help lists {len(help_.options)} options"
+            + (f" and commands as {commands}" if commands else ""),
+            fix="write them into a file and add --intents FILE; known without one: "
+            + ", ".join(adapters.known()),
+        )
+
+
+def _with_content(folder: str) -> Path:
+    work = Path(folder).resolve()
+    for name, text in KNOWN_CONTENT.items():
+        (work / name).write_text(text, "utf-8")
+    return work
+
+
+def owner_name(learned: Learned) -> str:
+    """Return the name to which grants are bound: `learned:<tool>`."""
+    return PREFIX + learned.tool.manifest.name
+
+
+def lines(learned: Learned) -> tuple[str, ...]:
+    """Return what a person must know to agree."""
+    room = "changes files in" if learned.writable else "reads"
+    return (
+        f"version {learned.tool.manifest.version}, sha256 {learned.digest[:16]}…",
+        *(
+            f"“{clean(one.patterns[0] if one.patterns else '', 60)}”: "
+            + clean(one.template.text)
+            + (" (asks each time)" if is_guarded(one) else "")
+            for one in learned.tool.intents
+        ),
+        f"it {room} the work directory of the router, without a network",
+        *(f"it reads {path}, too" for path in learned.readable),
+    )
+
+
+def _found(program: str) -> Path:
+    found = shutil.which(program)
+    if found is None:
+        raise InvalidInput(
+            f"there is no program {clean(program)!r}",
+            Code.NOT_FOUND,
+            fix="install it, or give its path",
+        )
+    return Path(found).resolve()

@@ -1,0 +1,154 @@
+"""Learned tools as capabilities, `learned:<tool>#<intent>`, each run in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from router.bindings import output
+from router.bindings.build import UnusableTool
+from router.bindings.command import Command, digest_of
+from router.bindings.sandbox import Room, Sandbox
+from router.cmp.learn import Learned
+from router.cmp.manifest import Intent, Tool
+from router.cmp.match import is_guarded
+from router.model.capability import Annotations, Capability, Executor, Owner
+from router.model.refs import CapabilityRef, Json
+from router.runtime.catalog import Listed
+from router.runtime.learned.learning import PREFIX, Learning, owner_name
+
+MAX_NAME_CHARS: Final = 48
+_NO_NAME: Final = re.compile(r"[^a-z0-9]+")
+
+
+class LearnedTools:
+    """The learned tools as a source of the catalogue.
+
+    `work` is the directory that their runs see. It must not hold `own`, the router's directory.
+    """
+
+    def __init__(
+        self,
+        learning: Learning,
+        *,
+        work: Path,
+        own: Path,
+        sandbox: Callable[[], Sandbox] = Sandbox.find,
+    ) -> None:
+        self._learning = learning
+        self._work = work.resolve()
+        self._own = own.resolve()
+        self._sandbox = sandbox
+        self._turn = asyncio.Lock()
+
+    @property
+    def revision(self) -> object:
+        """A value that is equal as long as the tools are the same."""
+        return self._learning.store.revision
+
+    def listed(self) -> Iterator[Listed]:
+        """Yield the intents of all tools in short."""
+        for learned in self._learning.store.all().values():
+            manifest = learned.tool.manifest
+            for intent, ref in zip(learned.tool.intents, refs(learned.tool), strict=True):
+                terms = " ".join(_phrases(intent))
+                text = _description(learned.tool, intent)
+                yield Listed(ref, "tool", _name(ref), text, manifest.domain, terms)
+
+    def load(self, ref: CapabilityRef) -> Capability:
+        """Return an intent with its schema and executor; raises UsageError without a sandbox."""
+        learned, number = self._of(ref.capability_id)
+        intent = learned.tool.intents[number]
+        return Capability(
+            ref,
+            "tool",
+            _name(ref),
+            _description(learned.tool, intent),
+            intent.input_schema(),
+            Owner("learned", owner_name(learned), learned.content),
+            output_schema=_output_schema(intent),
+            annotations=Annotations(destructive=is_guarded(intent), idempotent=intent.idempotent),
+            executor=self._executor(learned, number),
+        )
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the tools as CMP has them."""
+        return tuple(one.tool for one in self._learning.store.all().values())
+
+    async def renew(self, capability_id: str) -> None:
+        """Learn a tool again if its program has other bytes than it had: what was agreed to goes.
+
+        Raises InvalidInput if the program does not have the options of its commands any more.
+        """
+        if not capability_id.startswith(PREFIX):
+            return
+        async with self._turn:
+            name = capability_id.removeprefix(PREFIX).partition("#")[0]
+            learned = self._learning.store.all().get(name)
+            if learned is not None and digest_of(learned.program) not in ("", learned.digest):
+                await self._learning.again(learned)
+
+    def _of(self, capability_id: str) -> tuple[Learned, int]:
+        name = capability_id.removeprefix(PREFIX).partition("#")[0]
+        learned = self._learning.store.all()[name]
+        ids = [ref.capability_id for ref in refs(learned.tool)]
+        return learned, ids.index(capability_id)
+
+    def _executor(self, learned: Learned, number: int) -> Executor:
+        if self._own.is_relative_to(self._work):
+            return UnusableTool(
+                f"learned programs do not run in {self._work}",
+                "the files of the router itself are in it",
+                "start the router in a project's directory, or with --work DIR",
+            )
+        intent = learned.tool.intents[number]
+        return Command(
+            learned.program,
+            learned.digest,
+            intent.template,
+            self._sandbox(),
+            Room(self._work, writable=learned.writable, readable=learned.readable),
+            _kind(intent),
+            learned.successes[number],
+        )
+
+
+def refs(tool: Tool) -> tuple[CapabilityRef, ...]:
+    """Return the reference of each intent; its name is that of its first phrase."""
+    names: list[str] = []
+    for intent in tool.intents:
+        phrase = next(iter(_phrases(intent)), "")
+        name = _NO_NAME.sub("-", phrase.lower())[:MAX_NAME_CHARS].strip("-") or "run"
+        same = sum(1 for one in names if re.fullmatch(re.escape(name) + r"(-\d+)?", one))
+        names.append(f"{name}-{same + 1}" if same else name)
+    manifest = tool.manifest
+    return tuple(
+        CapabilityRef(f"{PREFIX}{manifest.name}#{name}", manifest.version) for name in names
+    )
+
+
+def _phrases(intent: Intent) -> list[str]:
+    return [one for one in intent.patterns if not one.startswith("re:")]
+
+
+def _name(ref: CapabilityRef) -> str:
+    return ref.capability_id.partition("#")[2]
+
+
+def _description(tool: Tool, intent: Intent) -> str:
+    return f"{tool.manifest.summary}: {', '.join(_phrases(intent))}"
+
+
+def _kind(intent: Intent) -> output.Kind:
+    return intent.kind or ("auto" if intent.returns is None else "json")
+
+
+def _output_schema(intent: Intent) -> Json | None:
+    schema = intent.output_schema() if _kind(intent) == "json" else None
+    if schema is None or schema.get("type") == "object":
+        return schema
+    # An output that is no object travels as {"result": …}.
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}

@@ -1,0 +1,93 @@
+"""`capdex learn`: the plan, the question, what is kept, and an agent that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands.test_use import called, router
+from tests.router.runtime.learned.programs import CMP, MANIFEST, emails, write_inbox
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> list[str]:
+    """The words that learn the mail program."""
+    write_inbox(tmp_path)
+    files = tmp_path / "cmp"
+    files.mkdir()
+    (files / "manifest.json").write_text(json.dumps(MANIFEST))
+    (files / "capability.json").write_bytes((CMP / "data/inboxd.json").read_bytes())
+    base = sys.base_prefix
+    return [str(tmp_path / "inbox"), "--intents", str(files), "--writable", "--read", base]
+
+
+def test_a_program_is_learned_listed_and_forgotten(capdex: Any) -> None:
+    plan = capdex("learn", "wc")
+    assert plan.exit_code == 4
+    assert "“count lines”: wc --lines {file}" in plan.stderr
+    assert capdex.json("learn", "wc", "--dry-run")["action"] == "planned"
+    assert capdex.json("learn")["results"] == []
+    learned = capdex.json("learn", "wc", "--yes")
+    assert (learned["action"], learned["tool"]) == ("learned", "wc")
+    assert [one["capability_id"] for one in learned["calls"]] == [
+        "learned:wc#count-lines",
+        "learned:wc#count-words",
+    ]
+    assert capdex.json("learn", "wc")["action"] == "unchanged"
+    (listed,) = capdex.json("learn")["results"]
+    assert {**listed, "action": "", "schema": ""} == {**learned, "action": "", "schema": ""}
+    assert [one["capability"] for one in capdex.json("grant")["results"]] == ["learned:wc"]
+    assert capdex.json("learn", "wc", "--remove")["action"] == "removed"
+    assert capdex.json("learn")["results"] == capdex.json("grant")["results"] == []
+    log = Path(os.environ["CAPDEX_HOME"]) / "data/router/audit.jsonl"
+    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+    assert events == ["learn", "forget"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["no-such-program"], 1),
+        (["git"], 1),
+        (["wc", "--remove"], 1),
+        (["--remove"], 2),
+        (["wc", "--intents", "nothing.json"], 2),
+    ],
+)
+def test_what_cannot_be_learned_is_told(capdex: Any, words: list[str], code: int) -> None:
+    assert capdex("learn", *words, "--yes").exit_code == code
+
+
+async def test_an_agent_uses_what_is_learned_and_a_person_agrees_to_what_destroys(
+    tmp_path: Path, capdex: Any, inbox: list[str]
+) -> None:
+    learned = await asyncio.to_thread(lambda: capdex("learn", *inbox, "--yes"))
+    assert learned.exit_code == 0
+    wish = {"want": "delete these emails", "input": {"ids": ["abc123"]}, "confirm": True}
+    async with router(tmp_path, "--work", str(tmp_path / "work")) as client:
+        found = await called(client, {"want": "unread count"})
+        assert found["output"] == {"result": [{"name": "work", "unread": 3}]}
+        error = (await called(client, wish))["error"]
+        assert error["reason"] == "CONFIRM_NEEDED"
+        assert emails(tmp_path) == ["abc123", "def456", "ghi789"]
+        words = error["details"]["fix"].removeprefix("run: capdex ").replace("'", "").split()
+        assert capdex(*words, "--yes").exit_code == 0
+        assert (await called(client, wish))["output"]["deleted"] == 1
+    assert emails(tmp_path) == ["def456", "ghi789"]
+
+
+async def test_an_agent_without_a_person_learns_nothing(tmp_path: Path, capdex: Any) -> None:
+    async with router(tmp_path) as client:
+        found = await client.call_tool("manage", {"action": "learn", "target": "wc"})
+        assert found.is_error
+        assert "capdex learn wc" in str(found.structured_content)
+        learned = await asyncio.to_thread(capdex, "learn", "wc", "--yes")
+        assert learned.exit_code == 0
+        listed = await client.call_tool("manage", {"action": "list"})
+        assert "learned:wc#count-lines" in listed.content[0].text

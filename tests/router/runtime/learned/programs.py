@@ -1,0 +1,56 @@
+"""The mail program of the specification as a program to learn, and runtimes to learn it into."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from router.cmp import adapters
+from router.cmp.learn import Learned
+from router.runtime.opened import Runtime, opened
+
+CMP = Path(__file__).parents[2] / "cmp"
+MANIFEST = {
+    "domain": "email",
+    "name": "inboxd",
+    "summary": "Gmail management: triage, delete, restore",
+    "version": "1.0.0",
+}
+INBOX = adapters.parse(json.dumps(MANIFEST).encode(), (CMP / "data/inboxd.json").read_bytes())
+
+
+def write_inbox(folder: Path) -> Path:
+    """Write the program, and its mailbox into `folder/work`."""
+    shebang, rest = (CMP / "inbox.py").read_text().split("\n", 1)
+    assert shebang == "#!/usr/bin/env python3"
+    program = folder / "inbox"
+    program.write_text(f"#!{Path(sys.executable).resolve()} -IS\n{rest}")
+    program.chmod(0o755)
+    (folder / "work").mkdir(exist_ok=True)
+    mailbox = {"emails": ["abc123", "def456", "ghi789"], "removed": []}
+    (folder / "work/mailbox.json").write_text(json.dumps(mailbox))
+    return program
+
+
+def emails(folder: Path) -> list[str]:
+    """The mails that are left."""
+    found: list[str] = json.loads((folder / "work/mailbox.json").read_text())["emails"]
+    return found
+
+
+async def study_inbox(runtime: Runtime, folder: Path) -> Learned:
+    return await runtime.learning.study(
+        str(folder / "inbox"), INBOX, writable=True, readable=[Path(sys.base_prefix)]
+    )
+
+
+@asynccontextmanager
+async def learned_inbox(folder: Path) -> AsyncIterator[Runtime]:
+    """A runtime whose person has agreed to learn the mail program."""
+    write_inbox(folder)
+    async with opened(folder / "router", work=folder / "work") as runtime:
+        runtime.learning.keep(await study_inbox(runtime, folder))
+        yield runtime

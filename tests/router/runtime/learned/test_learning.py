@@ -1,0 +1,121 @@
+"""Learning programs: what a person is shown, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from capdex.errors import CapdexError, Code, InvalidInput, Refused
+from router.policy.consent import Refuse
+from router.runtime.learned.learning import lines
+from router.runtime.opened import opened
+from tests.router.runtime.conftest import Person
+from tests.router.runtime.learned.programs import INBOX, learned_inbox, study_inbox, write_inbox
+
+
+async def test_a_known_program_is_learned_after_one_question(tmp_path: Path) -> None:
+    person = Person()
+    async with opened(tmp_path / "router", work=tmp_path) as runtime:
+        said = await runtime.learning.learn("wc", person)
+        (learned,) = runtime.learning.store.all().values()
+        assert said == f"learned learned:wc@{learned.tool.manifest.version}"
+        (question,) = person.asked
+        assert question.kind == "learn"
+        assert question.summary == f"Learn the program {learned.program} as a tool?"
+        assert question.lines == lines(learned)
+        assert question.grant == "capdex learn wc"
+        (grant,) = runtime.grants.read().all
+    assert (grant.name, grant.tool, grant.digest) == ("learned:wc", "*", learned.content)
+    assert (grant.target, grant.until) == (f"process:{learned.program}", None)
+
+
+async def test_nothing_is_kept_without_a_yes(tmp_path: Path) -> None:
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(Refused) as refused:
+            await runtime.learning.learn("wc", Person(answer=False))
+        assert refused.value.code == Code.NO_CONSENT
+        with pytest.raises(Refused) as asked:
+            await runtime.learning.learn("wc", Refuse())
+        assert (asked.value.code, asked.value.fix) == (
+            Code.CONFIRM_NEEDED,
+            "run: capdex learn wc",
+        )
+        assert runtime.learning.store.all() == {}
+
+
+async def test_a_person_sees_what_may_destroy_and_what_is_reached(tmp_path: Path) -> None:
+    write_inbox(tmp_path)
+    async with opened(tmp_path / "router") as runtime:
+        found = await study_inbox(runtime, tmp_path)
+    shown = lines(found)
+    assert "“check email”: inbox summary --json" in shown
+    assert "“delete emails”: inbox delete --ids {ids} --confirm (asks each time)" in shown
+    assert "it changes files in the work directory of the router, without a network" in shown
+    assert found.commands["delete"].options["--ids"]
+    assert found.tool.manifest.version == "1.0.0"
+
+
+async def test_a_program_without_intents_says_what_it_has(tmp_path: Path) -> None:
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(InvalidInput, match="no intents are known for git") as unknown:
+            await runtime.learning.study("git")
+    assert "clone" in unknown.value.why
+    assert "--intents" in unknown.value.fix
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "/etc", ""])
+async def test_what_is_no_program_is_not_found(tmp_path: Path, program: str) -> None:
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(InvalidInput) as missing:
+            await runtime.learning.study(program)
+    assert missing.value.code == Code.NOT_FOUND
+
+
+async def test_an_agent_names_no_path(tmp_path: Path) -> None:
+    (tmp_path / "wc").write_text("#!/bin/sh\n")
+    (tmp_path / "wc").chmod(0o755)
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(InvalidInput, match="name of a program"):
+            await runtime.learning.learn(str(tmp_path / "wc"), Person())
+
+
+async def test_intents_of_another_program_are_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(InvalidInput, match="for inbox, not for wc"):
+            await runtime.learning.study("wc", INBOX)
+
+
+async def test_a_program_that_reports_no_help_has_none_of_the_options(tmp_path: Path) -> None:
+    program = tmp_path / "inbox"
+    program.write_text("#!/bin/sh\nexec cat /etc/passwd\n")
+    program.chmod(0o755)
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(InvalidInput, match="does not list"):
+            await runtime.learning.study(str(program), INBOX)
+
+
+async def test_a_program_that_never_ends_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.runtime.learned.learning.PROBE_S", 1.0)
+    program = tmp_path / "inbox"
+    program.write_text("#!/bin/sh\nwhile :; do :; done\n")
+    program.chmod(0o755)
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(CapdexError) as late:
+            await runtime.learning.study(str(program), INBOX)
+    assert late.value.code == Code.TIMEOUT
+
+
+async def test_a_tool_is_forgotten_by_its_name_or_its_program_s(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        learning = runtime.learning
+        for name in ("inboxd", "inbox", "learned:inboxd", os.fspath(tmp_path / "inbox")):
+            learned = learning.forget(name)
+            assert learning.store.all() == {}
+            assert runtime.grants.read().all == ()
+            learning.keep(learned)
+        with pytest.raises(InvalidInput, match="no tool"):
+            learning.forget("other")

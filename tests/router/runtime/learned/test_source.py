@@ -1,0 +1,126 @@
+"""Learned tools in the catalogue and the pipeline: consent, the sandbox, a program that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from router.cmp.manifest import Manifest, Tool, parse_intent
+from router.runtime.invoke import Caller
+from router.runtime.learned.source import refs
+from router.runtime.opened import Runtime, opened
+from tests.router.runtime.conftest import Person
+from tests.router.runtime.learned.programs import emails, learned_inbox, study_inbox, write_inbox
+
+SUMMARY, DELETE = "learned:inboxd#check-email", "learned:inboxd#delete-emails"
+IDS = {"ids": ["abc123", "def456"]}
+
+
+async def call(
+    runtime: Runtime,
+    name: str,
+    given: Any,
+    person: Person | None = None,
+    version: str | None = None,
+) -> dict[str, Any]:
+    caller = Caller(person) if person else Caller()
+    return (await runtime.invoker.invoke(name, version, given, caller)).to_json()
+
+
+async def test_a_learned_tool_is_found_described_and_called(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        hits = runtime.search.find("unread count", 1)
+        assert [hit.listed.ref.capability_id for hit in hits] == [SUMMARY]
+        assert runtime.search.domains() == {"email": 1}
+        found = runtime.catalog.get(SUMMARY).manifest()
+        assert (found["version"], found["kind"], found["name"]) == ("1.0.0", "tool", "check-email")
+        assert "command" not in str(found)
+        called = await call(runtime, SUMMARY, {})
+    assert called["output"] == {"result": [{"name": "work", "unread": 3}]}
+    assert called["ok"]
+
+
+async def test_what_may_destroy_is_asked_for_each_time(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        refused = await call(runtime, DELETE, IDS)
+        assert refused["error"]["reason"] == "CONFIRM_NEEDED"
+        no, yes = Person(answer=False), Person()
+        assert (await call(runtime, DELETE, IDS, no))["error"]["reason"] == "NO_CONSENT"
+        assert emails(tmp_path) == ["abc123", "def456", "ghi789"]
+        called = await call(runtime, DELETE, IDS, yes)
+        assert called["output"] == {"deleted": 2, "ids": ["abc123", "def456"]}
+        await call(runtime, DELETE, {"ids": ["ghi789"]}, yes)
+    assert len(yes.asked) == 2
+    program = str(tmp_path / "inbox")
+    argv = [program, "delete", "--ids=abc123,def456", "--confirm"]
+    assert yes.asked[0].lines[0] == "run " + " ".join(map(repr, argv))
+
+
+async def test_an_input_that_breaks_the_schema_is_refused(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        for given in ({}, {"ids": "a"}, {"ids": [1]}):
+            found = await call(runtime, DELETE, given, Person())
+            assert found["error"]["code"] == "INVALID_INPUT"
+
+
+async def test_a_program_that_changed_is_learned_again_and_asked_for_again(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        program = tmp_path / "inbox"
+        program.write_text(program.read_text().replace("1.0.0", "1.1.0"))
+        found = await call(runtime, SUMMARY, {})
+        assert found["error"]["reason"] == "CONFIRM_NEEDED"
+        assert runtime.catalog.get(SUMMARY).ref.version == "1.1.0"
+        assert (await call(runtime, SUMMARY, {}, version="1.0.0"))["error"]["code"] == "NOT_FOUND"
+        person = Person()
+        assert (await call(runtime, SUMMARY, {}, person))["ok"]
+        assert (await call(runtime, SUMMARY, {}))["ok"]
+    assert len(person.asked) == 1
+
+
+async def test_a_program_that_lost_an_option_does_not_run(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        program = tmp_path / "inbox"
+        program.write_text(program.read_text().replace('"--ids"', '"--names"'))
+        found = await call(runtime, SUMMARY, {}, Person())
+        assert found["error"]["code"] == "INVALID_INPUT"
+        assert "--ids" in found["error"]["message"]
+        program.unlink()
+        found = await call(runtime, SUMMARY, {}, Person())
+        assert found["error"]["code"] == "PERMISSION_DENIED"
+
+
+async def test_a_grant_dies_with_what_a_run_may_do(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        before = runtime.catalog.get(SUMMARY).owner.digest
+        found = await study_inbox(runtime, tmp_path)
+        assert found.content == before
+        for changed in ({"writable": False}, {"readable": ()}, {"digest": "ab" * 32}):
+            assert replace(found, **changed).content != before
+
+
+async def test_the_directory_of_the_router_is_not_shown_to_programs(tmp_path: Path) -> None:
+    write_inbox(tmp_path)
+    async with opened(tmp_path / "work" / "router", work=tmp_path / "work") as runtime:
+        runtime.learning.keep(await study_inbox(runtime, tmp_path))
+        found = await call(runtime, SUMMARY, {}, Person())
+    assert "do not run in" in found["error"]["message"]
+    assert "--work" in found["error"]["details"]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        ([["Search for!"], ["search for"], ["re:x", "Search  For"]],
+         ["search-for", "search-for-2", "search-for-3"]),
+        ([["re:x"], ["日本"], ["-"]], ["run", "run-2", "run-3"]),
+        ([["a" * 60]], ["a" * 48]),
+    ],
+)  # fmt: skip
+def test_each_intent_has_a_name(patterns: Sequence[list[str]], names: list[str]) -> None:
+    intents = tuple(parse_intent({"patterns": one, "command": "x"}) for one in patterns)
+    found = refs(Tool(Manifest("d", "x", "", "1.0.0", "x"), intents))
+    assert [ref.capability_id for ref in found] == [f"learned:x#{name}" for name in names]
