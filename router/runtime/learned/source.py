@@ -27,7 +27,7 @@ _NO_NAME: Final = re.compile(r"[^a-z0-9]+")
 class LearnedTools:
     """The learned tools as a source of the catalogue.
 
-    `work` is the directory that their runs see. It must not hold `own`, the router's directory.
+    `work` is the directory that their runs see. Nothing of `own`, the router's directory, is shown.
     """
 
     def __init__(
@@ -98,12 +98,13 @@ class LearnedTools:
         return learned, ids.index(capability_id)
 
     def _executor(self, learned: Learned, number: int) -> Executor:
-        if self._own.is_relative_to(self._work):
-            return UnusableTool(
-                f"learned programs do not run in {self._work}",
-                "the files of the router itself are in it",
-                "start the router in a project's directory, or with --work DIR",
-            )
+        for path in (self._work, *learned.readable):
+            if self._own.is_relative_to(path) or path.is_relative_to(self._own):
+                return UnusableTool(
+                    f"learned programs do not see {path}",
+                    "the files of the router itself are in it",
+                    "start the router in a project's directory, or with --work DIR",
+                )
         intent = learned.tool.intents[number]
         return Command(
             learned.program,

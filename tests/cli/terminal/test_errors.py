@@ -27,6 +27,10 @@ TABLE = {
         "STEP_TOO_SMALL",
         "SCHEMA_CHANGED",
         "BAD_PROOF",
+        "AMBIGUOUS",
+        "LOCK_DRIFT",
+        "EXECUTION_FAILED",
+        "OUTPUT_INVALID",
     },
     2: {"USAGE", "UNREADABLE", "CONFIG", "NO_CONTRACT", "FOREIGN_DATABASE"},
     3: {
@@ -40,6 +44,7 @@ TABLE = {
         "DATABASE_LOCKED",
         "DATABASE_UNAVAILABLE",
         "SIGNER_UNAVAILABLE",
+        "SERVICE_UNAVAILABLE",
     },
     4: {
         "UNAUTHENTICATED",
@@ -54,6 +59,8 @@ TABLE = {
         "NAME_RESERVED",
         "FEE_OVER_CAP",
         "SIGNER_REFUSED",
+        "SIGNER_CHANGED",
+        "CONFIRM_NEEDED",
     },
     70: {"INTERNAL"},
 }

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
+from router.cmp import adapters
 from router.policy.consent import Refuse
 from router.runtime.learned.learning import lines
 from router.runtime.opened import opened
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import INBOX, learned_inbox, study_inbox, write_inbox
+
+ROOT = Path(__file__).parents[4]
 
 
 async def test_a_known_program_is_learned_after_one_question(tmp_path: Path) -> None:
@@ -29,6 +33,20 @@ async def test_a_known_program_is_learned_after_one_question(tmp_path: Path) -> 
         (grant,) = runtime.grants.read().all
     assert (grant.name, grant.tool, grant.digest) == ("learned:wc", "*", learned.content)
     assert (grant.target, grant.until) == (f"process:{learned.program}", None)
+
+
+@pytest.mark.parametrize("program", adapters.known())
+async def test_each_known_program_has_the_options_of_its_commands(
+    tmp_path: Path, program: str
+) -> None:
+    bundled = ROOT / "node_modules/@vscode/ripgrep-linux-x64/bin" / program
+    path = shutil.which(program) or (str(bundled) if bundled.is_file() else None)
+    if path is None:
+        pytest.skip(f"no {program} on this machine")
+    async with opened(tmp_path / "router", work=tmp_path) as runtime:
+        learned = await runtime.learning.study(path)
+    assert learned.tool.manifest.version != "0.0.0"
+    assert not any(2 in codes for codes in learned.successes)
 
 
 async def test_nothing_is_kept_without_a_yes(tmp_path: Path) -> None:

@@ -102,12 +102,25 @@ async def test_a_grant_dies_with_what_a_run_may_do(tmp_path: Path) -> None:
             assert replace(found, **changed).content != before
 
 
-async def test_the_directory_of_the_router_is_not_shown_to_programs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("own", "work", "readable"),
+    [
+        ("work/router", "work", "."),
+        ("router", "router/learned", "."),
+        ("work", "work", "."),
+        ("a/router", "work", "a"),
+    ],
+)
+async def test_the_directory_of_the_router_is_not_shown_to_programs(
+    tmp_path: Path, own: str, work: str, readable: str
+) -> None:
     write_inbox(tmp_path)
-    async with opened(tmp_path / "work" / "router", work=tmp_path / "work") as runtime:
-        runtime.learning.keep(await study_inbox(runtime, tmp_path))
+    async with opened(tmp_path / own, work=tmp_path / work) as runtime:
+        learned = await study_inbox(runtime, tmp_path)
+        more = () if readable == "." else (tmp_path / readable,)
+        runtime.learning.keep(replace(learned, readable=(*learned.readable, *more)))
         found = await call(runtime, SUMMARY, {}, Person())
-    assert "do not run in" in found["error"]["message"]
+    assert "do not see" in found["error"]["message"]
     assert "--work" in found["error"]["details"]["fix"]
 
 
