@@ -54,6 +54,7 @@ _COMMANDS = {
         "add-to": "Add the router to an agent's host: claude, cursor, vscode, zed, codex, gemini",
         "learn": "Make a command-line program a tool of the agent",
         "grant": "Agree to what a capability may do",
+        "secret": "Store a secret that a capability names, for one host",
     },
     "Own": {
         "yank": "Take a release out of search and latest",

@@ -165,7 +165,7 @@ class Secrets:
                 f"{capability} needs the secret {name} for {host}",
                 Code.UNAUTHENTICATED,
                 why="the user has bound no such secret to this capability and host",
-                fix="ask the user to store it; a secret is never given in a conversation",
+                fix=f"the user, not the model, runs: capdex secret {capability} {host} {name}",
                 details={"capability": capability, "host": host, "secret": name},
             )
         self._read[key] = value

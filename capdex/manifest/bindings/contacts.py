@@ -11,6 +11,7 @@ from capdex.manifest.bindings.http_request import HTTP_TYPES, SENT
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#\s]*@)?([^/?#\s]*)")
 _ROOT = re.compile(r"\.(?=:|$)")  # `example.com.` is the same host
+_PORT = re.compile(r":[0-9]+$", re.ASCII)
 _ANY_DID = re.compile(r"did:[^/?#\s]+")
 _ANY_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _CARRIERS = {"bearer": "Authorization: Bearer", "basic": "Authorization: Basic"}
@@ -19,7 +20,8 @@ _CARRIERS = {"bearer": "Authorization: Bearer", "basic": "Authorization: Basic"}
 class SecretUse(NamedTuple):
     """A secret that a package asks for: its name, the host that gets it, and the header it is in.
 
-    `carrier` is `Authorization: Bearer`, `Authorization: Basic`, or the name of another header.
+    A secret is bound to a host, whatever the port. `carrier` is `Authorization: Bearer`,
+    `Authorization: Basic`, or the name of another header.
     """
 
     secret: str
@@ -55,7 +57,7 @@ def secret_uses(bindings: Mapping[str, Mapping[str, Any]]) -> dict[SecretUse, st
             continue
         carrier = _CARRIERS.get(str(auth.get("type"))) or str(auth.get("name"))
         host = next(iter(_contacts(str(binding.get("url")).strip())), "")
-        found.setdefault(SecretUse(auth["secret"], host, carrier), tool)
+        found.setdefault(SecretUse(auth["secret"], _PORT.sub("", host), carrier), tool)
     return found
 
 

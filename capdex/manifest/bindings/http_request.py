@@ -59,6 +59,13 @@ def header_fault(name: str) -> str | None:
     return None
 
 
+def is_secret_name(text: str) -> bool:
+    """True if a text is the name of a secret, and does not look like a secret itself."""
+    if len(text) > MAX_SECRET_CHARS or not SECRET_NAME.fullmatch(text):
+        return False
+    return not any(_RANDOM.fullmatch(word) for word in text.split("_"))
+
+
 def check_request(fields: Fields, parameters: Collection[str] | None) -> frozenset[str]:
     """Check the optional fields of an HTTP binding; `parameters` are the tool's, None if unknown.
 
@@ -203,8 +210,7 @@ def _check_secret(auth: Fields) -> None:
     secret: str | None = auth.get("secret", str, required=True)
     if secret is None:
         return
-    named = len(secret) <= MAX_SECRET_CHARS and SECRET_NAME.fullmatch(secret)
-    if not named or any(_RANDOM.fullmatch(word) for word in secret.split("_")):
+    if not is_secret_name(secret):
         # The text is not repeated: it may be what nobody else should read.
         auth.wrong(
             "secret",

@@ -12,6 +12,8 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from capdex.errors import Refused
+from router.policy.secrets import SecretFile, Secrets
 from router.runtime.audit import verify
 
 ROOT = Path(__file__).parents[3]
@@ -19,6 +21,12 @@ FOREIGN = ROOT / "tests/router/runtime/foreign.py"
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 WIPE = {"uri": "mcp:foreign#wipe", "input": {"a": 1}}
 DIGEST = "ab" * 32
+
+
+@pytest.fixture
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session without a keyring, as on a server."""
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
 
 
 def router(home: Path, *options: str) -> Client:
@@ -60,6 +68,46 @@ async def test_a_refused_call_runs_after_the_command_that_it_names(
     events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
     assert events == ["call", "call", "grant", "call", "revoke", "call"]
     assert verify(log).broken is None
+
+
+KEPT = "s3cret-of-no-service"
+
+
+@pytest.mark.usefixtures("no_keyring")
+def test_a_secret_is_stored_from_stdin_and_never_shown(capdex: Any) -> None:
+    words = ("secret", "did:nuwa:cap:weather@^1", "API.example.org", "WEATHER_KEY")
+    stored = capdex(*words, stdin=f"{KEPT}\n")
+    assert stored.exit_code == 0, stored.stderr
+    home = Path(os.environ["CAPDEX_HOME"]) / "data" / "router"
+    secrets = Secrets(SecretFile(home / "secrets.json"))
+    assert secrets.get("weather", "api.example.org", "WEATHER_KEY") == KEPT
+    log = (home / "audit.jsonl").read_text()
+    assert KEPT not in stored.stdout + stored.stderr + log
+    assert json.loads(log.splitlines()[-1])["event"] == "secret"
+    assert capdex(*words, "--remove").exit_code == 0
+    with pytest.raises(Refused, match="needs the secret"):
+        Secrets(SecretFile(home / "secrets.json")).get("weather", "api.example.org", "WEATHER_KEY")
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (("weather", "h.org", "ghp_16C7e42F292c6912E7710c83"), KEPT),
+        (("weather", "h.org", "KEY"), "short"),
+        (("weather", "h.org", "KEY"), ""),
+        (("weather", "h.org", "KEY"), "x" * 9000),
+        (("weather", "h org", "KEY"), KEPT),
+        (("No Name", "h.org", "KEY"), KEPT),
+    ],
+)
+@pytest.mark.usefixtures("no_keyring")
+def test_what_is_no_secret_or_names_none_is_refused(
+    words: tuple[str, ...], value: str, capdex: Any
+) -> None:
+    refused = capdex("secret", *words, stdin=value)
+    assert refused.exit_code != 0
+    assert KEPT not in refused.stdout + refused.stderr
+    assert words[2] == "KEY" or words[2] not in refused.stdout + refused.stderr
 
 
 def test_grants_are_listed_and_taken_back(capdex: Any) -> None:

@@ -33,7 +33,7 @@ def test_a_secret_is_told_with_its_host_and_its_header() -> None:
         "f": {"type": "other", "auth": {"secret": "NOT_READ"}},
     }
     assert secret_uses(bindings) == {
-        SecretUse("KEY", "api.example.com:8443", "Authorization: Bearer"): "a",
+        SecretUse("KEY", "api.example.com", "Authorization: Bearer"): "a",
         SecretUse("KEY", "example.org", "Authorization: Basic"): "c",
-        SecretUse("OTHER", "api.example.com:8443", "X-Key"): "d",
+        SecretUse("OTHER", "api.example.com", "X-Key"): "d",
     }
