@@ -71,6 +71,16 @@ class Home:
         return self.path / "learned"
 
     @property
+    def state(self) -> Path:
+        """The database of the objects that capabilities keep."""
+        return self.path / "state.sqlite"
+
+    @property
+    def token_key(self) -> Path:
+        """The key that signs scope tokens."""
+        return self.path / "token.key"
+
+    @property
     def audit(self) -> Path:
         """The audit log."""
         return self.path / AUDIT_FILE

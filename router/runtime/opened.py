@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcp.client.stdio import StdioServerParameters
 
 from router.home.directory import Home
-from router.home.files import write_whole
+from router.home.files import secret_key, write_whole
 from router.policy.grant_file import GrantFile
 from router.policy.secrets import Secrets
 from router.policy.tokens import KEY_BYTES, Authority
@@ -82,7 +81,7 @@ async def opened(
             catalog,
             rights=grants,
             audit=audit,
-            authority=Authority(_key(directory / "token.key")),
+            authority=Authority(secret_key(Home(directory).token_key, KEY_BYTES)),
             check=Validation().check,
             redact=hidden.redact if hidden is not None else lambda value: value,
             renew=learned.renew,
@@ -101,14 +100,3 @@ def open_grants(directory: Path) -> GrantFile:
 def open_learned(directory: Path) -> Store:
     """Return the learned tools of an installation."""
     return Store(Home.open(directory).learned)
-
-
-def _key(path: Path) -> bytes:
-    """Return the key that signs tokens; the first start makes it."""
-    if not path.exists():
-        new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        write_whole(new, secrets.token_bytes(KEY_BYTES))
-        with suppress(FileExistsError):  # another process was first
-            path.hardlink_to(new)
-        new.unlink()
-    return path.read_bytes()

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from capdex.manifest.effects import effects
-from capdex.manifest.tools import Tool
+from capdex.manifest.manifest import Manifest
+from capdex.manifest.tools import BUILT_IN, Tool
 from capdex.package import VerifiedPackage
 from capdex.profiles import cap
 from router.model.capability import Annotations, Capability, Executor, Owner
 from router.model.refs import CapabilityRef, Json
+from router.state.tools import standard
 
 Executors = Callable[[VerifiedPackage, str], Executor | None]
 """Gives what runs a tool of a package; None if nothing here does."""
@@ -24,8 +26,20 @@ VARS: Final[Json] = {
 def capabilities(package: VerifiedPackage, executors: Executors) -> Iterator[Capability]:
     """Yield the skill of a package, then its tools in their order."""
     yield skill(package)
-    for tool in package.manifest.tools:
+    for tool in offered(package.manifest):
         yield tool_of(package, tool, executors(package, tool.name))
+
+
+def offered(manifest: Manifest) -> Iterator[Tool]:
+    """Yield the tools of a package, then the state verbs that it requires but declares no tool of.
+
+    NIP-7 has these verbs built in: the runtime provides them.
+    """
+    yield from manifest.tools
+    declared = {tool.name for tool in manifest.tools}
+    for verb in BUILT_IN:
+        if verb in manifest.permissions and verb not in declared and manifest.memory_scope:
+            yield standard(verb, manifest.schema_uri)
 
 
 def owner(package: VerifiedPackage) -> Owner:

@@ -193,7 +193,7 @@ class Store:
 
     def _number(self, space: Space, model: Model) -> int:
         known = self._known.get((space, model.uri))
-        if known is not None and known[0] is model:
+        if known is not None and known[0] == model:
             return known[1]
         with self.database.writing() as run:
             number = rows.register(run, space, model)

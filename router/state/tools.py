@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Refused
+from capdex.manifest.tools import Tool
 from router.model.capability import Owner
 from router.model.refs import Json
 from router.model.requests import Request, StateRequest
 from router.policy.tokens import Authority, bearer
 from router.state.patch import Patched, apply
-from router.state.query import Query, read
+from router.state.query import MAX_LIMIT, Query, read
 from router.state.rows import MAX_WORD_CHARS, Space
 from router.state.store import Hit, Store
 from router.state.strategies import Model
 from router.state.values import copied
 
-VERBS: Final = ("state.create", "state.update", "state.query", "state.delete")
 _EVERY: Final = ("schema_uri", "memory_scope", "scope")
 _CLAUSES: Final = ("select", "where", "filter", "order", "limit", "cursor")
 _WORDS: Final = {
@@ -184,3 +184,45 @@ def _id(value: Any) -> str:
 
 def _denied(why: str) -> Refused:
     return Refused("these objects may not be used", Code.PERMISSION_DENIED, why=why)
+
+
+_ID: Final = {"type": "string", "description": "Id of the object."}
+_STANDARD: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
+    "state.create": ("Keep a new object.", {"object": {"$ref": "#/schema"}}, ("object",)),
+    "state.update": (
+        "Change an object by a JSON Patch, or {$inc, $push}.",
+        {"id": _ID, "patch": {"type": ["array", "object"]}},
+        ("id", "patch"),
+    ),
+    "state.query": (
+        "Find objects by a Mongo-like filter.",
+        {
+            "where": {"type": "object", "description": "As {field: value} or {field: {$gt: 1}}."},
+            "select": {"type": "array", "items": {"type": "string"}},
+            "order": {"type": "array", "description": "[{field, direction: asc|desc}]"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+            "cursor": {"type": "string", "description": "That of the page before."},
+        },
+        (),
+    ),
+    "state.delete": (
+        "Delete an object; hard erases it for good.",
+        {"id": _ID, "mode": {"enum": ["soft", "hard"]}},
+        ("id",),
+    ),
+}
+
+
+def standard(verb: str, schema_uri: str) -> Tool:
+    """Return the tool of a verb for a package that requires it and declares none (NIP-8)."""
+    description, properties, required = _STANDARD[verb]
+    return Tool(
+        verb,
+        description,
+        {
+            "type": "object",
+            "properties": {"schema_uri": {"const": schema_uri}, **properties},
+            "required": list(required),
+            "additionalProperties": False,
+        },
+    )

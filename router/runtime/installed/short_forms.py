@@ -13,6 +13,7 @@ from router.home.derived import Derived
 from router.home.directory import Home
 from router.model.refs import CapabilityRef
 from router.runtime.catalog import Listed
+from router.runtime.packages import offered
 
 FORMAT: Final = 1  # raised whenever the short forms are made in another way
 MAX_TERMS: Final = 64
@@ -65,7 +66,7 @@ def short(package: VerifiedPackage) -> Iterator[Listed]:
         manifest.triggers,
         manifest.llm_requirements,
     )
-    for tool in manifest.tools:
+    for tool in offered(manifest):
         yield Listed(
             CapabilityRef(f"{uri}#{tool.name}", version),
             "tool",

@@ -14,6 +14,8 @@ from functools import partial
 import structlog
 
 from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.manifest.tools import BUILT_IN
+from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX
 from router.bindings.a2a import Agents
 from router.bindings.build import Wiring, executor
@@ -21,17 +23,23 @@ from router.bindings.egress import Egress
 from router.bindings.mcp import McpServices
 from router.bindings.pins import Pins
 from router.home.directory import Home
+from router.home.files import secret_key
 from router.install.facts import INSTALL
 from router.install.fetch import Cache, installed
 from router.install.lock_store import LockStore
 from router.install.lockfile import Lock, Locked
-from router.model.capability import Capability
+from router.model.capability import Capability, Executor
 from router.model.refs import CapabilityRef
 from router.policy.grant_file import GrantFile
 from router.policy.secrets import Secrets
+from router.policy.tokens import KEY_BYTES, Authority
 from router.runtime.catalog import Listed
 from router.runtime.installed.short_forms import ShortForms, decode, short
-from router.runtime.packages import Executors, skill, tool_of
+from router.runtime.packages import Executors, offered, owner, skill, tool_of
+from router.runtime.validation import Validation
+from router.state.store import Store
+from router.state.strategies import model
+from router.state.tools import Parts, StateTool
 
 log = structlog.get_logger(part="router")
 
@@ -79,7 +87,7 @@ class Installed:
         package = installed(entry, self._cache)
         if not name:
             return skill(package)
-        for tool in package.manifest.tools:
+        for tool in offered(package.manifest):
             if tool.name == name:
                 return tool_of(package, tool, self._executors(package, name))
         raise _gone(ref)
@@ -117,9 +125,25 @@ async def packages(
     services = McpServices(egress, Pins(home.path / "pins.json"))
     wiring = Wiring(egress, secrets, services, Agents(egress))
     try:
-        yield Installed(home, rights, partial(executor, wiring=wiring))
+        with Store(home.state) as store:
+            authority = Authority(secret_key(home.token_key, KEY_BYTES))
+            parts = Parts(store, authority, Validation().check)
+            yield Installed(home, rights, partial(executor_of, wiring=wiring, parts=parts))
     finally:
         await wiring.close()
+
+
+def executor_of(
+    package: VerifiedPackage, tool: str, *, wiring: Wiring, parts: Parts
+) -> Executor | None:
+    """Return what runs a tool of a package: a state verb, or its binding."""
+    if tool not in BUILT_IN:
+        return executor(package, tool, wiring=wiring)
+    manifest = package.manifest
+    found = model(manifest.schema_uri, manifest.schema)
+    for warning in found.warnings:
+        log.warning("state schema", schema=manifest.schema_uri, why=warning)
+    return StateTool(tool, owner(package), found, parts)
 
 
 def _gone(ref: CapabilityRef) -> InvalidInput:

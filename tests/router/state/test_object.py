@@ -23,7 +23,7 @@ def made(value: Any, peer: int = 1) -> StateObject:
     return StateObject.create(MODEL, peer, value, 1.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32))
 def test_replicas_agree_with_the_oracle_after_any_history(seed: int) -> None:
     histories.run(seed)

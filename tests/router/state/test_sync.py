@@ -1,0 +1,273 @@
+"""Exchange by file: two machines agree; a file that is not whole is merged not at all."""
+
+# ruff: noqa: E501 - tables
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capdex.errors import Code, InvalidInput, UsageError
+from router.state import sync
+from router.state.patch import apply
+from router.state.query import read
+from router.state.rows import Space
+from router.state.store import Store
+from router.state.strategies import model
+from router.state.sync import export, merge
+
+OWNER = "did:nuwa:cap:note"
+SPACE = Space(OWNER, "sc:note")
+MODEL = model(
+    "did:nuwa:state:note#v1",
+    {
+        "x-asm": {"x-ttl": "PT1H"},
+        "properties": {"n": {"x-crdt": "counter"}, "log": {"x-crdt": "log_rga"}},
+    },
+)
+PUBLIC = model("did:nuwa:state:open#v1", {"x-asm": {"x-visibility": "public"}})
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Machine:
+    """A store in a folder, and its exports."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        folder.mkdir()
+        self.store = Store(folder / "state.sqlite", clock)
+        self.file = folder / "state.jsonl"
+
+    def send(self, **options: Any) -> Path:
+        export(self.store, OWNER, self.file, **options)
+        return self.file
+
+    def objects(self) -> dict[str, Any]:
+        page = self.store.query(SPACE, MODEL, read({"limit": 100}))
+        return {hit.id: hit.value for hit in page.hits}
+
+    def inc(self, id_: str, by: int = 1) -> None:
+        self.store.update(SPACE, MODEL, id_, lambda value: apply(value, {"$inc": {"n": by}}))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def machines(tmp_path: Path, clock: Clock) -> Iterator[Callable[[], Machine]]:
+    made: list[Machine] = []
+
+    def machine() -> Machine:
+        made.append(Machine(tmp_path / str(len(made)), clock))
+        return made[-1]
+
+    yield machine
+    for one in made:
+        one.store.close()
+
+
+def test_two_machines_agree_after_an_exchange(machines: Callable[[], Machine]) -> None:
+    here, there = machines(), machines()
+    for id_ in "abc":
+        here.store.create(SPACE, MODEL, id_, {"n": 1, "log": [id_]})
+    assert merge(there.store, here.send(), empty=True) == (OWNER, (3, 0, 0))
+    here.inc("a", 2)
+    there.inc("a", 3)
+    here.store.delete(SPACE, MODEL, "b")
+    there.store.delete(SPACE, MODEL, "c", hard=True)
+    assert merge(there.store, here.send()) == (OWNER, (0, 2, 1))
+    assert merge(here.store, there.send()) == (OWNER, (0, 2, 1))
+    assert here.objects() == there.objects() == {"a": {"n": 6, "log": ["a"]}}
+    assert merge(here.store, there.send()) == (OWNER, (0, 0, 3)), "again changes nothing"
+    assert here.store.purge() == 2
+    assert merge(here.store, there.send()).__class__ is tuple
+    assert here.objects() == there.objects(), "what was erased does not come back"
+
+
+def test_an_import_needs_an_owner_without_objects(machines: Callable[[], Machine]) -> None:
+    here, there = machines(), machines()
+    here.store.create(SPACE, MODEL, "a", {"n": 1})
+    there.store.create(Space(OWNER, "sc:more"), MODEL, "a", {"n": 5})
+    with pytest.raises(InvalidInput, match="has objects"):
+        merge(there.store, here.send(), empty=True)
+    assert there.objects() == {}
+
+
+def test_what_expired_is_not_sent_and_not_taken(
+    machines: Callable[[], Machine], clock: Clock
+) -> None:
+    here, there = machines(), machines()
+    here.store.create(SPACE, MODEL, "a", {"n": 1})
+    there.store.create(SPACE, MODEL, "b", {"n": 1})
+    file = here.send()
+    clock.now += 3_601
+    assert merge(there.store, file) == (OWNER, (0, 0, 1))
+    assert export(here.store, OWNER, here.file) == 0
+    assert there.objects() == {}
+
+
+def test_public_objects_alone_are_for_others(machines: Callable[[], Machine]) -> None:
+    here, there = machines(), machines()
+    here.store.create(SPACE, MODEL, "a", {"t": "private"})
+    here.store.create(SPACE, PUBLIC, "p", {"t": "public"})
+    file = here.send(public=True)
+    assert merge(there.store, file) == (OWNER, (1, 0, 0))
+    assert b'"id":"a"' not in file.read_bytes()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_any_cut_or_changed_byte_refuses_the_whole_file(machines: Callable[[], Machine]) -> None:
+    here, there = machines(), machines()
+    for id_ in "ab":
+        here.store.create(SPACE, MODEL, id_, {"n": 1})
+    data = here.send().read_bytes()
+    random = Random(1)  # noqa: S311 - chance is no secret
+    for _ in range(150):
+        place = random.randrange(len(data))
+        bad = random.choice([data[:place], data + b"x", data[:place] + b"\n" + data[place:],
+                             data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]])  # fmt: skip
+        there.file.write_bytes(bad)
+        with pytest.raises(InvalidInput):
+            merge(there.store, there.file)
+    assert there.objects() == {}
+    assert merge(there.store, here.file) == (OWNER, (2, 0, 0))
+
+
+def line(**fields: Any) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+HEADER = line(format="capdex-state/1", owner=OWNER)
+OBJECT = {"scope": "s", "schema_uri": "u", "id": "i"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\n", b"{}\n", b"[" * 100_000 + b"\n", line(format="capdex-state/2", owner=OWNER),
+        line(format="capdex-state/1", owner=""), line(format="capdex-state/1", owner="x" * 600), HEADER,
+        HEADER + line(**OBJECT), HEADER + line(**OBJECT, more=1), HEADER + line(**OBJECT, document="*"),
+        HEADER + line(**OBJECT, document=5), HEADER + line(**(OBJECT | {"id": ""})),
+        HEADER + line(**OBJECT, document=""), HEADER + b'{"objects":', HEADER + b'{"objects":0}\n',
+        HEADER + line(**OBJECT, document="bG9ybwAA"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_is_refused(machines: Callable[[], Machine], data: bytes) -> None:
+    here = machines()
+    here.file.write_bytes(data)
+    with pytest.raises(InvalidInput):
+        merge(here.store, here.file)
+    assert [x for x in here.store.collections() if x.live or x.deleted] == []
+
+
+def test_an_object_of_32_mib_is_refused(machines: Callable[[], Machine]) -> None:
+    here = machines()
+    with here.file.open("wb") as file:
+        file.write(HEADER + b'{"scope":"s","schema_uri":"u","id":"i","document":"')
+        file.write(b"A" * (32 * 1024 * 1024) + b'"}\n')
+    with pytest.raises(InvalidInput) as caught:
+        merge(here.store, here.file)
+    assert caught.value.code is Code.TOO_LARGE
+
+
+def test_a_file_beyond_its_limit_is_refused_unread(
+    machines: Callable[[], Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = machines()
+    monkeypatch.setattr(sync, "MAX_FILE_BYTES", 10)
+    here.file.write_bytes(b"x" * 11)
+    with pytest.raises(InvalidInput) as caught:
+        merge(here.store, here.file)
+    assert caught.value.code is Code.TOO_LARGE
+
+
+def test_files_that_are_not_there_are_unreadable(machines: Callable[[], Machine]) -> None:
+    here = machines()
+    for work in (merge, lambda store, path: export(store, OWNER, path)):
+        with pytest.raises(UsageError):
+            work(here.store, here.file.parent / "none" / "file")
+
+
+def test_a_writer_with_our_number_is_refused(
+    machines: Callable[[], Machine], tmp_path: Path, clock: Clock
+) -> None:
+    """As if a copy of a database had kept its numbers."""
+    here, there = machines(), machines()
+    here.store.create(SPACE, MODEL, "a", {"n": 1})
+    merge(there.store, here.send())
+    [peer] = [row[0] for row in rows_of(here.store, "SELECT peer FROM documents")]
+    with there.store.database.writing() as run:
+        run("UPDATE documents SET peer = ?", (peer,))
+    there.inc("a", 5)
+    clock.now += 1
+    here.inc("a", 1)
+    before = here.objects()
+    with pytest.raises(InvalidInput, match="never"):
+        merge(here.store, there.send())
+    assert here.objects() == before
+
+
+def rows_of(store: Store, sql: str) -> list[Any]:
+    with store.database.reading() as run:
+        return list(run(sql).fetchall())
+
+
+@given(st.binary(max_size=200) | st.builds(lambda x: HEADER + x, st.binary(max_size=200)))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with pytest.raises(InvalidInput):  # noqa: PT012 - to the end of the file
+        _, found = sync.read(io.BytesIO(data))
+        list(found)
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 2**32))
+def test_stores_converge_with_deletions_and_expiry(seed: int) -> None:
+    random = Random(seed)  # noqa: S311 - chance is no secret
+    clock = Clock()
+    with TemporaryDirectory() as folder:
+        machines = [Machine(Path(folder) / str(n), clock) for n in range(random.randint(2, 3))]
+        gone: set[str] = set()
+        for number in range(random.randint(5, 25)):
+            one, other = random.sample(machines, 2)
+            clock.now += random.choice([1, 60, 1_500])
+            live = sorted(one.objects())
+            match random.random():
+                case x if x < 0.3 or not live:
+                    one.store.create(SPACE, MODEL, f"o{number}", {"n": number, "log": [number]})
+                case x if x < 0.6:
+                    one.inc(random.choice(live), random.randint(-3, 3))
+                case x if x < 0.75:
+                    id_ = random.choice(live)
+                    one.store.delete(SPACE, MODEL, id_, hard=random.random() < 0.5)
+                    gone.add(id_)
+                case x if x < 0.8:
+                    one.store.purge()
+                case _:
+                    merge(other.store, one.send())
+        for _ in range(2):
+            for one in machines:
+                for other in machines:
+                    if one is not other:
+                        merge(other.store, one.send())
+        found = [one.objects() for one in machines]
+        for one in machines:
+            one.store.close()
+        assert all(each == found[0] for each in found)
+        assert not gone & found[0].keys()
