@@ -51,6 +51,7 @@ class Derived:
 
     def _open(self) -> sqlite3.Connection:
         database = sqlite3.connect(self._path, timeout=5.0)
+        database.execute("PRAGMA synchronous = OFF")  # what a power cut damages is made anew
         database.execute(
             "CREATE TABLE IF NOT EXISTS derived"
             " (key TEXT PRIMARY KEY, version TEXT NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"

@@ -13,6 +13,8 @@ from capdex.errors import Code, InvalidInput, UsageError
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file for its user alone: after a crash the old or the new content is there.
 
+    The new one is sure to be there only after `sync_folder` of its folder.
+
     Raises UsageError UNREADABLE if it cannot be written; the old content stays.
     """
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -28,7 +30,6 @@ def write_whole(path: Path, data: bytes) -> None:
             with suppress(OSError):
                 new.unlink()
             raise
-        sync_folder(path.parent)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be written",

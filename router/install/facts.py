@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
-
-import orjson
 
 from capdex.errors import Code, InvalidInput
 from capdex.manifest.bindings import PLACEHOLDER, contacts
@@ -66,10 +65,10 @@ def check(entry: Locked, package: VerifiedPackage) -> None:
 
 
 def tools_digest(manifest: Manifest) -> str:
-    """Return the sha256 (hex) of tools and bindings, as canonical JSON."""
-    value = [manifest.tools, manifest.bindings]  # named tuples become lists
-    data = orjson.dumps(value, default=list, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(data).hexdigest()
+    """Return the sha256 (hex) of tools and bindings as they are written, as canonical JSON."""
+    value = [manifest.document.get(key) for key in ("tools", "tool_bindings")]
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def lint_codes(package: VerifiedPackage) -> tuple[str, ...]:

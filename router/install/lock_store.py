@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from router.home.files import drop_leftovers, read_bounded, write_whole
+from router.home.files import drop_leftovers, read_bounded, sync_folder, write_whole
 from router.install.lockfile import MAX_BYTES, Lock
 
 
@@ -40,4 +40,5 @@ class LockStore:
         """Replace the file: after a crash it holds the old or the new lock."""
         drop_leftovers(self._path)
         write_whole(self._path, lock.to_bytes())
+        sync_folder(self._path.parent)  # the grants that were written before are durable, too
         self._lock, self._seen = lock, self.stamp
