@@ -23,6 +23,7 @@ _MODULES = {
     "mirror": "index",
     **dict.fromkeys(("upgrade", "remove", "sync", "installed", "audit"), "install"),
     "add-to": "add_to",
+    "route": "call",
 }
 _COMMANDS = {
     "Author": {
@@ -50,6 +51,8 @@ _COMMANDS = {
         "sync": "Bring this machine to what capdex.lock lists",
         "installed": "List what is installed",
         "audit": "Check the audit log of the router, and show its last lines",
+        "route": "Tell which installed capability a message is for",
+        "call": "Call a tool of an installed capability",
         "router": "Offer capabilities to an agent: an MCP server over stdin and stdout",
         "add-to": "Add the router to an agent's host: claude, cursor, vscode, zed, codex, gemini",
         "learn": "Make a command-line program a tool of the agent",

@@ -11,12 +11,10 @@ import click
 
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, command
-from cli.views.installing import open_installer, router_home
 
 if TYPE_CHECKING:
-    from mcp.client.stdio import StdioServerParameters
-
     from router.bindings.egress import Egress
+    from router.runtime.opened import Mounts
 
 
 def _servers(
@@ -95,57 +93,33 @@ def router_command(
 
     from cli.terminal import logs
     from router.bindings.egress import Egress
+    from router.runtime.opened import Mounts
 
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     started = {
         name: StdioServerParameters(command=words[0], args=words[1:])
         for name, words in servers.items()
     }
-    app.run(_serve(app, started, skills, socket_path, Egress(addresses=addresses), work, confirm))
+    mounts = Mounts(started, skills)
+    app.run(_serve(app, mounts, socket_path, Egress(addresses=addresses), work, confirm))
 
 
 async def _serve(
-    app: App,
-    servers: dict[str, StdioServerParameters],
-    skills: tuple[Path, ...],
-    socket_path: Path | None,
-    egress: Egress,
-    work: Path,
-    confirm: str,
+    app: App, mounts: Mounts, socket_path: Path | None, egress: Egress, work: Path, confirm: str
 ) -> None:
-    from router.faces.actions import Actions
+    from cli.agent.runtime import open_agent
     from router.faces.cap import Cap, methods
     from router.faces.cmp import Cmp
-    from router.faces.manage import Packages
     from router.faces.server import serve_stdio
     from router.faces.socket import serving
-    from router.policy.secrets import Secrets
-    from router.runtime.installed.source import packages
-    from router.runtime.opened import Mounts, open_grants, opened
-    from router.runtime.session import Session
 
-    home = router_home()
-    secrets = Secrets.of(home.path / "secrets.json")
     async with AsyncExitStack() as stack:
-        source = await stack.enter_async_context(
-            packages(home, open_grants(home.path), secrets, egress)
+        agent = await stack.enter_async_context(
+            open_agent(app, mounts=mounts, egress=egress, work=work)
         )
-        mounts = Mounts(servers, skills)
-        runtime = await stack.enter_async_context(
-            opened(home.path, [source], mounts=mounts, work=work, hidden=secrets)
-        )
-        cap = Cap(runtime.catalog, runtime.invoker)
         if socket_path:
+            runtime = agent.runtime
+            cap = Cap(runtime.catalog, runtime.invoker)
             cmp = Cmp(runtime.intents, caller_agrees=confirm == "caller")
             await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
-        actions = Actions(
-            runtime.catalog,
-            runtime.search,
-            runtime.invoker,
-            runtime.results,
-            Session(runtime.catalog),
-            Packages(stack.enter_context(open_installer(app))),
-            runtime.intents,
-            runtime.learning,
-        )
-        await serve_stdio(actions)
+        await serve_stdio(agent.actions)
