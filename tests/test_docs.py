@@ -138,6 +138,24 @@ def test_domains_filters_and_metadata_fields_are_complete() -> None:
     assert [word for word in listed if not re.search(rf"`{word}[`.]", PROTOCOL)] == []
 
 
+def test_the_binding_that_the_protocol_shows_has_no_problem() -> None:
+    block = next(x for x in _block("yaml", PROTOCOL) if x.startswith("tool_bindings:"))
+    properties = "{city: {type: string}, days: {type: integer}, language: {type: string}}"
+    file = f"""\
+metadata: {{id: did:nuwa:cap:kit@1.0.0, name: Kit, description: Does it.,
+  triggers: [{{type: keyword, value: kit}}]}}
+schema: |
+  {{"$id": "did:nuwa:state:kit#v1"}}
+tools:
+  - type: function
+    function:
+      name: get_forecast
+      description: Tells it.
+      parameters: {{type: object, properties: {properties}}}
+{block}"""
+    assert manifest.read(file.encode()).problems == ()
+
+
 # the worked example ---------------------------------------------------------------------------
 
 
