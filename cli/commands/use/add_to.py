@@ -62,7 +62,7 @@ def add_to_command(app: App, host: str | None, scope: Scope, remove: bool, dry_r
         known = "has no router" if remove else "has the router already"
         app.output.result("host", value, human=[f"{safe(file)} {known}"])
         return
-    _show(app, edit, _entry(scope))
+    _show(app, edit)
     if dry_run:
         value["action"] = "planned"
         app.output.result("host", value, human=["nothing was changed"])
@@ -103,12 +103,11 @@ def _entry(scope: Scope) -> dict[str, Any]:
     return {**entry, "env": {"CAPDEX_HOME": str(Path(home).absolute())}} if home else entry
 
 
-def _show(app: App, edit: Edit, entry: dict[str, Any]) -> None:
+def _show(app: App, edit: Edit) -> None:
     app.output.say(f"{safe(edit.file)}{'' if edit.before is not None else ' (new)'}")
-    if edit.known is not None:
-        app.output.say(f"  - capdex: {safe(json.dumps(edit.known, ensure_ascii=False))}")
-    if edit.action != "removed":
-        app.output.say(f"  + capdex: {safe(json.dumps(entry, ensure_ascii=False))}")
+    for mark, entry in (("-", edit.known), ("+", edit.wanted)):
+        if entry is not None:
+            app.output.say(f"  {mark} capdex: {safe(json.dumps(entry, ensure_ascii=False))}")
 
 
 def _list(app: App, scope: Scope) -> None:

@@ -89,15 +89,13 @@ def learn_command(
 
 
 def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> None:
-    from router.runtime.learned.learning import lines
-
     known = learning.store.all().get(found.tool.manifest.name)
     if known is not None and known.content == found.content:
         human = [f"{safe(found.tool.manifest.name)} is learned already"]
         app.output.result("learned", _value(found, "unchanged"), human=human)
         return
     app.output.say(f"{safe(found.tool.manifest.name)}: {safe(found.program)}")
-    for line in lines(found):
+    for line in learning.plan(found):
         app.output.say(f"  {safe(line)}")
     if dry_run:
         app.output.result("learned", _value(found, "planned"), human=["nothing was changed"])

@@ -26,7 +26,7 @@ Action = Literal["added", "replaced", "removed", "unchanged"]
 class Edit:
     """The change of one file: its bytes now (None if it is not there), and then.
 
-    `known` is the router's entry now, None if there is none.
+    `known` and `wanted` are the router's entry now and then, None if there is none.
     """
 
     file: Path
@@ -34,6 +34,7 @@ class Edit:
     before: bytes | None
     after: bytes
     known: Any = None
+    wanted: Any = None
 
 
 def adding(host: Host, file: Path, entry: Mapping[str, Any]) -> Edit:
@@ -54,8 +55,9 @@ def adding(host: Host, file: Path, entry: Mapping[str, Any]) -> Edit:
                 after = form.put(after, (*path, key), value)
     _check(host, file, text, after, wanted)
     if after == text and known is not None:
-        return Edit(file, "unchanged", before, before or b"", known)
-    return Edit(file, "added" if known is None else "replaced", before, after.encode(), known)
+        return Edit(file, "unchanged", before, before or b"", known, known)
+    action: Action = "added" if known is None else "replaced"
+    return Edit(file, action, before, after.encode(), known, wanted)
 
 
 def removing(host: Host, file: Path) -> Edit:

@@ -31,7 +31,7 @@ from router.policy.permissions import target
 from router.runtime.learned.store import Store
 
 PREFIX: Final = "learned:"
-PROBE_S: Final = 10.0
+PROBE_S: Final = 30.0  # milliseconds, except on a machine under heavy load
 LIMITS: Final = Limits(stdout_bytes=MAX_HELP_BYTES)
 SHOWN_COMMANDS: Final = 8
 
@@ -122,7 +122,7 @@ class Learning:
         found = await self.study(program)
         question = Question(
             f"Learn the program {found.program} as a tool?",
-            lines(found),
+            self.plan(found),
             grant=shlex.join(["capdex", "learn", program]),
             kind="learn",
         )
@@ -135,6 +135,12 @@ class Learning:
         old = self.store.all().get(name.removeprefix(PREFIX))
         if old is not None:
             self._grants.forget([old.content])
+
+    def plan(self, learned: Learned) -> tuple[str, ...]:
+        """Return what a person must know to agree."""
+        old = self.store.all().get(learned.tool.manifest.name)
+        replaced = () if old is None else (f"it replaces {old.program}, learned before",)
+        return (*lines(learned), *replaced)
 
     async def _probed(self, path: Path, adapter: Adapter, readable: Sequence[Path]) -> Learned:
         sandbox = self._sandbox()
@@ -174,7 +180,7 @@ def owner_name(learned: Learned) -> str:
 
 
 def lines(learned: Learned) -> tuple[str, ...]:
-    """Return what a person must know to agree."""
+    """Return what a program will run and reach."""
     room = "changes files in" if learned.writable else "reads"
     return (
         f"version {learned.tool.manifest.version}, sha256 {learned.digest[:16]}…",

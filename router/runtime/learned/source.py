@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from capdex.errors import UsageError
 from router.bindings import output
 from router.bindings.build import UnusableTool
 from router.bindings.command import Command, digest_of
@@ -59,7 +60,7 @@ class LearnedTools:
                 yield Listed(ref, "tool", _name(ref), text, manifest.domain, terms)
 
     def load(self, ref: CapabilityRef) -> Capability:
-        """Return an intent with its schema and executor; raises UsageError without a sandbox."""
+        """Return an intent with its schema and executor."""
         learned, number = self._of(ref.capability_id)
         intent = learned.tool.intents[number]
         return Capability(
@@ -105,12 +106,16 @@ class LearnedTools:
                     "the files of the router itself are in it",
                     "start the router in a project's directory, or with --work DIR",
                 )
+        try:
+            sandbox = self._sandbox()
+        except UsageError as error:
+            return UnusableTool(error.message, error.why, error.fix)
         intent = learned.tool.intents[number]
         return Command(
             learned.program,
             learned.digest,
             intent.template,
-            self._sandbox(),
+            sandbox,
             Room(self._work, writable=learned.writable, readable=learned.readable),
             _kind(intent),
             learned.successes[number],

@@ -22,7 +22,7 @@ def test_the_plan_is_shown_and_nothing_done_without_a_yes(capdex: Any, claude: P
     done = capdex("add-to", "claude")
     assert done.exit_code == 4
     assert str(claude) in done.stderr
-    assert '+ capdex: {"command": ' in done.stderr
+    assert '+ capdex: {"type": "stdio", "command": ' in done.stderr
     assert capdex.json("add-to", "claude", "--dry-run")["action"] == "planned"
     assert claude.read_text() == before
 

@@ -288,3 +288,22 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
     assert domains == "domains: files (1)"
     assert len(user.asked) == 2
     assert "sha256" in user.asked[0]
+
+
+async def test_a_megabyte_of_matches_is_read_in_slices(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/notes.txt").write_text("alpha beta gamma\n" * 60_000)
+    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+        runtime.learning.keep(await runtime.learning.study("grep"))
+        found = Actions(
+            runtime.catalog, runtime.search, runtime.invoker, runtime.results,
+            intents=runtime.intents,
+        )  # fmt: skip
+        async with Client(build_server(found)) as client:
+            wish = {"want": "search for", "input": {"query": "beta"}}
+            output = result_of(await client.call_tool("call", wish))["output"]
+            rest = {"uri": output["result"], "input": {"offset": output["next"]}}
+            more = result_of(await client.call_tool("call", rest))["output"]
+    assert output["bytes"] > 1_000_000
+    assert len(output["part"]) <= 16_384
+    assert "alpha beta gamma" in more["part"]

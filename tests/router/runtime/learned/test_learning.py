@@ -31,6 +31,7 @@ async def test_a_known_program_is_learned_after_one_question(tmp_path: Path) -> 
         assert question.lines == lines(learned)
         assert question.grant == "capdex learn wc"
         (grant,) = runtime.grants.read().all
+        assert "replaces" in runtime.learning.plan(learned)[-1]
     assert (grant.name, grant.tool, grant.digest) == ("learned:wc", "*", learned.content)
     assert (grant.target, grant.until) == (f"process:{learned.program}", None)
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from capdex.errors import InvalidInput, UsageError
+from router.bindings.sandbox import Sandbox
 from router.cmp.manifest import Manifest, Tool, parse_intent
 from router.runtime.invoke import Caller
-from router.runtime.learned.source import refs
+from router.runtime.learned.source import LearnedTools, refs
 from router.runtime.opened import Runtime, opened
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import emails, learned_inbox, study_inbox, write_inbox
@@ -122,6 +124,21 @@ async def test_the_directory_of_the_router_is_not_shown_to_programs(
         found = await call(runtime, SUMMARY, {}, Person())
     assert "do not see" in found["error"]["message"]
     assert "--work" in found["error"]["details"]["fix"]
+
+
+async def test_without_a_sandbox_a_tool_is_described_and_does_not_run(tmp_path: Path) -> None:
+    def missing() -> Sandbox:
+        raise UsageError("no sandbox", fix="install bubblewrap")
+
+    async with learned_inbox(tmp_path) as runtime:
+        tools = LearnedTools(
+            runtime.learning, work=tmp_path / "work", own=tmp_path / "router", sandbox=missing
+        )
+        (ref,) = (one.ref for one in tools.listed() if one.ref.capability_id == SUMMARY)
+        executor = tools.load(ref).executor
+    assert executor is not None
+    with pytest.raises(InvalidInput, match="no sandbox"):
+        executor.requests({})
 
 
 @pytest.mark.parametrize(
