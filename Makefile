@@ -29,7 +29,7 @@ ROUNDS ?= 5
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer bench-service soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-openapi soak-load soak-mcp lock clean
+  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -202,6 +202,10 @@ soak-rpc: dev ## COUNT spells of SPELL seconds of misbehaviour of a node's endpo
 soak-faults: COUNT = 26
 soak-faults: dev ## break disk, database, clock and writer below a node COUNT times (SEED)
 	$(BIN)/python tests/soak/faults.py $(COUNT) --seed $(SEED) --verbose
+
+soak-router: COUNT = 1000
+soak-router: .venv/.dev ## kill -9 an installer of packages at COUNT of its writes (SEED: others)
+	$(BIN)/python tests/soak/install.py $(COUNT) --seed $(SEED)
 
 soak-two-nodes: COUNT = 20000
 soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their digests at every block

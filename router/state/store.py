@@ -181,6 +181,21 @@ class Store:
         self.database.forget()
         return count + len(deleted)
 
+    def drop(self, owner: str) -> int:
+        """Remove all objects of an owner without a trace; return how many there were."""
+        with self.database.writing() as run:
+            found = run(
+                "SELECT collection, id FROM objects JOIN collections ON collection = number"
+                " WHERE owner = ?",
+                (owner,),
+            ).fetchall()
+            for number, id_ in found:
+                rows.remove(run, number, id_)
+            run("DELETE FROM collections WHERE owner = ?", (owner,))
+        self._known.clear()
+        self.database.forget()
+        return len(found)
+
     def _expire(self, run: Run, owner: str | None) -> int:
         expired = run(
             "SELECT collection, id FROM objects JOIN collections ON collection = number"

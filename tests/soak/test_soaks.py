@@ -33,6 +33,10 @@ def test_after_any_reorganisation_an_index_is_the_one_built_from_nothing(databas
     soak("reorg.py", 3, "--db", database)
 
 
+def test_killed_at_any_write_an_installation_is_the_old_or_the_new() -> None:
+    soak("install.py", 10)
+
+
 def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
     soak("two_nodes.py", 100)
 

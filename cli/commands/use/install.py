@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capdex.errors import CapdexError, Code, VerificationFailure
+from capdex.uri import PREFIX
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import exit_code, worst
+from cli.terminal.prompt import confirm
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import safe
 from cli.views.installing import (
@@ -143,18 +145,38 @@ async def _upgrade(
     return done
 
 
-@command("remove", examples=["capdex remove weather"])
+@command("remove", examples=["capdex remove weather", "capdex remove weather --purge-state"])
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-def remove_command(app: App, names: tuple[str, ...]) -> None:
+@click.option("--purge-state", is_flag=True, help="Remove the objects that they keep, too.")
+def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     """Remove installed capabilities and the rights that were granted to them.
 
-    The objects that they keep stay.
+    The objects that they keep stay, unless --purge-state is given.
     """
+    from router.bindings.pins import Pins
+
     with open_installer(app) as installer:
+        for name in names:
+            installer.entry(name)  # what is not installed is said before anything is asked
+        if purge_state:
+            confirm(app, f"Remove {safe(', '.join(names))} with all objects, for good?")
         gone = installer.remove(names)
+        pins = Pins(router_home().path / "pins.json")
+        for entry in gone:
+            pins.forget(entry.name)
+        purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
+    if purge_state:
+        app.output.say(f"{purged} objects removed")
     app.output.results("remove", values, human=human, plain=[entry.name for entry in gone])
+
+
+def _purge(owners: list[str]) -> int:
+    from router.state.store import Store
+
+    with Store(router_home().state) as store:
+        return sum(store.drop(owner) for owner in owners)
 
 
 @command("sync", examples=["capdex sync", "capdex sync --check", "capdex sync --frozen --yes"])
