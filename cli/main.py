@@ -56,6 +56,7 @@ _COMMANDS = {
         "router": "Offer capabilities to an agent: an MCP server over stdin and stdout",
         "add-to": "Add the router to an agent's host: claude, cursor, vscode, zed, codex, gemini",
         "learn": "Make a command-line program a tool of the agent",
+        "state": "List, move and purge the objects that capabilities keep",
         "grant": "Agree to what a capability may do",
         "secret": "Store a secret that a capability names, for one host",
     },

@@ -47,3 +47,7 @@ def test_hostile_connections_keep_a_node_from_nothing() -> None:
 
 def test_endpoints_that_misbehave_delay_a_node_and_never_mislead_it() -> None:
     soak("rpc.py", 3, "--seconds", 1.5, "--only", "mixed")
+
+
+def test_objects_of_state_converge_and_survive_kills() -> None:
+    soak("state.py", 100)
