@@ -67,6 +67,11 @@ def test_every_command_of_the_readme_does_what_it_shows(up: Path) -> None:
     commands = console_blocks(README)
     script = "set -e\n" + "".join(f"{command}\necho '<end>'\n" for command, _ in commands)
     env = {key: value for key, value in os.environ.items() if not key.startswith("CAPDEX_")}
+    env |= {
+        "HOME": str(up),
+        "XDG_DATA_HOME": str(up / "data"),
+        "XDG_CONFIG_HOME": str(up / "config"),
+    }
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=up,
