@@ -460,6 +460,53 @@ async def test_a_package_that_breaks_the_rules_is_refused(
     assert error.code is Code.UNVERIFIED
 
 
+def doubling(depth: int) -> dict[str, Any]:
+    """A schema of few words that means 2^depth parts."""
+    parts: dict[str, Any] = {"p0": {"type": "string"}}
+    for number in range(depth):
+        ref = {"$ref": f"#/$defs/p{number}"}
+        parts[f"p{number + 1}"] = {"allOf": [ref, dict(ref)]}
+    prefix = "#/properties/a/$defs/p"
+    for part in parts.values():
+        for ref in part.get("allOf", ()):
+            ref["$ref"] = ref["$ref"].replace("#/$defs/p", prefix)
+    return {"$defs": parts, "$ref": f"{prefix}{depth}"}
+
+
+def with_tool(name: str, **properties: Any) -> bytes:
+    parameters = {"type": "object", "properties": properties}
+    tool = {"name": name, "description": "It does.", "parameters": parameters}
+    return making.package_bytes("weather", "1.0.0", tools=[tool])
+
+
+@pytest.mark.parametrize(
+    ("data", "refused"),
+    [
+        (with_tool("now", a={"$ref": "file:///etc/passwd"}), True),
+        (with_tool("now", a={"$ref": "http://127.0.0.1/"}), True),
+        (with_tool("now", a=doubling(18)), False),
+        (with_tool("find", **{"a/b": {}, "__proto__": {}, "$inc": {}}), False),
+        (weather(triggers=[{"type": "keyword", "value": "/back"}]), False),
+        (weather(memory_scope="mail"), False),
+    ],
+    ids=["file ref", "http ref", "doubling parts", "names", "trigger /back", "scope of another"],
+)  # fmt: skip
+async def test_a_hostile_package_is_refused_or_installed_without_reaching_anything(
+    machine: Open, node: SimulatedNode, person: Person, data: bytes, refused: bool
+) -> None:
+    node.lie = lambda cap_uri: answer(weather()) | {
+        "ipfs_cid": str(Cid.of(data)), "sha256": Cid.of(data).digest.hex(),
+    }  # fmt: skip
+    node.blocks[str(Cid.of(data))] = data
+    here = machine(node)
+    if refused:
+        error = await failed(here.installer.install(uri("weather"), person))
+        assert error.code is Code.UNVERIFIED
+    else:
+        assert (await here.installer.install(uri("weather"), person)).status == "installed"
+    assert node.requests == ["resolve_capability", "block"]
+
+
 # the directory ------------------------------------------------------------------------------
 
 

@@ -1,0 +1,84 @@
+"""Facts about a package: its rights by tool, the digest of its tools, an entry that must agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capdex.encoding.abi import checksum_address
+from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.ipld.cid import Cid
+from capdex.package import VerifiedPackage, verify
+from capdex.registry.events import Announcement
+from router.install.facts import check, granted_targets, lint_label, locked, rights, tools_digest
+from router.install.plan import targets_after
+from tests.indexer import making
+from tests.router.simulated import weather
+
+BINDINGS: dict[str, Any] = {
+    "now": {"type": "http_get", "url": "https://API.example.org:8443/{city}"},
+    "later": {"type": "mcp_service", "service_uri": "did:nuwa:mcp:sky", "mcp_action": "look"},
+    "past": {"type": "nuwa_a2a", "target_did": "did:web:agent.example.org", "service_method": "x"},
+}
+
+
+def package(data: bytes, name: str = "weather", version: str = "1.0.0") -> VerifiedPackage:
+    cid, publisher = Cid.of(data), checksum_address(making.PUBLISHER)
+    uri = f"did:nuwa:cap:{name}@{version}"
+    said = Announcement(making.CHAIN_ID, publisher, uri, version, cid.text, cid.digest)
+    return verify(said, data)
+
+
+def test_rights_are_written_as_policy_writes_them() -> None:
+    permissions = {"require": ["state.query", "email.send"]}
+    found = package(weather(tools=3, bindings=BINDINGS, permissions=permissions)).manifest
+    assert rights(found) == {
+        "": ("state.query",),
+        "now": ("host:api.example.org:8443",),
+        "later": ("service:did:nuwa:mcp:sky",),
+        "past": ("agent:did:web:agent.example.org",),
+    }
+    assert granted_targets(found)[0] == "install"
+    assert len(granted_targets(found)) == 5
+
+
+def test_a_party_that_an_argument_names_is_not_granted() -> None:
+    bindings = {"now": {"type": "nuwa_a2a", "target_did": "{city}", "service_method": "x"}}
+    assert rights(package(weather(bindings=bindings)).manifest) == {"": ()}
+
+
+def test_the_digest_of_tools_changes_with_each_word_of_them() -> None:
+    texts = [weather(), weather(tools=2), weather(bindings={"now": BINDINGS["now"]})]
+    digests = {tools_digest(package(data).manifest) for data in texts}
+    assert len(digests) == 3
+    assert tools_digest(package(weather("1.0.1"), version="1.0.1").manifest) in digests
+
+
+def test_what_was_taken_back_is_not_granted_again() -> None:
+    old = package(weather()).manifest
+    new = package(weather(tools=3, bindings=BINDINGS)).manifest
+    assert targets_after(None, new, ()) == granted_targets(new)
+    assert "host:tools.example.org" not in targets_after(old, old, ["install"])
+    assert "host:api.example.org:8443" in targets_after(old, new, ["install"])
+
+
+def test_an_entry_that_says_otherwise_is_drift_and_newer_lint_rules_are_none() -> None:
+    from dataclasses import replace
+
+    found = package(weather())
+    entry = locked(found, "", {"chain_id": 1, "publisher": ""})
+    check(entry, found)
+    check(replace(entry, lint=("LINT_OVERRIDE",), extra={"later": 1}), found)
+    with pytest.raises(InvalidInput) as caught:
+        check(replace(entry, permissions=("state.delete",)), found)
+    assert caught.value.code is Code.LOCK_DRIFT
+    assert lint_label(("LINT_OVERRIDE",)) == "high"
+    assert lint_label(()) is None
+
+
+def test_a_package_that_contacts_too_many_is_refused() -> None:
+    hosts = {"type": "later", "urls": [f"https://h{number}.example.org/" for number in range(300)]}
+    with pytest.raises(CapdexError) as caught:
+        locked(package(weather(bindings={"now": hosts})), "", {})
+    assert caught.value.code is Code.TOO_LARGE

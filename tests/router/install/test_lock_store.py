@@ -1,0 +1,35 @@
+"""The lock file on disk: read when it changed, replaced as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capdex.errors import UsageError
+from router.install.lock_store import LockStore
+from router.install.lockfile import Lock
+
+
+def test_a_lock_is_read_again_when_another_process_wrote_it(tmp_path: Path) -> None:
+    one, two = LockStore(tmp_path / "capdex.lock"), LockStore(tmp_path / "capdex.lock")
+    assert (one.read(), one.stamp) == (Lock(), None)
+    one.write(Lock(extra={"a": 1}))
+    assert two.read().extra == {"a": 1}
+    assert one.read() is one.read()
+    before = one.stamp
+    two.write(Lock(extra={"a": 2}))
+    assert one.stamp != before
+    assert one.read().extra == {"a": 2}
+
+
+def test_an_empty_file_is_damage_and_no_empty_list(tmp_path: Path) -> None:
+    (tmp_path / "capdex.lock").touch()
+    with pytest.raises(UsageError):
+        LockStore(tmp_path / "capdex.lock").read()
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / ".capdex.lock.0123").write_bytes(b"half")
+    LockStore(tmp_path / "capdex.lock").write(Lock())
+    assert [path.name for path in tmp_path.iterdir()] == ["capdex.lock"]
