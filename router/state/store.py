@@ -158,7 +158,7 @@ class Store:
                 "SELECT owner, scope, schema_uri, visibility,"
                 " total(state = 0 AND NOT changed <= ?1 - ttl_s IS TRUE), total(state = 1),"
                 " total(state = 0 AND changed <= ?1 - ttl_s IS TRUE)"
-                " FROM collections LEFT JOIN objects ON collection = number"
+                " FROM collections JOIN objects ON collection = number"
                 " GROUP BY number ORDER BY owner, scope, schema_uri",
                 (self.clock(),),
             ).fetchall()
@@ -191,8 +191,8 @@ class Store:
             ).fetchall()
             for number, id_ in found:
                 rows.remove(run, number, id_)
-            run("DELETE FROM collections WHERE owner = ?", (owner,))
-        self._known.clear()
+            # The collections keep their numbers: another process may know them already, and a
+            # number that a second package got would show it the objects of the first.
         self.database.forget()
         return len(found)
 
