@@ -20,6 +20,10 @@ from router.policy.secrets import HIDDEN, Keyring, SecretFile, Secrets, basic
 VALUE = 'p4ss"w/rd + more'
 
 
+# Chosen before the class below exists: the library would take that for the best one there is.
+BEFORE = keyring.get_keyring()
+
+
 class MemoryKeyring(keyring.backend.KeyringBackend):
     """A backend of the keyring library, for a session that has one."""
 
@@ -46,10 +50,9 @@ def secrets(request: Any, tmp_path: Path) -> Any:
     if request.param == "file":
         yield Secrets(SecretFile(path))
         return
-    before = keyring.get_keyring()
     keyring.set_keyring(MemoryKeyring())
     yield Secrets.of(path)
-    keyring.set_keyring(before)
+    keyring.set_keyring(BEFORE)
     assert not path.exists()
 
 
@@ -76,13 +79,12 @@ def test_a_removed_secret_is_gone(secrets: Secrets) -> None:
 
 
 def test_a_session_without_a_keyring_uses_the_file(tmp_path: Path) -> None:
-    before = keyring.get_keyring()
     keyring.set_keyring(keyring.backends.fail.Keyring())
     try:
         assert not Keyring.usable()
         Secrets.of(tmp_path / "s").set("w", "a.b", "KEY", VALUE)
     finally:
-        keyring.set_keyring(before)
+        keyring.set_keyring(BEFORE)
     assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
 
 
