@@ -47,7 +47,7 @@ async def _route(app: App, message: str) -> dict[str, Any]:
     "call",
     examples=[
         'capdex call city-weather#current_weather \'{"latitude": 59.9, "longitude": 10.7}\'',
-        "capdex call did:nuwa:cap:note@1.0.0 '{\"message\": \"milk\"}'",
+        'capdex call did:nuwa:cap:note@1.0.0 \'{"message": "milk"}\'',
     ],
 )
 @click.argument("capability")
