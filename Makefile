@@ -204,8 +204,9 @@ soak-faults: dev ## break disk, database, clock and writer below a node COUNT ti
 	$(BIN)/python tests/soak/faults.py $(COUNT) --seed $(SEED) --verbose
 
 soak-router: COUNT = 1000
-soak-router: .venv/.dev ## kill -9 an installer of packages at COUNT of its writes (SEED: others)
+soak-router: .venv/.dev ## kill -9 an installer at COUNT of its writes; merge COUNT histories of state, and kill their store (SEED: others)
 	$(BIN)/python tests/soak/install.py $(COUNT) --seed $(SEED)
+	$(BIN)/python tests/soak/state.py $(COUNT) --seed $(SEED)
 
 soak-two-nodes: COUNT = 20000
 soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their digests at every block

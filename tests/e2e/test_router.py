@@ -89,7 +89,7 @@ class Person:
     agrees: bool = True
     asked: list[str] = field(default_factory=list)
 
-    async def __call__(self, _: Any, params: Any) -> types.ElicitResult:
+    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
         """Answer one question."""
         self.asked.append(params.message)
         action = {"action": "accept", "content": {"agree": True}}
