@@ -24,6 +24,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY capdex capdex
 COPY indexer indexer
 COPY publisher publisher
+COPY router router
 COPY mcp_service mcp_service
 COPY cli cli
 RUN /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
