@@ -107,7 +107,7 @@ async def tasks(home: Path, count: int, tokens: Count, service: str) -> None:
             name = filled.words_of(number * 97)[0]
             cost, hits = await ask("find", want=name.replace("-", " "), remote=False)
             finds.append(tokens(hits))
-            uri = hits.split()[0].partition("@")[0]
+            uri = hits.split()[0]
             described, text = await ask("describe", uri=f"{uri}#get_answer")
             assert "question" in text, text
             call, text = await ask("call", uri=f"{uri}#get_answer", input={"question": "now"})

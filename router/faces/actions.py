@@ -19,7 +19,7 @@ from router.policy.consent import Asker, clean
 from router.runtime.catalog import Catalog, Listed, split
 from router.runtime.invoke import Caller, Invoker
 from router.runtime.results import PREFIX, Results
-from router.runtime.search import Search
+from router.runtime.search import Hit, Search
 
 LINE_CHARS: Final = 120  # of a description in a list
 
@@ -92,7 +92,7 @@ class Actions:
             return "domains: " + (", ".join(domains[:50]) or "nothing is installed")
         limit = min(max(limit, 1), MAX_HITS)
         hits = self.search.find(want, limit)
-        lines = [f"{_line(hit.listed)} [{hit.why}]" for hit in hits]
+        lines = [self._hit(hit) for hit in hits]
         if remote and self.manager is not None and len(lines) < limit:
             here = {hit.listed.ref.capability_id for hit in hits}
             for found in await self.manager.search(want, limit - len(lines)):
@@ -165,6 +165,11 @@ class Actions:
         if self.manager is None:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.manager.act(action, target, asker)
+
+    def _hit(self, hit: Hit) -> str:
+        """Return a hit in as few tokens as possible: `call` and `describe` take the short name."""
+        name = self.catalog.short_name(hit.listed.ref.capability_id)
+        return f"{name} {clean(hit.listed.description, LINE_CHARS)} [{hit.why}]"
 
     def _installed(self) -> list[str]:
         """Return a line for each package, then for each tool that has none."""

@@ -159,6 +159,12 @@ class Catalog:
             raise _not_found(name)
         return self.get(ids[0], version)
 
+    def short_name(self, capability_id: str) -> str:
+        """Return an id without the prefix of packages if that names it alone, else the id."""
+        self._refresh()
+        form = capability_id.removeprefix(PREFIX)
+        return form if self._short.get(_fold(form)) == [capability_id] else capability_id
+
     def _refresh(self) -> None:
         revisions = [source.revision for source in self._sources]
         if revisions == self._revisions:

@@ -83,5 +83,5 @@ async def test_an_agent_finds_and_calls_through_the_router(tmp_path: Path) -> No
     names = [tool["function"]["name"] for tool in asked[0]["tools"]]
     assert names == ["find", "describe", "call", "route", "manage"]
     results = [x["content"] for x in asked[2]["messages"] if x["role"] == "tool"]
-    assert results[0].startswith("skill:plain@0.0.0 Write plainly.")
+    assert results[0].startswith("skill:plain Write plainly.")
     assert json.loads(results[1])["output"]["prompt"] == "Use short words."

@@ -94,3 +94,12 @@ def test_each_id_and_version_is_listed_once(sources: Sequence[Sequence[tuple[str
     assert set(refs) == {CapabilityRef(*pair) for source in sources for pair in source}
     for ref in refs:
         assert found.get(ref.capability_id, ref.version).ref == ref
+
+
+def test_a_short_name_is_given_where_it_means_one_capability() -> None:
+    package, learned = "did:nuwa:cap:rg#search", "learned:rg#search"
+    assert catalog(package).short_name(package) == "rg#search"
+    assert [catalog(package, learned).short_name(x) for x in (package, learned)] == [
+        package,
+        learned,
+    ]
