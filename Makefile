@@ -28,7 +28,7 @@ ROUNDS ?= 5
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test format bench bench-indexer bench-service soak soak-contracts soak-fuzz soak-kill soak-reorg \
+  slither coverage-contracts coverage pytest test format bench bench-indexer bench-service bench-router soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
@@ -169,6 +169,9 @@ bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, fr
 
 bench-service: dev mcp-registry ## answers beside the official MCP registry, 20 000 names (ROUNDS=5, SECONDS, NODES, CONNECTIONS)
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/service
+
+bench-router: .venv/.dev ## what the router takes: context, finding, routing, calls, sandbox, intents, state, installation
+	for part in context find route call bindings sandbox intents state install; do $(BIN)/python benchmarks/router/$$part.py || exit 1; done
 
 soak: dev ## every property of Python and of the contract, with many more examples
 	@$(MAKE) --no-print-directory soak-contracts

@@ -9,14 +9,14 @@ from typing import Final
 
 from router.runtime.catalog import Catalog, Listed, split
 
-MAX_WORDS: Final = 16
+MAX_WORDS: Final = 128
 MAX_WANT_CHARS: Final = 1_000
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A capability that was found, and why: `name`, or the words that match."""
+    """A capability that was found, and why: `exact name`, or the words that match."""
 
     listed: Listed
     why: str
@@ -45,15 +45,14 @@ class Search:
         self._refresh()
         want = want[:MAX_WANT_CHARS]
         capability_id, _ = split(want)
-        exact = [Hit(x, "name") for x in self._rows if x.ref.capability_id == capability_id]
-        exact = exact or [Hit(x, "name") for x in self._rows if _named(x, want)]
+        exact = [Hit(x, "exact name") for x in self._rows if x.ref.capability_id == capability_id]
+        exact = exact or [Hit(x, "exact name") for x in self._rows if _named(x, want)]
         found = {hit.listed.ref: hit for hit in exact}
         words = _words(want)
         if words:
             query = " OR ".join(f'"{word}"' for word in words)
             rows = self._index.execute(
-                "SELECT id FROM found WHERE found MATCH ?"
-                " ORDER BY bm25(found, 0, 8, 4, 2, 1), id LIMIT ?",  # weights of the columns
+                "SELECT id FROM found WHERE found MATCH ? ORDER BY bm25(found), id LIMIT ?",
                 (query, limit),
             )
             for (number,) in rows:
@@ -101,4 +100,4 @@ def _why(listed: Listed, words: list[str]) -> str:
     text = _spaced(f"{listed.name} {listed.ref.capability_id} {listed.terms} {listed.description}")
     known = text.casefold()
     shown = [word for word in words if word[:4] in known][:4]
-    return "words " + ", ".join(shown) if shown else "words"
+    return " ".join(shown) or "words"

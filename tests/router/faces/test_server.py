@@ -90,7 +90,7 @@ def test_tools_and_instructions_are_within_500_tokens() -> None:
 async def test_an_agent_finds_describes_and_calls(connect: Connect, era: str) -> None:
     async with connect(era, stdio=True) as client:
         hits = said(await client.call_tool("find", {"want": "echo"}))
-        assert hits.splitlines()[0] == "demo#echo the tool echo [name]"
+        assert hits.splitlines()[0] == "demo#echo the tool echo [exact name]"
         manifest = orjson.loads(said(await client.call_tool("describe", {"uri": ECHO})))
         assert manifest["input_schema"]["required"] == ["text"]
         found = await client.call_tool("call", {"uri": ECHO, "input": {"text": "hi"}})
