@@ -152,9 +152,11 @@ class Sandbox:
                 return ran
             finally:
                 # The first process of the namespace ends last: the kernel ends all others before.
+                # bwrap itself ends as soon as it knows the exit code, which is earlier.
                 if first is not None:
                     with contextlib.suppress(ProcessLookupError):
                         signal.pidfd_send_signal(first, signal.SIGKILL)
+                    await _gone(first)
                 await _ended(process)
 
     async def _run_plain(self, argv: Sequence[str], room: Room) -> Ran:
@@ -266,6 +268,18 @@ async def _head(stream: asyncio.StreamReader, limit: int) -> bytes:
     while chunk := await stream.read(_READ_BYTES):
         found += chunk[: limit - len(found)]
     return bytes(found)
+
+
+async def _gone(pidfd: int) -> None:
+    """Wait until the process of a descriptor has ended."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(pidfd, ended.set)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await ended.wait()
+    finally:
+        loop.remove_reader(pidfd)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
