@@ -8,19 +8,15 @@ not null), and what is no message at all gets the codes of JSON-RPC 2.0, section
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import anyio
 import mcp_types as types
 import msgspec
 import orjson
-from mcp.shared.message import SessionMessage
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from typing_extensions import override
 
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,64}")
 _ABSENT: Final = msgspec.Raw(b"")
@@ -117,20 +113,3 @@ class CheckedMessages:
             return whole.pop() if whole else await receive()
 
         await self._app(scope, replay, send)
-
-
-class CheckedLines(anyio.AsyncFile[str]):
-    """Lines of stdin; one with a bad envelope is answered by `reply` and left out."""
-
-    reply: Callable[[SessionMessage], Awaitable[Any]]
-
-    @override
-    async def readline(self) -> str:
-        """Return the next line that is a message; empty at the end."""
-        while line := await super().readline():
-            found = fault(line.encode("utf-8")) if line.strip() else None
-            if found is not None:
-                await self.reply(SessionMessage(found.error()))
-            elif line.strip():
-                break
-        return line

@@ -14,14 +14,13 @@ import mcp_types as types
 import orjson
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from typing_extensions import override
 
 from capdex import __version__
 from mcp_service.mcp import completion, faults, prompts, resources
 from mcp_service.mcp.calls import call
-from mcp_service.mcp.envelope import CheckedLines
+from mcp_service.mcp.stdio import serve_lines
 from mcp_service.mcp.subscriptions.feed import Feed
 from mcp_service.mcp.subscriptions.methods import Subscriptions
 from mcp_service.mcp.tools import PROFILES, TOOLS, Profile
@@ -156,10 +155,5 @@ def build_server(
 
 
 async def serve_stdio(reader: Reader, profile: Profile = DEFAULT) -> None:
-    """Serve MCP on stdin and stdout until stdin closes; nothing else may print on stdout."""
-    server = build_server(reader, profile)
-    stdin = open(0, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115, ASYNC230
-    lines = CheckedLines(stdin)
-    async with stdio_server(stdin=lines) as (read, write):
-        lines.reply = write.send
-        await server.run(read, write, server.create_initialization_options())
+    """Serve MCP on stdin and stdout until stdin closes."""
+    await serve_lines(build_server(reader, profile))

@@ -1,11 +1,8 @@
-"""Envelopes of messages, judged as JSON-RPC 2.0 and MCP say, over HTTP in both eras and stdio."""
+"""Envelopes of messages, judged as JSON-RPC 2.0 and MCP say, over HTTP in both eras."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -93,24 +90,6 @@ async def test_over_http_each_is_answered_400_with_its_code(
             said = await reply.json()
         assert (reply.status, said["error"]["code"], said["id"]) == (400, *expected), message[:80]
         assert set(said) == {"jsonrpc", "id", "error"}
-
-
-def test_over_stdio_each_line_is_answered_and_the_next_one_is_read(
-    database: str, tmp_path: Path
-) -> None:
-    wrong = [x for x in BAD if x and b"\xff" not in x]  # U+FFFD takes the place of \xff
-    lines = b"".join(x + b"\n" for x in [*wrong, b"", b"  ", with_id('"last"')])
-    done = subprocess.run(
-        [sys.executable, "-m", "capdex", "mcp", "--db", database],
-        input=lines,
-        capture_output=True,
-        cwd=tmp_path,
-        check=True,
-    )
-    *errors, last = map(json.loads, done.stdout.splitlines())
-    assert [(x["error"]["code"], x["id"]) for x in errors] == [BAD[x] for x in wrong]
-    assert last == {"jsonrpc": "2.0", "id": "last", "result": {}}
-    assert done.stderr == b""
 
 
 @pytest.mark.parametrize("key", ["name", "cap_uri", "arguments"])
