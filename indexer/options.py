@@ -35,6 +35,7 @@ class NodeOptions:
 
     `votes` is the contract of votes beside the registry. With `standby` the node waits for the
     writer lease while another node holds it. A reader needs only `db`, `blocks` and `serve`.
+    With `semantic` it searches by meaning, too, which needs the extra of this name.
     `clock` returns seconds since the epoch; it may be wrong, and be corrected while the node runs.
     """
 
@@ -51,4 +52,5 @@ class NodeOptions:
     votes: str | None = None
     role: Role = Role.BOTH
     standby: bool = False
+    semantic: bool = False
     clock: Callable[[], float] = time.time

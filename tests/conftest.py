@@ -77,6 +77,7 @@ def clean_environment(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) ->
     home = next(homes)
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CAPDEX_SEMANTIC", "0")  # hits by words alone; some tests turn it on
     return home
 
 

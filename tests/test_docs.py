@@ -30,8 +30,8 @@ from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml import composer
 from cli.commands.run.node import node_command
-from indexer.query.filters import FILTER_NAMES
-from mcp_service.answers import schemas
+from indexer.query.search import FILTER_NAMES
+from mcp_service.answers import hit_schemas, schemas
 
 ROOT = Path(__file__).parents[1]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
@@ -233,8 +233,8 @@ def test_the_examples_of_digests_are_those_of_their_leaves(
 def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:
     _, resolution, results = (json.loads(text) for text in _block("json", PROTOCOL))
     _same_fields(resolution, schemas.RESOLUTION_SCHEMA)
-    _same_fields(results, schemas.RESULTS_SCHEMA | {"properties": {}})
-    assert set(results) == set(schemas.RESULTS_SCHEMA["required"])
+    _same_fields(results, hit_schemas.RESULTS_SCHEMA | {"properties": {}})
+    assert set(results) == set(hit_schemas.RESULTS_SCHEMA["required"])
 
 
 def _same_fields(value: object, described: dict[str, object]) -> None:

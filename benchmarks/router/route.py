@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 
 from capdex.manifest.triggers import Trigger, compile_pattern
+from capdex.routing.text import fold, has_word, views
+from router.routing.index import TriggerIndex
 from router.routing.route import route
 from router.routing.stack import Stack
-from router.routing.text import fold, has_word, views
-from router.routing.triggers import TriggerIndex
 
 TRIGGERS = 10_000
 PER_CAPABILITY = 4

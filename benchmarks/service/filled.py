@@ -7,7 +7,7 @@ import multiprocessing
 import re
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -64,7 +64,7 @@ def describe(number: int) -> str:
     return f"Use it to {verb} {noun}, also together with {other}, in any language."
 
 
-async def make(count: int) -> Made:
+async def make(count: int, describe: Callable[[int], str] = describe) -> Made:
     """Return `count` signed packages, each of a name of its own; the same in every run.
 
     They are one package whose texts are exchanged, and whose signature is made anew: a thousand

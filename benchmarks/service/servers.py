@@ -153,6 +153,7 @@ def node(
     command = [
         sys.executable, "-m", "capdex", "node", "--role", "reader", "--db", db,
         "--blocks", str(blocks), "--port", "0", "--log-format", "json",
+        "--semantic" if os.environ.get("SEMANTIC") == "1" else "--no-semantic",
         *(["--workers", str(workers)] if workers > 1 else []), *options,
     ]  # fmt: skip
     if descriptors:

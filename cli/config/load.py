@@ -38,7 +38,7 @@ MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
 OTHER_VARIABLES: Final = (
     *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL"),
     *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT", "ROLE", "STANDBY"),
-    *("WORKERS", "PROFILE"),
+    *("WORKERS", "PROFILE", "SEMANTIC"),
     *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT", "CLIENT_TIMEOUT", "KEEP_ALIVE", "RATE"),
     *("LIMIT_LOOPBACK", "TRUSTED_PROXY", "TOKEN_FILE"),
 )

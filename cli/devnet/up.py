@@ -19,7 +19,7 @@ from capdex.errors import Code, UsageError
 from capdex.net.ipfs.open import open_storage
 from cli.devnet.directory import NetworkDirectory
 from cli.devnet.examples import publish_examples
-from cli.node.options import served_verdicts
+from cli.node.options import semantic_wanted, served_verdicts
 from cli.node.serve import listen, serve, url_of
 from cli.terminal import logs
 from cli.terminal.output import Output
@@ -107,6 +107,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, output: Output) -> Non
             start_block=deployment.block_number,
             poll_interval_s=POLL_S,
             votes=votes.address,
+            semantic=semantic_wanted(),
         )
         try:
             node = await parts.enter_async_context(Node.open(node_options))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -15,6 +16,8 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+SEMANTIC: Final = "CAPDEX_SEMANTIC"
 
 
 def environment_option(name: str, **attributes: Any) -> Callable[[F], F]:
@@ -51,6 +54,27 @@ def profile_option(function: F) -> F:
         show_default=True,
         help="Tools that MCP clients see: all, or one to search and one to get, answered in text.",
     )(function)
+
+
+def semantic_option(function: F) -> F:
+    """Add `--semantic`; `semantic_wanted` takes its value."""
+    return click.option(
+        "--semantic/--no-semantic",
+        envvar=SEMANTIC,
+        show_envvar=True,
+        default=None,
+        help="Search by meaning, too.  [default: if it is installed]",
+    )(function)
+
+
+def semantic_wanted(given: bool | None = None) -> bool:
+    """Return True for search by meaning: as given, as CAPDEX_SEMANTIC says, or if installed."""
+    from capdex.search.encoder import is_installed
+
+    said = os.environ.get(SEMANTIC, "").strip().lower()
+    if given is None and said:
+        given = said not in ("0", "false", "no", "off", "n", "f")
+    return is_installed() if given is None else given
 
 
 def served_verdicts(serve_signed: bool) -> frozenset[Verdict]:

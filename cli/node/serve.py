@@ -95,6 +95,7 @@ def run_node(
                     sessions=sessions,
                     serve=options.serve,
                     limits=limits,
+                    semantic=options.semantic,
                 )
                 for number in range(2, workers + 1)
             ]

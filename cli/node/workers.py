@@ -49,6 +49,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     sessions: str
     serve: frozenset[Verdict]
     limits: ClientLimits
+    semantic: bool
 
     def node_options(self) -> NodeOptions:
         """Return the options of a node that only reads."""
@@ -61,6 +62,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
             ipfs=(),
             serve=self.serve,
             role=Role.READER,
+            semantic=self.semantic,
         )
 
 

@@ -60,6 +60,19 @@ def summary_of(answer: Json) -> str:
     return ""
 
 
+def highlighted(stream: Stream, snippet: Json, room: int) -> str:
+    """Return at most `room` characters of a snippet, its highlights bold."""
+    text, shown, at = str(snippet["text"]), "", 0
+    spans = snippet.get("highlights")
+    for span in spans if isinstance(spans, list) else ():
+        match span:
+            case [int(begin), int(end)] if at <= begin < end <= min(len(text), room):
+                shown += stream.dim(safe(text[at:begin]))
+                shown += stream.style(safe(text[begin:end]), bold=True)
+                at = end
+    return shown + stream.dim(safe(text[at:room]))
+
+
 def freshness(answer: Json) -> str:
     """Return the block of the answer, and how far it is behind the head of the chain."""
     block, head = part(answer, "as_of", "block_number"), part(answer, "as_of", "head_number")

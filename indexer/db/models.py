@@ -12,8 +12,6 @@
     denial, instruction   the operator's decisions (denial: indexer/db/denylist.py); in no digest
     heartbeat             the writer's state, for the other processes (indexer/db/heartbeat.py)
 
-The full-text documents are in one more table (indexer/db/full_text.py).
-
 Each contract numbers its events from 1. In the database (n - 1) * `SEQUENCES` is added to the
 numbers of the n-th deployment, so one integer, ordered as the chain is, is the key of an event and
 of every row that follows from it, and tells which deployment it belongs to.
@@ -72,6 +70,7 @@ class DeploymentRow(IndexTable, table=True):
 
     `rules_version` is the version of the rules by which all packages are judged, or queued to be.
     `revision` changes with every transaction of the writer: it invalidates the readers' caches.
+    `secret` is random: it signs cursors, and tells one database from another.
     """
 
     __tablename__ = "deployment"
@@ -85,6 +84,7 @@ class DeploymentRow(IndexTable, table=True):
     rules_version: int
     listing_rules: str = Field(sa_type=Text)
     revision: int = Field(default=0, sa_type=BIG)
+    secret: bytes = Field(sa_type=LargeBinary)
 
 
 class CursorRow(IndexTable, table=True):

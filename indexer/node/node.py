@@ -17,6 +17,7 @@ from capdex.net.ipfs.open import BlockDirectory, open_ipfs
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import run_to_completion
+from capdex.search.encoder import SentenceEncoder
 from indexer.chain.start_block import locate_registry
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
@@ -27,6 +28,7 @@ from indexer.node.fault_log import FaultLog
 from indexer.node.writer import NodeResources, Writer
 from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
+from indexer.query.search import directory_of
 from indexer.store import Deployment, Store
 from indexer.sync.loop import Progress
 from indexer.workers.pool import Verifier
@@ -64,6 +66,9 @@ class Node:
             resources = await _open_resources(options, stack) if options.role.writes else None
             index = Index(options.db, clock=options.clock, recount_pause=RECOUNT_PAUSE)
             stack.callback(index.close)
+            if options.role.serves:
+                encoder = SentenceEncoder() if options.semantic else None
+                index.follow(directory_of(options.db, options.blocks), encoder)
             surface = Surface(
                 index,
                 BlockDirectory(options.blocks),

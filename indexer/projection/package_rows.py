@@ -17,20 +17,25 @@ import msgspec
 import orjson
 from msgspec import Meta
 
+from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.prompt import placeholders
 from capdex.manifest.triggers import Trigger
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
+from capdex.search.analyser import fold
 from indexer.projection.event_rows import MAX_REASON_CHARS, visible
-from indexer.projection.tokenizer import fold
 
 MAX_FACET_CHARS: Final = 256  # an index row of PostgreSQL holds no more than 2.7 KB
 MAX_CLAIM_CHARS: Final = 2048  # of a signer, Schema URI or scope: the manifest's limits are lower
+ROUTED: Final = ("keyword", "regex")  # types of triggers that a message is matched with
+MAX_WINDOW: Final = 2**53  # tokens; larger numbers are no exact floats
 MAX_JSON_CHARS: Final = 4 * 1024 * 1024  # of one JSON column: a package a few times over
 # Facets that people write in any case; names, tools, permissions and DIDs are exact.
-FOLDED: Final = frozenset({"tag", "domain", "language", "license", "publisher"})
+FOLDED: Final = frozenset(
+    {"tag", "domain", "language", "license", "publisher", "host", "model_family"}
+)
 
 Document = dict[str, Any]
 
@@ -126,7 +131,10 @@ _COLUMNS: Final = tuple(Judgement.__slots__)
 
 class _Document(msgspec.Struct):
     words: dict[str, str]
+    tools: list[tuple[str, str, str]]
     facets: list[tuple[str, Annotated[str, Meta(max_length=MAX_FACET_CHARS)]]]
+    context_window: Annotated[int, Meta(ge=0)]
+    triggers: list[tuple[str, str]]
 
 
 _Claim = Annotated[str, Meta(max_length=MAX_CLAIM_CHARS)] | None
@@ -157,19 +165,29 @@ def json_text(value: Any) -> str:
 
 
 def document(manifest: Manifest, publisher: str, chain_id: int) -> Document:
-    """Return the words of a package by field, and its filter values (facets), for search."""
-    parameters = (f"{x.name} {x.description} {_words(x.parameters)}" for x in manifest.tools)
+    """Return the texts of a package for search, its filter values (facets) and numbers.
+
+    `words` has a text for each field of the package, `tools` the name, description and parameters
+    of each tool, `triggers` the type and value of those that messages are matched with.
+    """
+    said = (example.get("say") for example in manifest.examples)
     words = {
         "name": manifest.uri.name,
         "title": manifest.title,
         "description": manifest.description,
-        "summary": manifest.summary,
+        "summary": manifest.summary or "",
         "tags": "\n".join(manifest.tags),
-        "triggers": "\n".join(map(_trigger_words, manifest.triggers)),
-        "tools": "\n".join(parameters),
+        "triggers": "\n".join([*map(_trigger_words, manifest.triggers), *filter(None, said)]),
+        "memory_scope": manifest.memory_scope or "",
     }
-    facets = sorted(set(_facets(manifest, publisher, chain_id)))
-    return {"words": {k: v or "" for k, v in words.items()}, "facets": facets}
+    window = manifest.llm_requirements.get("min_context_window")
+    return {
+        "words": words,
+        "tools": [[x.name, x.description, _words(x.parameters)] for x in manifest.tools],
+        "facets": sorted(set(_facets(manifest, publisher, chain_id))),
+        "context_window": min(window, MAX_WINDOW) if isinstance(window, int) else 0,
+        "triggers": [[x.type, x.value] for x in manifest.triggers if x.type in ROUTED],
+    }
 
 
 def facet_value(key: str, value: str) -> str:
@@ -191,11 +209,18 @@ def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple
         ("binding", [str(x.get("type", "")) for x in manifest.bindings.values()]),
         ("section", ["prompt"] if manifest.prompt else []),
         ("placeholder", placeholders(manifest.prompt or "")),
+        ("host", contacts(manifest.bindings)),
+        ("model_family", _texts(manifest.llm_requirements.get("model_family"))),
+        ("memory_scope", [manifest.memory_scope]),
     ]
     if manifest.author:  # the DID URL as it stands, and the DID alone
         values.append(("author", [manifest.author, manifest.author.partition("#")[0]]))
     for key, some in values:
         yield from ((key, facet_value(key, value)) for value in some if value)
+
+
+def _texts(value: Any) -> list[str]:
+    return [x for x in value if isinstance(x, str)] if isinstance(value, list) else []
 
 
 def _trigger_words(trigger: Trigger) -> str:

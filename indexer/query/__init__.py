@@ -10,8 +10,7 @@ from indexer.query.changes import (
     read_newest,
 )
 from indexer.query.digest import Digest
-from indexer.query.filters import FILTER_NAMES, Filters
-from indexer.query.index import MAX_QUERY_CHARS, Hit, Index, Page
+from indexer.query.index import Index
 from indexer.query.name_state import NameState, read_name_state
 from indexer.query.names import (
     ListedName,
@@ -20,15 +19,31 @@ from indexer.query.names import (
     read_versions_like,
 )
 from indexer.query.release import IndexedRelease, read_name, read_tools
+from indexer.query.search import (
+    FILTER_NAMES,
+    MAX_MESSAGE_CHARS,
+    MAX_PAGE,
+    MAX_QUERY_CHARS,
+    Filters,
+    Found,
+    Hit,
+    Page,
+    Route,
+    read_listed,
+    read_reasons,
+)
 from indexer.query.status import IndexStatus, Position, read_revision
 
 __all__ = [
     "FILTER_NAMES",
+    "MAX_MESSAGE_CHARS",
+    "MAX_PAGE",
     "MAX_QUERY_CHARS",
     "BoundReleases",
     "CommitWatch",
     "Digest",
     "Filters",
+    "Found",
     "Hit",
     "Index",
     "IndexStatus",
@@ -39,13 +54,16 @@ __all__ = [
     "NameState",
     "Page",
     "Position",
+    "Route",
     "read_changes",
+    "read_listed",
     "read_listed_names",
     "read_listed_releases",
     "read_name",
     "read_name_state",
     "read_names_like",
     "read_newest",
+    "read_reasons",
     "read_revision",
     "read_tools",
     "read_versions_like",

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, select, text
+from sqlalchemy import Connection, bindparam, exists, func, select, text
 
 from capdex.problems import Verdict
 from capdex.uri import PREFIX
-from indexer.db.models import DEPRECATION, EVENT, FACET, YANK
-from indexer.query.filters import Filters
+from indexer.db.models import DEPRECATION, EVENT, FACET, LISTING, YANK
+from indexer.projection.package_rows import facet_value
 from indexer.query.release import IndexedRelease, read_releases
 
 
@@ -65,13 +65,18 @@ _ORDER: Final = " ORDER BY release.name, release.cap_uri LIMIT :limit"
 
 
 def read_names(
-    connection: Connection, filters: Filters, after: str, limit: int
+    connection: Connection, facet: tuple[str, str] | None, after: str, limit: int
 ) -> list[IndexedRelease]:
-    """Return the listed releases of names above `after` that match, by name; at most `limit`."""
-    where, values = filters.condition()
-    body = f"FROM listing WHERE name > :after AND {where} ORDER BY name LIMIT :limit"
-    query = text(f"SELECT listing.release_id {body}")
-    found = connection.execute(query, {**values, "after": after, "limit": limit})
+    """Return the listed releases of names above `after`, by name; at most `limit`.
+
+    With `facet`, a key and a value, only those that have it.
+    """
+    query = select(LISTING.c.release_id).where(LISTING.c.name > after)
+    if facet is not None:
+        key, value = facet
+        matches = (FACET.c.release_id == LISTING.c.release_id, FACET.c.key == key)
+        query = query.where(exists().where(*matches, FACET.c.value == facet_value(key, value)))
+    found = connection.execute(query.order_by(LISTING.c.name).limit(limit))
     return _in_order(connection, found.scalars().all())
 
 

@@ -8,27 +8,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 
-from capdex.errors import InvalidInput
+from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
-from capdex.uri import PREFIX, CapabilityURI, check_name
-from indexer.db import full_text
+from capdex.search.semantic import Encoder
+from capdex.uri import CapabilityURI, check_name
 from indexer.db.denylist import DenialCache, Denials
 from indexer.db.engine import open_reader, transaction
 from indexer.db.heartbeat import Heartbeat, read_heartbeat
-from indexer.projection.tokenizer import fold, query_tokens
 from indexer.query import catalog, resolution
 from indexer.query.catalog import BoundReleases
 from indexer.query.changes import CommitWatch, NameChange, read_changes
 from indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
-from indexer.query.filters import Filters, read_cursor, write_cursor
 from indexer.query.name_state import NameState, read_name_state
-from indexer.query.release import IndexedRelease, read_name, read_releases
+from indexer.query.release import IndexedRelease, read_name
+from indexer.query.search import (
+    MAX_PAGE,
+    Filters,
+    Follower,
+    Found,
+    LiveSearch,
+    Page,
+    Progress,
+    Route,
+    Snapshots,
+    State,
+    find,
+    read_page,
+    route,
+)
 from indexer.query.status import (
     POSITION,
     IndexStatus,
@@ -38,32 +52,7 @@ from indexer.query.status import (
     read_status,
 )
 
-MAX_QUERY_CHARS: Final = 512  # longer than any question; bounds the words of one search
-MAX_PAGE: Final = 50
-MAX_FACETS: Final = 20  # values of each filter that are counted
 SERVED: Final = frozenset({Verdict.VERIFIED})
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A release found by a search, with the fields that contain its words (full_text.FIELDS)."""
-
-    release: IndexedRelease
-    score: float
-    matched: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of hits, best first; `total` and `facets` count all pages.
-
-    `facets` are the commonest values of the filters that were asked for, with their numbers.
-    """
-
-    hits: list[Hit]
-    next_cursor: str | None
-    total: int
-    facets: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
 
 class Index:
@@ -85,9 +74,13 @@ class Index:
         self._recount_at = 0.0
         self._cached: tuple[int, float, IndexStatus] | None = None
         self.denial_cache, self.digest_cache = DenialCache(), DigestCache()
+        self.live = LiveSearch()
+        self._follower: Follower | None = None
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and end what `follow` began."""
+        if self._follower is not None:
+            self._follower.close()
         if self._owned:
             self._engine.dispose()
 
@@ -120,6 +113,63 @@ class Index:
         """Return a watch of the writer's commits; the caller closes it."""
         return CommitWatch(self._engine)
 
+    def follow(self, snapshots: Path | None = None, encoder: Encoder | None = None) -> None:
+        """Keep the search up with the writer in a thread, and save it on disk, until `close`.
+
+        For a process that answers many queries: none of them then waits for a commit's changes.
+        With an encoder it searches by meaning, too, as far as documents have been encoded.
+        """
+        self.live.encoder = encoder
+        kept = None if snapshots is None else Snapshots(snapshots)
+        self._follower = Follower(self.live, self.read, self.watch(), kept)
+        self._follower.start()
+
+    def rebuild_search(self, directory: Path, progress: Progress = lambda *_: None) -> State:
+        """Build the search from the database, and save it in a directory; return what was saved.
+
+        Readers that run already go on with theirs. Raises Unavailable DATABASE_LOCKED if one of
+        them is the one that saves there.
+        """
+        live = LiveSearch()
+        with self.read() as connection:
+            state = live.catch_up(connection, progress)
+        with closing(Snapshots(directory)) as snapshots:
+            if not snapshots.save(state):
+                raise Unavailable(
+                    f"another process saves its search in {directory}",
+                    Code.DATABASE_LOCKED,
+                    why="a node that runs on this index follows it by itself",
+                    fix="stop the node, rebuild, and start it again",
+                )
+        return state
+
+    def find(
+        self,
+        query: str,
+        filters: Filters | None = None,
+        *,
+        limit: int = 20,
+        cursor: str | None = None,
+        facets: Sequence[str] = (),
+        revision: int | None = None,
+    ) -> Found:
+        """Find the listed releases with any word of `query`, best first; an exact name leads.
+
+        An empty query lists names in order; `facets` are filters to count. The database is read
+        only if the search is older than `revision` (default: the newest). Raises InvalidInput for
+        a query that is too long, or an invalid filter, limit or cursor, and Unavailable PENDING
+        while the first engine is being built.
+        """
+        state = self.live.state
+        if state is None or revision is None or state.revision < revision:
+            with self.read() as connection:
+                state = self.live.at(connection)
+        chosen = filters or Filters()
+        encoder = self.live.encoder
+        return find(
+            state, query, chosen, encoder=encoder, limit=limit, cursor=cursor, facets=facets
+        )
+
     def search(
         self,
         query: str,
@@ -129,46 +179,22 @@ class Index:
         cursor: str | None = None,
         facets: Sequence[str] = (),
     ) -> Page:
-        """Find the listed releases with any word of `query`, best first; an exact name leads.
-
-        An empty query lists names in order; `facets` are filters to count. Raises InvalidInput
-        for a query that is too long, or an invalid filter, limit or cursor.
-        """
-        filters = filters or Filters()
-        if len(query) > MAX_QUERY_CHARS:
-            raise InvalidInput(
-                f"the query has {len(query)} characters, at most {MAX_QUERY_CHARS} are read",
-                fix="say it in fewer words",
-            )
-        if not 1 <= limit <= MAX_PAGE:
-            raise InvalidInput(f"a page has 1 to {MAX_PAGE} hits, not {limit}")
-        offset = read_cursor(cursor, query, filters)
-        where, values = filters.condition()
-        tokens = query_tokens(_without_prefix(query))
+        """Return what `find` finds, with the releases; raises its errors."""
+        found = self.find(query, filters, limit=limit, cursor=cursor, facets=facets)
         with self.read() as connection:
-            if tokens:
-                matches, total = full_text.find(
-                    connection,
-                    tokens,
-                    where=where,
-                    values=values,
-                    exact=_as_name(query),
-                    limit=limit,
-                    offset=offset,
-                )
-            elif query.strip():
-                matches, total = [], 0  # the query contains no word
-            else:
-                matches, total = _by_name(connection, where, values, limit, offset)
-            hits = _hits(connection, matches, set(tokens))
-            counts: dict[str, list[tuple[str, int]]] = {}
-            if facets and (tokens or not query.strip()):
-                counts = full_text.count_facets(
-                    connection, tokens, where=where, values=values, keys=facets, limit=MAX_FACETS
-                )
-        after = offset + len(hits)
-        more = bool(hits) and after < total
-        return Page(hits, write_cursor(query, filters, after) if more else None, total, counts)
+            return read_page(connection, found)
+
+    def route(self, message: str, *, limit: int = 10, revision: int | None = None) -> Route:
+        """Return the packages that a message is for: by their triggers, ranked with a search.
+
+        `revision` as in `find`. Raises InvalidInput for an invalid message or limit, and
+        Unavailable PENDING while the triggers are being read.
+        """
+        state = self.live.state
+        if state is None or state.triggers is None or revision is None or state.revision < revision:
+            with self.read() as connection:
+                state = self.live.triggers_at(connection)
+        return route(state, message, limit, self.live.encoder)
 
     def releases(self, name: str) -> list[IndexedRelease]:
         """Return every release of a name whatever its verdict, highest version first.
@@ -176,18 +202,23 @@ class Index:
         Denied ones have `denied` set and lack the texts of their author. The list is empty for an
         unknown name.
         """
-        if not _as_name(name):
+        try:
+            check_name(name)
+        except InvalidInput:
             return []
         with self.read() as connection:
             denials = self.denial_cache.read(connection)
             return [x.redacted(denials) for x in read_name(connection, name)]
 
     def names(
-        self, filters: Filters | None = None, *, after: str = "", limit: int = MAX_PAGE
+        self, facet: tuple[str, str] | None = None, *, after: str = "", limit: int = MAX_PAGE
     ) -> list[IndexedRelease]:
-        """Return the listed releases of the names above `after` that match, in order of names."""
+        """Return the listed releases of the names above `after`, in order of names.
+
+        With `facet`, a key and a value, only those that have it.
+        """
         with self.read() as connection:
-            return catalog.read_names(connection, filters or Filters(), after, limit)
+            return catalog.read_names(connection, facet, after, limit)
 
     def counts(self, facet: str) -> dict[str, int]:
         """Return how many listed releases have each value of a facet, one of `FILTER_NAMES`."""
@@ -267,43 +298,3 @@ class Index:
         """Compute the digest of the votes contract; see `read_votes_digest`."""
         with self.read() as connection:
             return read_votes_digest(connection, block)
-
-
-def _hits(connection: Connection, matches: list[full_text.Match], tokens: set[str]) -> list[Hit]:
-    ids = [match.release_id for match in matches]
-    if not ids:
-        return []
-    releases = read_releases(connection, ids)
-    fields = full_text.read(connection, ids) if tokens else {}
-    return [
-        Hit(
-            releases[match.release_id],
-            match.score,
-            [x for x, words in fields.get(match.release_id, {}).items() if words & tokens],
-        )
-        for match in matches
-    ]
-
-
-def _by_name(
-    connection: Connection, where: str, values: dict[str, str], limit: int, offset: int
-) -> tuple[list[full_text.Match], int]:
-    body = f"FROM listing WHERE {where}"
-    total = connection.execute(text(f"SELECT count(*) {body}"), values).scalar_one()
-    page = text(f"SELECT listing.release_id {body} ORDER BY name LIMIT :limit OFFSET :offset")
-    rows = connection.execute(page, {**values, "limit": limit, "offset": offset})
-    return [full_text.Match(row.release_id, 0.0) for row in rows], total
-
-
-def _without_prefix(query: str) -> str:
-    """Return the bare name if the query is a capability URI, else the query."""
-    query = query.strip()
-    return query[len(PREFIX) :].partition("@")[0] if query.startswith(PREFIX) else query
-
-
-def _as_name(query: str) -> str:
-    """Return the query written as a capability name; empty if it cannot be one."""
-    try:
-        return check_name("-".join(fold(_without_prefix(query)).split()))
-    except InvalidInput:
-        return ""

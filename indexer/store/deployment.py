@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +103,12 @@ def _make(
     connection: Connection, deployment_id: int, contract: Deployment, listing_rules: str
 ) -> None:
     versions = {"decoder_version": DECODER_VERSION, "rules_version": RULES_VERSION}
-    more = {"id": deployment_id, "listing_rules": listing_rules, "revision": 0}
+    more = {
+        "id": deployment_id,
+        "listing_rules": listing_rules,
+        "revision": 0,
+        "secret": secrets.token_bytes(32),
+    }
     connection.execute(insert(DEPLOYMENT), {**_columns(contract), **versions, **more})
 
 

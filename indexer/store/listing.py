@@ -28,23 +28,21 @@ from sqlalchemy import (
 )
 
 from capdex.problems import Verdict
-from indexer.db import denylist, full_text
+from indexer.db import denylist
 from indexer.db.bulk_insert import chunks, insert_rows
 from indexer.db.columns import NOT_YANKED, PLAIN, STANDS
 from indexer.db.denylist import Denials
 from indexer.db.models import FACET, LISTING, PACKAGE, RELEASE
-from indexer.projection.package_rows import Document
-from indexer.projection.tokenizer import TEXT_VERSION
 
 
 def listing_rules(serve: Collection[Verdict]) -> str:
     """Return a key of what the listing depends on beside releases; a new key means a rebuild."""
-    return f"{TEXT_VERSION}:{','.join(sorted(serve))}"
+    return ",".join(sorted(serve))
 
 
 def served(rules: str) -> frozenset[Verdict]:
     """Return the verdicts that a listing made by these rules contains."""
-    return frozenset(map(Verdict, filter(None, rules.partition(":")[2].split(","))))
+    return frozenset(map(Verdict, filter(None, rules.split(","))))
 
 
 def refresh(
@@ -67,15 +65,14 @@ def refresh(
 
 
 def unlist(connection: Connection, release_ids: Sequence[int]) -> None:
-    """Take releases out of the listing, with their facets and documents."""
+    """Take releases out of the listing, with their facets."""
     for some in chunks(release_ids):
-        full_text.remove(connection, some)
         connection.execute(delete(FACET).where(FACET.c.release_id.in_(some)))
         connection.execute(delete(LISTING).where(LISTING.c.release_id.in_(some)))
 
 
 def rebuild(connection: Connection, serve: Collection[Verdict]) -> None:
-    """List everything again, after the served verdicts or the tokenizer have changed."""
+    """List everything again, after the served verdicts have changed."""
     unlist(connection, connection.execute(select(LISTING.c.release_id)).scalars().all())
     names = select(RELEASE.c.name).where(RELEASE.c.name.is_not(None)).distinct()
     refresh(connection, connection.execute(names).scalars().all(), serve)
@@ -144,11 +141,10 @@ def _list(connection: Connection, right: Mapping[str, int]) -> None:
     query = select(PACKAGE.c.release_id, PACKAGE.c.document)
     rows = connection.execute(query.where(PACKAGE.c.release_id.in_(list(right.values())))).all()
     known = {row.release_id: row.document for row in rows}
-    documents: dict[int, Document] = {
-        release_id: known.get(release_id) or {"words": {"name": name}, "facets": [["name", name]]}
-        for name, release_id in right.items()
-    }
     insert_rows(connection, LISTING, list(right.items()))
-    facets = [(key, k, v) for key, found in documents.items() for k, v in found["facets"]]
+    facets = [
+        (release_id, key, value)
+        for name, release_id in right.items()
+        for key, value in (known.get(release_id) or {"facets": [["name", name]]})["facets"]
+    ]
     insert_rows(connection, FACET, facets)
-    full_text.put(connection, {key: found["words"] for key, found in documents.items()})

@@ -5,22 +5,23 @@ from __future__ import annotations
 from mcp_service.answers.release import Json
 
 
-def _object(properties: Json, *optional: str) -> Json:
+def schema_of(properties: Json, *optional: str) -> Json:
+    """Return the schema of an object with these properties."""
     required = [key for key in properties if key not in optional]
     return {"type": "object", "properties": properties, "required": required}
 
 
-_STRING: Json = {"type": "string"}
+STRING: Json = {"type": "string"}
 _BOOLEAN: Json = {"type": "boolean"}
-_INTEGER: Json = {"type": "integer"}
-_MAYBE_STRING: Json = {"type": ["string", "null"]}
-_STRINGS: Json = {"type": "array", "items": _STRING}
+INTEGER: Json = {"type": "integer"}
+MAYBE_STRING: Json = {"type": ["string", "null"]}
+STRINGS: Json = {"type": "array", "items": STRING}
 _MAYBE_INTEGER: Json = {"type": ["integer", "null"]}
 
-_AS_OF = _object(
+AS_OF = schema_of(
     {
         "block_number": _MAYBE_INTEGER,
-        "block_hash": _MAYBE_STRING,
+        "block_hash": MAYBE_STRING,
         "head_number": _MAYBE_INTEGER,
         "finalized_number": _MAYBE_INTEGER,
         "warning": {
@@ -38,59 +39,59 @@ _LINT: Json = {
     "properties": {
         "score": {"type": "integer", "minimum": 0, "maximum": 100},
         "label": {"type": ["string", "null"], "enum": ["high", "medium", None]},
-        "codes": _STRINGS,
+        "codes": STRINGS,
     },
     "required": ["score", "label", "codes"],
 }
 
-_RELEASE: Json = {
+RELEASE: Json = {
     "acp_metadata": {
         "type": ["object", "null"],
         "description": "The metadata section of the .acp.yaml file, as its author wrote it.",
     },
     "ipfs_cid": {"type": "string", "description": "The CID of the package file."},
     "cap_uri": {"type": "string", "description": "The capability URI with its exact version."},
-    "semver": _STRING,
+    "semver": STRING,
     "sha256": {"type": "string", "description": "sha256 of the file, hex, as on chain."},
-    "status": _object(
+    "status": schema_of(
         {
             "yanked": _BOOLEAN,
-            "yank_reason": _MAYBE_STRING,
+            "yank_reason": MAYBE_STRING,
             "deprecated": _BOOLEAN,
-            "deprecation_message": _MAYBE_STRING,
+            "deprecation_message": MAYBE_STRING,
             "name_deprecated": _BOOLEAN,
-            "name_message": _MAYBE_STRING,
+            "name_message": MAYBE_STRING,
             "replaced_by": {
                 "type": ["string", "null"],
                 "description": "The name that its owner says to use instead.",
             },
         }
     ),
-    "verification": _object(
+    "verification": schema_of(
         {
-            "verdict": _MAYBE_STRING,
-            "signer": _MAYBE_STRING,
+            "verdict": MAYBE_STRING,
+            "signer": MAYBE_STRING,
             "checks": {"type": "array", "items": {"type": "object"}},
             "lint": _LINT,
         }
     ),
-    "chain": _object(
+    "chain": schema_of(
         {
-            "chain_id": _INTEGER,
-            "contract": _STRING,
-            "publisher": _STRING,
-            "block_number": _INTEGER,
-            "block_hash": _STRING,
-            "tx_hash": _STRING,
-            "log_index": _INTEGER,
-            "sequence": _INTEGER,
-            "timestamp": _INTEGER,
+            "chain_id": INTEGER,
+            "contract": STRING,
+            "publisher": STRING,
+            "block_number": INTEGER,
+            "block_hash": STRING,
+            "tx_hash": STRING,
+            "log_index": INTEGER,
+            "sequence": INTEGER,
+            "timestamp": INTEGER,
             "finality": {"type": "string", "enum": ["head", "finalized"]},
         }
     ),
-    "first_claimed_by": _object({"schema_uri": _MAYBE_STRING, "memory_scope": _MAYBE_STRING})
+    "first_claimed_by": schema_of({"schema_uri": MAYBE_STRING, "memory_scope": MAYBE_STRING})
     | {"description": "The name that used the same before, where it is another."},
-    "warnings": _STRINGS,
+    "warnings": STRINGS,
 }
 
 _PROOF: Json = {
@@ -101,12 +102,12 @@ _PROOF: Json = {
 _HISTORY: Json = {
     "type": "array",
     "description": "The releases of the name, highest version first.",
-    "items": _object(
+    "items": schema_of(
         {
-            **dict.fromkeys(("semver", "ipfs_cid", "sha256"), _STRING),
+            **dict.fromkeys(("semver", "ipfs_cid", "sha256"), STRING),
             **dict.fromkeys(("yanked", "deprecated", "latest"), _BOOLEAN),
-            **dict.fromkeys(("block_number", "timestamp"), _INTEGER),
-            "verdict": _MAYBE_STRING,
+            **dict.fromkeys(("block_number", "timestamp"), INTEGER),
+            "verdict": MAYBE_STRING,
         }
     ),
 }
@@ -114,178 +115,157 @@ _PARTS: Json = {
     "package": {"type": "string", "description": "The .acp.yaml file."},
     "tools": {"type": "array", "items": {"type": "object"}},
     "tool_bindings": {"type": "object"},
-    "prompt": _MAYBE_STRING,
+    "prompt": MAYBE_STRING,
     "schema": {"type": "object", "description": "The JSON Schema of the package's state."},
     "history": _HISTORY,
     "proof": _PROOF,
 }
 
-RESOLUTION_SCHEMA: Json = _object(_RELEASE | {"as_of": _AS_OF} | _PARTS, *_PARTS)
+RESOLUTION_SCHEMA: Json = schema_of(RELEASE | {"as_of": AS_OF} | _PARTS, *_PARTS)
 
-RESULTS_SCHEMA: Json = _object(
+NAME_SCHEMA: Json = schema_of(
     {
-        "list_of_results": {
-            "type": "array",
-            "items": _object(_RELEASE | {"score": {"type": "number"}, "matched": _STRINGS}),
-        },
-        "total": _INTEGER,
-        "next_cursor": _MAYBE_STRING,
-        "facets": {
-            "type": "object",
-            "description": "The commonest values of each facet asked for.",
-            "additionalProperties": {
-                "type": "array",
-                "items": _object({"value": _STRING, "count": _INTEGER}),
-            },
-        },
-        "as_of": _AS_OF,
-    },
-    "facets",
-)
-
-NAME_SCHEMA: Json = _object(
-    {
-        "name": _STRING,
-        "ownership": _object(
+        "name": STRING,
+        "ownership": schema_of(
             {
-                "owner": _MAYBE_STRING,
-                "pending_owner": _MAYBE_STRING,
-                "maintainers": _STRINGS,
+                "owner": MAYBE_STRING,
+                "pending_owner": MAYBE_STRING,
+                "maintainers": STRINGS,
                 "renounced": _BOOLEAN,
             }
         ),
-        "votes": _object({"up": _STRING, "down": _STRING}),
+        "votes": schema_of({"up": STRING, "down": STRING}),
         "releases": {
             "type": "array",
-            "items": _object(
-                _RELEASE
+            "items": schema_of(
+                RELEASE
                 | {
                     "latest": _BOOLEAN,
-                    "availability": _MAYBE_STRING,
-                    "reason": _MAYBE_STRING,
-                    "message": _STRING,
+                    "availability": MAYBE_STRING,
+                    "reason": MAYBE_STRING,
+                    "message": STRING,
                     "problems": {"type": "array", "items": {"type": "object"}},
                     "denied": {"type": ["object", "null"]},
                 }
             ),
         },
-        "as_of": _AS_OF,
+        "as_of": AS_OF,
     }
 )
 
-_REFERENCE: Json = _object({"capability_id": _STRING, "version": _STRING})
+_REFERENCE: Json = schema_of({"capability_id": STRING, "version": STRING})
 _MANIFEST: Json = {
-    "capability_id": _STRING,
-    "version": _STRING,
+    "capability_id": STRING,
+    "version": STRING,
     "kind": {"type": "string", "enum": ["skill", "tool"]},
-    "name": _STRING,
-    "description": _STRING,
+    "name": STRING,
+    "description": STRING,
     "input_schema": {"type": "object"},
     "output_schema": {"type": ["object", "null"]},
-    "prompt_template": _MAYBE_STRING,
+    "prompt_template": MAYBE_STRING,
     "resources": {
         "type": ["array", "null"],
-        "items": _object({"uri": _STRING, "name": _STRING, "mimeType": _STRING}),
+        "items": schema_of({"uri": STRING, "name": STRING, "mimeType": STRING}),
     },
-    "required_permissions": {"type": ["array", "null"], "items": _STRING},
+    "required_permissions": {"type": ["array", "null"], "items": STRING},
     "tools": {"type": "array", "items": _REFERENCE, "description": "The tools of a skill."},
 }
-_FILE: Json = _object(
-    {"cap_uri": _STRING, "ipfs_cid": _STRING, "sha256": _STRING, "verdict": _MAYBE_STRING}
+_FILE: Json = schema_of(
+    {"cap_uri": STRING, "ipfs_cid": STRING, "sha256": STRING, "verdict": MAYBE_STRING}
 )
 
-MANIFEST_SCHEMA: Json = _object(_MANIFEST | {"package": _FILE, "as_of": _AS_OF}, "tools")
+MANIFEST_SCHEMA: Json = schema_of(_MANIFEST | {"package": _FILE, "as_of": AS_OF}, "tools")
 
-MANIFESTS_SCHEMA: Json = _object(
+MANIFESTS_SCHEMA: Json = schema_of(
     {
-        "capabilities": {"type": "array", "items": _object(_MANIFEST, "tools")},
-        "next_cursor": _MAYBE_STRING,
-        "as_of": _AS_OF,
+        "capabilities": {"type": "array", "items": schema_of(_MANIFEST, "tools")},
+        "next_cursor": MAYBE_STRING,
+        "as_of": AS_OF,
     }
 )
 
 LEVEL_SCHEMA: Json = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("domain", "tool", "version", "command", "summary"), _STRING),
-        "domains": _STRINGS,
-        "counts": {"type": "object", "additionalProperties": _INTEGER},
+        **dict.fromkeys(("domain", "tool", "version", "command", "summary"), STRING),
+        "domains": STRINGS,
+        "counts": {"type": "object", "additionalProperties": INTEGER},
         "tools": {
             "type": "array",
-            "items": _object({"name": _STRING, "summary": _STRING, "version": _STRING}),
+            "items": schema_of({"name": STRING, "summary": STRING, "version": STRING}),
         },
         "intents": {
             "type": "array",
-            "items": _object(
-                {"patterns": _STRINGS, "confirm": _BOOLEAN, "command": _STRING}, "command"
+            "items": schema_of(
+                {"patterns": STRINGS, "confirm": _BOOLEAN, "command": STRING}, "command"
             ),
         },
         "commands": {
             "type": "array",
-            "items": _object({"command": _STRING, "params": _STRINGS, "required": _STRINGS}),
+            "items": schema_of({"command": STRING, "params": STRINGS, "required": STRINGS}),
         },
         "params": {"type": "object"},
         "examples": {
             "type": "array",
-            "items": _object(
-                {"say": _STRING, "command": _STRING, "input": {"type": "object"}},
+            "items": schema_of(
+                {"say": STRING, "command": STRING, "input": {"type": "object"}},
                 *("command", "input"),
             ),
         },
-        "next_cursor": _MAYBE_STRING,
-        "as_of": _AS_OF,
+        "next_cursor": MAYBE_STRING,
+        "as_of": AS_OF,
     },
     "required": ["as_of"],
 }
 
-CHANGES_SCHEMA: Json = _object(
+CHANGES_SCHEMA: Json = schema_of(
     {
         "changes": {
             "type": "array",
-            "items": _object(
+            "items": schema_of(
                 {
-                    "name": _STRING,
-                    "revision": _INTEGER,
+                    "name": STRING,
+                    "revision": INTEGER,
                     "deleted": {
                         "type": "boolean",
                         "description": "True if nothing of this name is served any more.",
                     },
-                    "cap_uri": _STRING,
-                    "semver": _STRING,
-                    "ipfs_cid": _STRING,
-                    "sha256": _STRING,
+                    "cap_uri": STRING,
+                    "semver": STRING,
+                    "ipfs_cid": STRING,
+                    "sha256": STRING,
                 },
                 *("cap_uri", "semver", "ipfs_cid", "sha256"),
             ),
         },
-        "next_since": _STRING,
+        "next_since": STRING,
         "more": _BOOLEAN,
-        "as_of": _AS_OF,
+        "as_of": AS_OF,
     }
 )
 
 _TIME: Json = {"type": "string", "format": "date-time"}
-SERVER_SCHEMA: Json = _object(
+SERVER_SCHEMA: Json = schema_of(
     {
-        "server": _object(
+        "server": schema_of(
             {
                 "$schema": {"type": "string", "format": "uri"},
                 "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
                 "title": {"type": "string", "minLength": 1, "maxLength": 100},
                 "description": {"type": "string", "minLength": 1, "maxLength": 100},
                 "version": {"type": "string", "maxLength": 255},
-                "websiteUrl": _STRING,
-                "repository": _object({"url": _STRING, "source": _STRING}),
+                "websiteUrl": STRING,
+                "repository": schema_of({"url": STRING, "source": STRING}),
                 "remotes": {
                     "type": "array",
-                    "items": _object({"type": {"const": "streamable-http"}, "url": _STRING}),
+                    "items": schema_of({"type": {"const": "streamable-http"}, "url": STRING}),
                 },
             },
             *("websiteUrl", "repository", "remotes"),
         ),
-        "_meta": _object(
+        "_meta": schema_of(
             {
-                "io.modelcontextprotocol.registry/official": _object(
+                "io.modelcontextprotocol.registry/official": schema_of(
                     {
                         "status": {"enum": ["active", "deprecated", "deleted"]},
                         "statusMessage": {"type": "string", "maxLength": 500},
@@ -302,20 +282,20 @@ SERVER_SCHEMA: Json = _object(
     }
 )
 
-SERVERS_SCHEMA: Json = _object(
+SERVERS_SCHEMA: Json = schema_of(
     {
         "servers": {"type": "array", "items": SERVER_SCHEMA},
-        "metadata": _object({"count": _INTEGER, "nextCursor": _STRING}, "nextCursor"),
+        "metadata": schema_of({"count": INTEGER, "nextCursor": STRING}, "nextCursor"),
     }
 )
 
-PROBLEM_SCHEMA: Json = _object(
+PROBLEM_SCHEMA: Json = schema_of(
     {
         "type": {"type": "string"},
-        "title": _STRING,
+        "title": STRING,
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
         "code": {"type": "string", "description": "The code of the error (P16)."},
-        "message": _STRING,
+        "message": STRING,
         "retryable": _BOOLEAN,
         "details": {"type": ["object", "null"]},
     }

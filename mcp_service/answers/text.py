@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from capdex.manifest.bindings import secret_uses
-from indexer.query import Hit, IndexedRelease
+from indexer.query import IndexedRelease
 
 HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60
 DOES_TOKENS: Final = 24  # of what it does
@@ -27,34 +27,17 @@ _COMMON: Final = re.compile(r"[\u0900-\u0eff\u2010-\u20bf\u3000-\u9fff\uac00-\ud
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
-def hits(
-    found: Sequence[Hit],
-    tools: Mapping[int, Sequence[str]],
-    *,
-    total: int,
-    cursor: str | None,
-    full: bool = False,
-) -> str:
-    """Return the text of a page of hits; `tools` are tool names by sequence."""
-    if not found:
+def hits(lines: Iterable[str], shown: int, total: int, cursor: str | None) -> str:
+    """Return the text of a page of hits with these lines."""
+    if not shown:
         return "No capability matches. Try other words, or fewer filters."
-    lines = [f"{len(found)} of {total}. Name a URI to resolve_capability or get_capability."]
-    for hit in found:
-        after = f" · matched {', '.join(hit.matched[:3])}" if hit.matched else ""
-        after += _tools(tools.get(hit.release.sequence, ()))
-        room = HIT_TOKENS - estimate(_name(hit.release)) - estimate(after)
-        room = SUMMARY_TOKENS * 4 if full else max(0, min(room, DOES_TOKENS))
-        lines.append(_headline(hit.release, room) + after)
-        if full:
-            lines += _details(hit.release)
-    if cursor is not None:
-        lines.append(f"next_cursor {cursor}")
-    return "\n".join(lines)
+    head = f"{shown} of {total}. Name a URI to resolve_capability or get_capability."
+    return "\n".join([head, *lines, *([] if cursor is None else [f"next_cursor {cursor}"])])
 
 
 def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[str, Any]) -> str:
     """Return the text of a resolved release, with what was asked for beside its metadata."""
-    lines = [_headline(found, SUMMARY_TOKENS) + _tools(tools), *_facts(found)]
+    lines = [_headline(found) + tools_of(tools), *_facts(found)]
     for key in ("package", "prompt"):
         if isinstance(text := included.get(key), str):
             lines += [f"{key}, written by its publisher:", text]
@@ -66,7 +49,7 @@ def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[st
 
 def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
     """Return the text of a whole package: its tools as signatures, its prompt, its bounds."""
-    lines = [_headline(found, SUMMARY_TOKENS), *_facts(found)]
+    lines = [_headline(found), *_facts(found)]
     tools = document.get("tools") or ()
     lines += ["tools:", *map(_signature, tools)] if tools else ["no tools"]
     lines += _secrets(document.get("tool_bindings"))
@@ -108,15 +91,20 @@ def _cost(part: str) -> float:
     return 1.0 if _COMMON.match(part) else 3.0  # scripts that few texts are written in
 
 
-def _headline(found: IndexedRelease, tokens: float) -> str:
+def does_of(found: IndexedRelease, tokens: float) -> str:
+    """Return what a release does, in about so many tokens."""
     metadata = found.metadata or {}
-    does = metadata.get("summary") or metadata.get("description") or ""
-    return f"{_name(found)} {cut(str(does), tokens)}".rstrip()
+    return cut(str(metadata.get("summary") or metadata.get("description") or ""), tokens)
 
 
-def _name(found: IndexedRelease) -> str:
+def name_of(found: IndexedRelease) -> str:
+    """Return the name and version of a release with its verdict and flags."""
     flags = _flags({"yanked": found.yanked, "deprecated": found.deprecated})
     return f"{found.name} {found.semver} [{found.verdict or 'not judged'}]{flags}"
+
+
+def _headline(found: IndexedRelease) -> str:
+    return f"{name_of(found)} {does_of(found, SUMMARY_TOKENS)}".rstrip()
 
 
 def _flags(state: Mapping[str, Any]) -> str:
@@ -142,11 +130,13 @@ def _secrets(bindings: Any) -> list[str]:
     ]
 
 
-def _details(found: IndexedRelease) -> list[str]:
+def details_of(found: IndexedRelease) -> list[str]:
+    """Return lines with the URI, publisher, needs, warnings and hashes of a release."""
     return [f"  {line}" for line in (*_facts(found), f"cid {found.cid}", f"sha256 {found.sha256}")]
 
 
-def _tools(names: Sequence[str]) -> str:
+def tools_of(names: Sequence[str]) -> str:
+    """Return the end of a line with the first tools of a release; empty without tools."""
     if not names:
         return ""
     shown: list[str] = []

@@ -10,12 +10,13 @@ import orjson
 from capdex import __version__
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles.cap import KINDS
-from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS
-from mcp_service.answers import schemas
+from indexer.query import FILTER_NAMES, MAX_MESSAGE_CHARS, MAX_PAGE, MAX_QUERY_CHARS
+from indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
+from mcp_service.answers import hit_schemas, schemas
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.answers.release import Json
 from mcp_service.http import v0_1
-from mcp_service.queries import capabilities, changes, search, servers
+from mcp_service.queries import capabilities, changes, route, search, servers
 from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.resolve import INCLUDES
 
@@ -68,6 +69,12 @@ def _document() -> Json:
             "/v1/search": _page(
                 "search", "Find capabilities by words and filters", "Results", _SEARCH
             ),
+            "/v1/route": _page(
+                "route",
+                "Find the capabilities that a message is for, by their triggers and by words",
+                "Routes",
+                _ROUTE,
+            ),
             "/v1/capabilities": _page(
                 "listCapabilities",
                 "List the CAP manifests of all packages and their tools",
@@ -112,7 +119,8 @@ def _document() -> Json:
         "components": {
             "schemas": {
                 "Resolution": schemas.RESOLUTION_SCHEMA,
-                "Results": schemas.RESULTS_SCHEMA,
+                "Results": hit_schemas.RESULTS_SCHEMA,
+                "Routes": hit_schemas.ROUTES_SCHEMA,
                 "Name": schemas.NAME_SCHEMA,
                 "Manifests": schemas.MANIFESTS_SCHEMA,
                 "Manifest": schemas.MANIFEST_SCHEMA,
@@ -198,6 +206,12 @@ def _list(name: str, choices: tuple[str, ...], description: str) -> Json:
     return _query(name, schema, description) | {"style": "form", "explode": False}
 
 
+def _values(name: str, description: str) -> Json:
+    item = {"type": "string", "minLength": 1, "maxLength": 256}
+    schema = {"type": "array", "items": item, "minItems": 1}
+    return _query(name, schema, description) | {"style": "form", "explode": True}
+
+
 def _number(name: str, most: int, default: int) -> Json:
     return _query(name, {"type": "integer", "minimum": 1, "maximum": most, "default": default})
 
@@ -224,14 +238,28 @@ _RESOLVE: Final = [
 ]
 _SEARCH: Final = [
     _query("q", {"type": "string", "maxLength": MAX_QUERY_CHARS}, "What is wanted."),
-    *(
-        _query(name, {"type": "string", "minLength": 1, "maxLength": 256}, f"Exact {name}.")
-        for name in FILTER_NAMES
+    *(_values(name, f"Any of these values of {name}, exact.") for name in FILTER_NAMES),
+    *(_values(f"{NOT}.{name}", f"None of these values of {name}.") for name in FILTER_NAMES),
+    _query(HAS_PROMPT, {"enum": ["true", "false"]}, "With a prompt, or without."),
+    _query(SINCE, {"type": "string", "format": "date"}, "Published on this day (UTC) or later."),
+    _query(
+        WINDOW,
+        {"type": "integer", "minimum": 1, "maximum": 10**15 - 1},
+        "Works with a context window of so many tokens.",
     ),
     _list("facets", search.FACETS, "Filters whose values are counted."),
     _query("detail", {"enum": list(search.DETAILS), "default": "brief"}),
-    _number("limit", search.MAX_PAGE, search.DEFAULT_PAGE),
+    _number("limit", MAX_PAGE, search.DEFAULT_PAGE),
     _query("cursor", _TEXT, _CURSOR),
+]
+_ROUTE: Final = [
+    _query(
+        "message",
+        {"type": "string", "minLength": 1, "maxLength": MAX_MESSAGE_CHARS},
+        "What a user said.",
+        required=True,
+    ),
+    _number("limit", MAX_PAGE, route.DEFAULT_ROUTES),
 ]
 _LIST: Final = [
     _query("kind", {"enum": list(KINDS)}),

@@ -17,11 +17,15 @@ Parameters = Mapping[str, str]
 
 
 def read_parameters(
-    query: bytes, known: Collection[str], lists: Collection[str] = ()
+    query: bytes,
+    known: Collection[str],
+    lists: Collection[str] = (),
+    repeated: Collection[str] = (),
 ) -> dict[str, str]:
     """Return the parameters of a query string; those in `lists` are joined by commas.
 
-    Raises InvalidInput for an unknown parameter, one given twice, NUL, or anything but UTF-8.
+    Values of those in `repeated` are joined for `several`, which takes them apart. Raises
+    InvalidInput for an unknown parameter, one given twice, NUL, or anything but UTF-8.
     """
     found: dict[str, str] = {}
     try:
@@ -42,6 +46,8 @@ def read_parameters(
             raise InvalidInput(f"{name} has a NUL character")
         if name in lists:
             found[name] = f"{found[name]},{value}" if name in found else value
+        elif name in repeated:
+            found[name] = f"{found[name]}\0{value}" if name in found else value
         elif name in found:
             raise InvalidInput(f"{name} is given twice")
         else:
@@ -59,6 +65,11 @@ def required(given: Parameters, name: str) -> str:
 def words(given: Parameters, name: str) -> list[str]:
     """Return the items of a list that is separated by commas; none for an absent one."""
     return given[name].split(",") if name in given else []
+
+
+def several(given: Parameters, name: str) -> list[str]:
+    """Return the values of a repeated parameter; none for an absent one."""
+    return given[name].split("\0") if name in given else []
 
 
 def number(given: Parameters, name: str, default: int) -> int:

@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from capdex.uri import CapabilityURI
 from indexer.query import FILTER_NAMES
+from indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.answers.rendered import Answer
 from mcp_service.http.pages import Question
-from mcp_service.http.parameters import choice, number, read_parameters, required, words
+from mcp_service.http.parameters import choice, number, read_parameters, required, several, words
 from mcp_service.queries import capabilities, changes, proofs
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import read_include, resolve
+from mcp_service.queries.route import DEFAULT_ROUTES, read_limit, route
 from mcp_service.queries.search import DEFAULT_PAGE, SearchRequest, search
 
 
@@ -42,12 +44,22 @@ def read_resolve(query: bytes) -> ResolveRequest:
 
 def read_search(query: bytes) -> SearchRequest:
     """Read the query string of `/v1/search`; raises InvalidInput."""
-    names = ("q", *FILTER_NAMES, "facets", "detail", "limit", "cursor")
-    given = read_parameters(query, names, ("facets",))
+    values = [*FILTER_NAMES, *(f"{NOT}.{name}" for name in FILTER_NAMES)]
+    others = ("q", HAS_PROMPT, SINCE, WINDOW, "facets", "detail", "limit", "cursor")
+    given = read_parameters(query, (*values, *others), ("facets",), values)
+    filters: dict[str, Any] = {x: several(given, x) for x in FILTER_NAMES if x in given}
+    lacks = {x: several(given, f"{NOT}.{x}") for x in FILTER_NAMES if f"{NOT}.{x}" in given}
+    filters |= {NOT: lacks} if lacks else {}
+    if HAS_PROMPT in given:
+        filters[HAS_PROMPT] = choice(given, HAS_PROMPT, ("true", "false"), "true") == "true"
+    if SINCE in given:
+        filters[SINCE] = given[SINCE]
+    if WINDOW in given:
+        filters[WINDOW] = number(given, WINDOW, 0)
     return SearchRequest.parse(
         {
             "query_string": given.get("q", ""),
-            "filters": {name: given[name] for name in FILTER_NAMES if name in given},
+            "filters": filters,
             "facets": words(given, "facets"),
             "limit": number(given, "limit", DEFAULT_PAGE),
             **{name: given[name] for name in ("detail", "cursor") if name in given},
@@ -65,6 +77,12 @@ async def _resolve(reader: Reader, query: bytes) -> Answer:
 
 async def _search(reader: Reader, query: bytes) -> Answer:
     return await search(reader, read_search(query))
+
+
+async def _route(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("message", "limit"))
+    limit = read_limit(number(given, "limit", DEFAULT_ROUTES))
+    return await route(reader, required(given, "message"), limit)
 
 
 async def _list(reader: Reader, query: bytes) -> Answer:
@@ -98,6 +116,7 @@ async def _changes(reader: Reader, query: bytes) -> Answer:
 QUESTIONS: Final[dict[str, Question]] = {
     "/v1/resolve": _resolve,
     "/v1/search": _search,
+    "/v1/route": _route,
     "/v1/capabilities": _list,
     "/v1/describe": _describe,
     "/v1/cmp": _cmp,

@@ -18,10 +18,11 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.uri import CapabilityURI
 from mcp_service.answers import errors
 from mcp_service.answers.rendered import Answer
-from mcp_service.mcp.tools import BROWSE, DESCRIBE, GET, LIST, RESOLVE, SEARCH, TOOLS
+from mcp_service.mcp.tools import BROWSE, DESCRIBE, GET, LIST, RESOLVE, ROUTE, SEARCH, TOOLS
 from mcp_service.queries import capabilities, proofs
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import WHOLE, kept, read_include, resolve
+from mcp_service.queries.route import DEFAULT_ROUTES, read_limit, route
 from mcp_service.queries.search import SearchRequest, search
 
 CALL_LIMIT_S: Final = 10.0
@@ -80,6 +81,11 @@ async def _search(reader: Reader, arguments: Arguments) -> Answer:
     return await search(reader, SearchRequest.parse(arguments))
 
 
+async def _route(reader: Reader, arguments: Arguments) -> Answer:
+    limit = read_limit(arguments.get("limit", DEFAULT_ROUTES))
+    return await route(reader, _text(arguments, "message"), limit)
+
+
 async def _get(reader: Reader, arguments: Arguments) -> Answer:
     return await resolve(reader, _text(arguments, "cap_uri"), WHOLE, whole=True)
 
@@ -103,6 +109,7 @@ async def _browse(reader: Reader, arguments: Arguments) -> Answer:
 _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
     RESOLVE.name: _resolve,
     SEARCH.name: _search,
+    ROUTE.name: _route,
     GET.name: _get,
     LIST.name: _list,
     DESCRIBE.name: _describe,

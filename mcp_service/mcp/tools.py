@@ -13,11 +13,11 @@ from typing import Any, Final
 import mcp_types as types
 
 from capdex.profiles.cap import KINDS
-from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS
+from indexer.query import FILTER_NAMES
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.resolve import INCLUDES
-from mcp_service.queries.search import DETAILS, FACETS, MAX_PAGE
+from mcp_service.queries.search import DETAILS, FACETS
 
 _READ_ONLY: Final = types.ToolAnnotations(read_only_hint=True)
 _STRING: Final = {"type": "string"}
@@ -48,28 +48,36 @@ SEARCH: Final = _tool(
     "search_capabilities",
     "Find verified capabilities by what they do, in plain words.",
     ["query_string"],
-    query_string={"type": "string", "maxLength": MAX_QUERY_CHARS},
+    query_string=_STRING,
     filters={
         "type": "object",
-        "description": f"exact values of {', '.join(FILTER_NAMES)}",
-        "additionalProperties": _STRING,
+        "description": f"{', '.join(FILTER_NAMES)}: value or list; "
+        "not: {…}; published_since; context_window; has_prompt",
     },
-    limit={"type": "integer", "minimum": 1, "maximum": MAX_PAGE},
+    limit={"type": "integer"},
     cursor=_STRING,
     detail={"enum": list(DETAILS)},
     facets={"type": "array", "items": {"enum": list(FACETS)}},
 )
 
+ROUTE: Final = _tool(
+    "route_message",
+    "Capabilities for a message, by triggers and words.",
+    ["message"],
+    message=_STRING,
+    limit={"type": "integer"},
+)
+
 GET: Final = _tool(
     "get_capability",
-    "Everything to install one release: file, tools with bindings, prompt, state schema.",
+    "All to install one release: file, tools with bindings, prompt, state schema.",
     ["cap_uri"],
     cap_uri=_URI,
 )
 
 LIST: Final = _tool(
     "capability_list",
-    "CAP manifests of all packages (skills) and their tools, by name.",
+    "CAP manifests of packages (skills) and their tools, by name.",
     [],
     kind={"enum": list(KINDS)},
     limit={"type": "integer"},
@@ -78,7 +86,7 @@ LIST: Final = _tool(
 
 DESCRIBE: Final = _tool(
     "capability_describe",
-    "The CAP manifest of a skill (did:nuwa:cap:<name>) or of its tool (…#<tool>).",
+    "CAP manifest of a skill (did:nuwa:cap:<name>) or of its tool (…#<tool>).",
     ["capability_id"],
     capability_id=_STRING,
     version=_STRING,
@@ -86,14 +94,14 @@ DESCRIBE: Final = _tool(
 
 BROWSE: Final = _tool(
     "capability_browse",
-    "CMP, level by level: domains, manifests of a domain, then of a package.",
+    "CMP by level: domains, manifests of one, of a package.",
     ["level"],
     level={"enum": list(LEVELS)},
     of={"type": "string", "description": "domain or package"},
     cursor=_STRING,
 )
 
-ALL: Final = (RESOLVE, SEARCH, GET, LIST, DESCRIBE, BROWSE)
+ALL: Final = (RESOLVE, SEARCH, ROUTE, GET, LIST, DESCRIBE, BROWSE)
 TOOLS: Final = {tool.name: tool for tool in ALL}
 
 

@@ -13,7 +13,7 @@ from capdex.manifest.manifest import Manifest
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI
-from indexer.query import Filters, IndexedRelease
+from indexer.query import IndexedRelease
 from mcp_service.answers import capability_text, cmp
 from mcp_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
 from mcp_service.answers.release import Json
@@ -132,10 +132,9 @@ async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
             fix=f"there are {', '.join(DOMAINS)}",
         )
     (after,) = ("",) if cursor is None else read_cursor(cursor, str)
-    filters = Filters.parse({"domain": domain})
 
     def names() -> list[IndexedRelease]:
-        return reader.index.names(filters, after=after, limit=DEFAULT_PAGE + 1)
+        return reader.index.names(("domain", domain), after=after, limit=DEFAULT_PAGE + 1)
 
     found = await reader.run(names, long=True)
     page = found[:DEFAULT_PAGE]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import Connection
@@ -24,7 +25,15 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex.yaml import read_yaml
-from indexer.query import Index, IndexedRelease, read_revision, resolution
+from indexer.query import (
+    Index,
+    IndexedRelease,
+    read_listed,
+    read_revision,
+    read_tools,
+    resolution,
+)
+from mcp_service.answers.card import Card
 from mcp_service.answers.rendered import Answer, Moment, Rendered
 from mcp_service.queries.kept import KeptAnswers
 
@@ -41,6 +50,7 @@ class Prover(Protocol):
 
 POLL_S: Final = 0.05  # how old the moment may be on PostgreSQL, where looking costs a query
 LOOK_S: Final = 0.001  # and on SQLite, where it costs some microseconds
+MAX_CARDS: Final = 20_000  # kept of search hits: some 40 MB
 MAX_CHANGES: Final = 2000  # more changed names than this between two looks: drop everything
 THREADS: Final = 4  # on PostgreSQL; SQLite answers fastest from one thread
 
@@ -73,6 +83,7 @@ class Reader:
         self.index, self.serve, self.blocks, self.prover = index, serve, blocks, prover
         self.warning = warning
         self.kept = KeptAnswers()
+        self._cards: dict[str, Card] = {}
         self._watch = index.watch()
         count = 1 if self._watch.immediate else THREADS
         self._short = ThreadPoolExecutor(count, thread_name_prefix="resolve")
@@ -130,6 +141,18 @@ class Reader:
                 self.kept.put(question, name, rendered)
             moment = made_at
         return rendered.answer(moment, self.warning())
+
+    async def cards(self, names: Sequence[str]) -> dict[str, Card]:
+        """Return the cards of those of these names that are listed, kept ones where there are."""
+        found = {name: card for name in names if (card := self._cards.get(name)) is not None}
+        if missing := [name for name in names if name not in found]:
+            made_at, made = await self.run(self._make, partial(read_cards, names=missing))
+            found |= made
+            if self._moment is not None and made_at.revision == self._moment.revision:
+                self._cards |= made
+                while len(self._cards) > MAX_CARDS:
+                    del self._cards[next(iter(self._cards))]
+        return found
 
     def resolve(self, connection: Connection, uri: CapabilityURI) -> IndexedRelease:
         """Return the release that a URI means; raises the errors of `Index.resolve`."""
@@ -207,8 +230,11 @@ class Reader:
         token, moment, changed = await self.run(self._read_moment, before)
         if changed is None or len(changed) > MAX_CHANGES:
             self.kept.clear()
+            self._cards.clear()
         else:
             self.kept.drop(changed)
+            for name in changed:
+                self._cards.pop(name, None)
         self._token, self._moment = token, moment
 
     def _read_moment(self, before: Moment | None) -> tuple[int, Moment, list[str] | None]:
@@ -222,6 +248,18 @@ class Reader:
                 return token, moment, []
             feed = self.index.changes((before.revision, LAST), MAX_CHANGES + 1)
         return token, moment, [change.name for change in feed]
+
+
+def read_cards(
+    connection: Connection, names: Iterable[str], *, full: bool = False
+) -> dict[str, Card]:
+    """Return the cards of those of these names that are listed."""
+    releases = read_listed(connection, names)
+    tools = read_tools(connection, [x.sequence for x in releases.values()])
+    return {
+        name: Card.of(found, tools.get(found.sequence, ()), full=full)
+        for name, found in releases.items()
+    }
 
 
 LAST: Final = "\U0010ffff"  # after every name

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from capdex.errors import InvalidInput
-from indexer.query import Filters, Page, read_revision, read_tools
-from mcp_service.answers import text
-from mcp_service.answers.rendered import Answer, Moment, render
-from mcp_service.queries.reader import Reader
+import orjson
+from sqlalchemy import Connection
 
-MAX_PAGE: Final = 50
+from capdex.errors import InvalidInput
+from capdex.search.explain import Explanation
+from indexer.query import MAX_PAGE, Filters, Found, read_reasons
+from mcp_service.answers import text
+from mcp_service.answers.card import Card
+from mcp_service.answers.rendered import Answer, Moment, Rendered
+from mcp_service.queries.reader import Reader, read_cards
+
 DEFAULT_PAGE: Final = 10
 FACETS: Final = ("domain", "tag", "language", "license", "permission", "binding")
 DETAILS: Final = ("brief", "full")
@@ -64,40 +68,71 @@ async def search(reader: Reader, wanted: SearchRequest) -> Answer:
     """Return a page of hits, best first; an exact name leads.
 
     A page whose releases are very large is cut; its cursor goes on from there. Raises the errors
-    of `Index.search`.
+    of `Index.find`.
     """
-    return await reader.run(_search, reader, wanted, long=True)
-
-
-def _search(reader: Reader, wanted: SearchRequest) -> Answer:
     limit = wanted.limit
+    moment = await reader.moment()  # first: the answer is never older than this block
     while True:
-        with reader.index.read() as connection:
-            # Read first: the answer is never older than this block.
-            moment = Moment.of(*read_revision(connection))
-        page = reader.index.search(
-            wanted.query, wanted.filters, limit=limit, cursor=wanted.cursor, facets=wanted.facets
-        )
-        answer = _render(reader, page, wanted, moment)
+        found = await reader.run(_find, reader, wanted, limit, moment.revision, long=True)
+        if wanted.detail == "full":
+            cards, reasons = await reader.read(_read_full, found, wanted.query)
+        else:
+            cards, reasons = await reader.cards([hit.name for hit in found.hits]), {}
+        answer = _render(found, cards, reasons, wanted.facets, moment, reader.warning())
         if limit == 1 or len(answer.body) + len(answer.text_json) <= MAX_REPLY_BYTES:
             return answer
         limit = max(1, limit // 2)
 
 
-def _render(reader: Reader, page: Page, wanted: SearchRequest, moment: Moment) -> Answer:
-    with reader.index.read() as connection:
-        tools = read_tools(connection, [hit.release.sequence for hit in page.hits])
-    words = text.hits(
-        page.hits, tools, total=page.total, cursor=page.next_cursor, full=wanted.detail == "full"
+def _find(reader: Reader, wanted: SearchRequest, limit: int, revision: int) -> Found:
+    return reader.index.find(
+        wanted.query,
+        wanted.filters,
+        limit=limit,
+        cursor=wanted.cursor,
+        facets=wanted.facets,
+        revision=revision,
     )
-    head: dict[str, Any] = {"total": page.total, "next_cursor": page.next_cursor}
-    if wanted.facets:
+
+
+def _read_full(
+    connection: Connection, found: Found, query: str
+) -> tuple[dict[str, Card], dict[str, Explanation]]:
+    names = [hit.name for hit in found.hits]
+    return read_cards(connection, names, full=True), read_reasons(connection, found, query)
+
+
+def _render(
+    found: Found,
+    cards: Mapping[str, Card],
+    reasons: Mapping[str, Explanation],
+    facets: Sequence[str],
+    moment: Moment,
+    warning: str | None,
+) -> Answer:
+    head: dict[str, Any] = {
+        "total": found.total,
+        "mode": found.mode,
+        "next_cursor": found.next_cursor,
+    }
+    if facets:
         head["facets"] = {
-            key: [{"value": value, "count": count} for value, count in found]
-            for key, found in page.facets.items()
+            key: [{"value": value, "count": count} for value, count in counts]
+            for key, counts in found.facets.items()
         }
-    releases = (
-        (hit.release, {"score": round(hit.score, 6), "matched": list(hit.matched)})
-        for hit in page.hits
-    )
-    return render(head, releases, words).answer(moment, reader.warning())
+    parts, blocks, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], [], []
+    for hit in found.hits:
+        if (card := cards.get(hit.name)) is None:
+            continue  # no longer listed
+        more: dict[str, Any] = {"score": round(hit.score, 6), "matched": hit.fields}
+        if (reason := reasons.get(hit.name)) is not None:
+            snippet = None if reason.snippet is None else asdict(reason.snippet)
+            similarity = None if hit.similarity is None else round(hit.similarity, 3)
+            more["why"] = {"tool": reason.tool, "snippet": snippet, "similarity": similarity}
+        parts[-1] += card.json(more)
+        parts.append(b"}},")
+        blocks.append(card.block)
+        lines += card.lines(hit.fields or (("meaning",) if hit.similarity else ()))
+    parts[-1] = parts[-1].removesuffix(b",") + b"]"
+    words = text.hits(lines, len(blocks), found.total, found.next_cursor)
+    return Rendered(tuple(parts), tuple(blocks), orjson.dumps(words)).answer(moment, warning)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from capdex.routing.text import bounded
+from router.routing.index import BROAD, KEYWORD, Hit, TriggerIndex, negated
 from router.routing.stack import Stack
-from router.routing.text import bounded
-from router.routing.triggers import BROAD, KEYWORD, Hit, TriggerIndex, negated
 
 MARGIN: Final = 2  # by which the text of the best trigger must be wider than that of the next
 MAX_CANDIDATES: Final = 5

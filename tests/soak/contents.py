@@ -34,8 +34,6 @@ CONTENTS = {
     "ORDER BY sequence",
     "facet": "SELECT sequence, key, value FROM facet JOIN release ON release.id = release_id "
     "ORDER BY sequence, key, value",
-    "document": "SELECT sequence, d.name, title, description, summary, tags, triggers, tools "
-    "FROM document AS d JOIN release ON release.id = d.rowid ORDER BY sequence",
 }
 # Whether a writer has connected: on SQLite its file is there.
 OPENED = (

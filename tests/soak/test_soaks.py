@@ -51,3 +51,7 @@ def test_endpoints_that_misbehave_delay_a_node_and_never_mislead_it() -> None:
 
 def test_objects_of_state_converge_and_survive_kills() -> None:
     soak("state.py", 100)
+
+
+def test_killed_at_any_write_a_reader_answers_as_one_that_builds_its_search() -> None:
+    soak("search.py", 4)

@@ -14,7 +14,7 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import HASH, command
 from cli.terminal.output import Stream
 from cli.terminal.text import clip, safe
-from cli.views.release import Json, card, freshness, mark, name_of, part, summary_of
+from cli.views.release import Json, card, freshness, highlighted, mark, name_of, part, summary_of
 
 if TYPE_CHECKING:
     from capdex.net.verified_resolve import BlockTrust
@@ -29,61 +29,113 @@ FILTERS = {
     "license": "Under this SPDX licence.",
     "permission": "Requiring this permission.",
     "binding": "With this kind of tool binding.",
+    "host": "Contacting this host.",
     "tool": "With a tool of this name.",
+    "model_family": "For this family of models.",
+    "memory_scope": "With this memory scope.",
+    "verdict": "With this verdict.",
 }
 
 
 def _filters(function: click.decorators.FC) -> click.decorators.FC:
     for name, words in reversed(FILTERS.items()):
-        function = click.option(f"--{name}", metavar="TEXT", help=words)(function)
+        flag = f"--{name.replace('_', '-')}"
+        function = click.option(flag, name, metavar="TEXT", multiple=True, help=words)(function)
     return function
 
 
 @command(
     "search",
-    examples=["capdex search 'convert miles to kilometres'", "capdex search rain --tag weather"],
+    examples=[
+        "capdex search 'convert miles to kilometres'",
+        "capdex search rain --tag weather --tag climate --not license=GPL-3.0-only",
+        "capdex search --publisher 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --since 2026-01-01",
+    ],
 )
 @click.argument("text", nargs=-1)
 @_filters
+@click.option("--not", "lacks", metavar="FILTER=TEXT", multiple=True, help="Without that value.")
+@click.option("--prompt/--no-prompt", default=None, help="With a prompt, or without.")
+@click.option("--since", metavar="DATE", help="Published on this day (UTC) or later.")
+@click.option(
+    "--context-window",
+    metavar="TOKENS",
+    type=click.IntRange(1, 2**53 - 1),
+    help="Works with a context window of so many tokens.",
+)
 @click.option("--limit", type=click.IntRange(1, 50), default=10, help="At most so many.")
 @click.option("--cursor", metavar="CURSOR", help="next_cursor of the page before.")
 def search_command(
-    app: App, text: tuple[str, ...], limit: int, cursor: str | None, **filters: str | None
+    app: App,
+    text: tuple[str, ...],
+    limit: int,
+    cursor: str | None,
+    lacks: tuple[str, ...],
+    prompt: bool | None,
+    since: str | None,
+    context_window: int | None,
+    **filters: tuple[str, ...],
 ) -> None:
     """Find capabilities by what they do.
 
-    Say what is wanted in plain words, in any language; without words, all are listed by name.
+    Say what is wanted in plain words, in any language; without words, all are listed by name. A
+    filter may be given several times: any of its values is enough.
     """
-    arguments: Json = {
-        "query_string": " ".join(text),
-        "filters": {key: filters[key] for key in FILTERS if filters[key] is not None},
-        "limit": limit,
-    }
+    chosen: Json = {key: list(filters[key]) for key in FILTERS if filters[key]}
+    more = {"has_prompt": prompt, "published_since": since, "context_window": context_window}
+    chosen |= {key: value for key, value in more.items() if value is not None}
+    if lacks:
+        chosen["not"] = _pairs(lacks)
+    arguments: Json = {"query_string": " ".join(text), "filters": chosen, "limit": limit}
+    arguments["detail"] = "full"
     if cursor is not None:
         arguments["cursor"] = cursor
     answer = ask_node(app, "search_capabilities", arguments)
     hits = [hit for hit in answer.get("list_of_results") or [] if isinstance(hit, dict)]
-    total, more = answer.get("total"), answer.get("next_cursor")
+    total, next_cursor = answer.get("total"), answer.get("next_cursor")
     uris = [hit.get("cap_uri", "") for hit in hits]
-    human = [_row(app.output.out, hit) for hit in hits]
-    about = {"total": total, "next_cursor": more, "as_of": answer.get("as_of")}
+    human = [row for hit in hits for row in _rows(app.output.out, hit)]
+    about = {"total": total, "next_cursor": next_cursor, "as_of": answer.get("as_of")}
     app.output.results("search", hits, human=human, plain=uris, **about)
     remember(uris)
     shown = f"{len(hits)} of {safe(total)}" if hits else "nothing found"
     app.output.say(app.output.err.dim(f"{shown} · {freshness(answer)}"))
-    if more:
-        app.output.say(app.output.err.dim(f"more: --cursor {safe(more)}"))
+    if next_cursor:
+        app.output.say(app.output.err.dim(f"more: --cursor {safe(next_cursor)}"))
 
 
-def _row(stream: Stream, hit: Json) -> tuple[str, ...]:
+def _pairs(given: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the values of `FILTER=TEXT` by filter; raises UsageError."""
+    found: dict[str, list[str]] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        name = name.replace("-", "_")
+        if not equals or name not in FILTERS:
+            fix = f"FILTER is one of {', '.join(FILTERS)}"
+            raise UsageError(f"--not {pair!r} is not FILTER=TEXT", fix=fix)
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
+    """Return the line of a hit and, on a terminal, one with the text that was found in it."""
     room = max(24, shutil.get_terminal_size((100, 24)).columns - 56) if stream.tty else 200
-    return (
+    summary = summary_of(hit)
+    matched = part(hit, "matched")
+    why = [safe(x) for x in matched] if isinstance(matched, list) else []
+    if tool := part(hit, "why", "tool"):
+        why.append(f"tool {safe(tool)}")
+    row = (
         stream.style(name_of(hit), bold=True),
         safe(hit.get("semver", "")),
         mark(stream, hit),
-        clip(summary_of(hit), room, "…" if stream.unicode else "..."),
-        stream.dim(", ".join(safe(x) for x in part(hit, "matched") or [])),
+        clip(summary, room, "…" if stream.unicode else "..."),
+        stream.dim(", ".join(why)),
     )
+    found = part(hit, "why", "snippet", "text")
+    if not stream.tty or not isinstance(found, str) or safe(found) in clip(summary, room):
+        return [row]
+    return [row, ("", "", "", highlighted(stream, part(hit, "why", "snippet"), room))]
 
 
 @command(

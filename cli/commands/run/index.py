@@ -1,4 +1,4 @@
-"""`capdex index` and `mirror`: the digests of an index, and an index as static files."""
+"""`capdex index` and `mirror`: digests and search of an index, and an index as static files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from capdex.errors import UsageError
-from cli.node.options import database_option, database_url
+from cli.node.options import blocks_option, database_option, database_url, default_blocks
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, Group, command
 from cli.terminal.status_line import StatusLine
@@ -104,10 +104,42 @@ def _rows(value: Json) -> list[tuple[str, str]]:
     return rows
 
 
+@command(
+    "rebuild-search",
+    examples=["capdex index rebuild-search", "capdex index rebuild-search --db sqlite:///index.db"],
+)
+@database_option
+@blocks_option
+def rebuild_search_command(app: App, db: str | None, blocks: Path | None) -> None:
+    """Build the search of an index from its database, and save it for the next start.
+
+    A node does so by itself if what it saved is missing or damaged. Stop the node first.
+    """
+    from indexer.query.index import Index
+    from indexer.query.search import directory_of
+
+    url = database_url(app, db)
+    index = Index(url)
+    status = StatusLine(app.output)
+    try:
+        directory = directory_of(url, blocks or default_blocks(index.status().chain_id))
+        state = index.rebuild_search(directory, partial(status.count, "packages"))
+    finally:
+        status.clear()
+        index.close()
+    size = sum(path.stat().st_size for path in directory.iterdir())
+    value = {"directory": str(directory), "packages": state.engine.documents, "bytes": size}
+    rows = [
+        ("search", safe(directory)),
+        ("holds", f"{state.engine.documents} packages, {size / 1e6:.1f} MB"),
+    ]
+    app.output.result("index.rebuild-search", value, human=columns(rows), plain=[directory])
+
+
 index_command = Group(
     "index",
-    commands=[digest_command],
-    help="Show the digests of an index.",
+    commands=[digest_command, rebuild_search_command],
+    help="Show the digests of an index, or build its search again.",
     examples=["capdex index digest", "capdex index digest --block 21000000 --json"],
 )
 

@@ -13,6 +13,8 @@ from cli.node.options import (
     default_blocks,
     environment_option,
     profile_option,
+    semantic_option,
+    semantic_wanted,
     serve_signed_option,
     served_verdicts,
 )
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     help="Chain endpoint that answers are proven by; without one they are not proven.",
 )  # fmt: skip
 @serve_signed_option
+@semantic_option
 @blocks_option
 @profile_option
 def mcp_command(
@@ -40,6 +43,7 @@ def mcp_command(
     serve_signed: bool,
     blocks: Path | None,
     profile: str,
+    semantic: bool | None,
 ) -> None:
     """Answer MCP over stdin and stdout.
 
@@ -51,7 +55,9 @@ def mcp_command(
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     index = Index(db)
     try:
-        app.run(_serve(index, db, served_verdicts(serve_signed), rpc_url, blocks, profile))
+        app.run(
+            _serve(index, db, served_verdicts(serve_signed), rpc_url, blocks, profile, semantic)
+        )
     finally:
         index.close()
 
@@ -63,9 +69,12 @@ async def _serve(
     rpc_urls: Sequence[str],
     blocks: Path | None,
     profile: str,
+    semantic: bool | None,
 ) -> None:
     from capdex.net.ipfs.block_store import BlockDirectory
+    from capdex.search.encoder import SentenceEncoder
     from cli.node.serve import open_prover
+    from indexer.query.search import directory_of
     from mcp_service.mcp.server import serve_stdio
     from mcp_service.mcp.tools import PROFILES
     from mcp_service.queries.reader import Reader
@@ -74,6 +83,8 @@ async def _serve(
     proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
     async with proving if rpc_urls else nullcontext() as prover:
         kept = blocks or blocks_beside(db) or default_blocks(state.chain_id)
+        encoder = SentenceEncoder() if semantic_wanted(semantic) else None
+        index.follow(directory_of(db, kept), encoder)
         with closing(
             Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
         ) as reader:

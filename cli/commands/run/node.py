@@ -15,6 +15,8 @@ from cli.node.options import (
     default_database,
     environment_option,
     profile_option,
+    semantic_option,
+    semantic_wanted,
     serve_signed_option,
     served_verdicts,
 )
@@ -81,6 +83,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     help="Processes that answer clients; this one is the first.",
 )  # fmt: skip
 @serve_signed_option
+@semantic_option
 @profile_option
 @click.option(
     "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
@@ -116,6 +119,7 @@ def node_command(
     standby: bool,
     workers: int,
     serve_signed: bool,
+    semantic: bool | None,
     profile: str,
     finality_depth: int,
     poll_interval: float,
@@ -161,6 +165,7 @@ def node_command(
         role=Role(role),
         standby=standby,
         serve=served_verdicts(serve_signed),
+        semantic=semantic_wanted(semantic),
         finality_depth=finality_depth,
         poll_interval_s=poll_interval,
     )

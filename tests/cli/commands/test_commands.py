@@ -247,14 +247,34 @@ def test_search_sends_words_and_filters_and_prints_hits(
     assert document["results"] == [hit]
     assert node.calls[-1][1] == {
         "query_string": "rain today",
-        "filters": {"tag": "weather"},
+        "filters": {"tag": ["weather"]},
         "limit": 3,
+        "detail": "full",
     }
     assert json.loads(capdex("search", "rain").stdout) == {"schema": "capdex.search/1", **hit}
     human = capdex("search", "rain", "--format", "human")
     assert human.stdout == "weather  1.2.0  ✓ verified  Tells the weather of a city.  summary\n"
+    hit["why"] = {"tool": "get_forecast", "snippet": {"field": "tools", "text": "x"}}
+    explained = capdex("search", "rain", "--format", "human").stdout
+    assert explained.endswith("summary, tool get_forecast\n")
     assert human.stderr == "1 of 1 · block 7, 2 behind the head\n"
     assert capdex("search", "rain", "--plain").stdout.strip() == hit["cap_uri"]
+
+
+def test_each_filter_of_a_search_is_sent(capdex: Any, node: Any) -> None:
+    node.answer("search_capabilities", {"list_of_results": [], "total": 0})
+    words = ["--tag", "a", "--tag", "b", "--not", "model-family=gpt-4", "--not", "tag=c"]
+    words += ["--no-prompt", "--since", "2026-01-01", "--context-window", "8000"]
+    capdex("search", *words)
+    assert node.calls[-1][1]["filters"] == {
+        "tag": ["a", "b"],
+        "has_prompt": False,
+        "published_since": "2026-01-01",
+        "context_window": 8000,
+        "not": {"model_family": ["gpt-4"], "tag": ["c"]},
+    }
+    refused = capdex("search", "--not", "tags=c")
+    assert (refused.exit_code, "is not FILTER=TEXT" in refused.stderr) == (2, True)
 
 
 def test_show_lists_all_releases_with_the_reason_of_the_rejected(

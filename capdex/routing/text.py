@@ -1,4 +1,4 @@
-"""Text as triggers see it: bounded, of one width and case, and divided into words. Pure."""
+"""Text as triggers see it: bounded, of one width and case, and divided into words."""
 
 from __future__ import annotations
 

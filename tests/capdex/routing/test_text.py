@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.routing.text import (
+from capdex.routing.text import (
     MAX_MESSAGE_BYTES,
     bounded,
     fold,

@@ -1,18 +1,20 @@
-"""The literal parts of RE2 patterns, by which a router tells a precise trigger from a vague one.
+"""The literal parts of RE2 patterns: they find a trigger, and tell a precise one from a vague one.
 
 The reading is cautious, not complete: optional parts and classes of characters count for nothing,
-so they make no pattern look more precise than it is. Pure.
+so they make no pattern look more precise than it is.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 from typing import Final
 
-from router.routing.text import fold, width
+from capdex.routing.text import fold, width
 
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]", re.DOTALL)
+_PLAIN: Final = re.compile(r"[^][(){}.*+?|^$\\]+(?![*+?{]|\(\?)")
 _QUANTIFIER: Final = re.compile(r"(?:[*+?]|\{(\d+)(?:,\d*)?\})\??")
 _GROUP: Final = re.compile(r"\((?:\?(?:P?<\w+>|[imsU-]*:))?")
 _FLAGS: Final = re.compile(r"\(\?[imsU-]+\)")
@@ -23,6 +25,8 @@ _ESCAPE: Final = re.compile(
 )
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 _BREAK: Final = "\0"  # stands for anything that is no literal
+_CLASS_SIZE: Final = 10  # instructions of a class of characters
+_UNICODE_SIZE: Final = 1_000  # of a class like \pL
 MAX_CHOICES: Final = 64  # of one pattern; a group that makes more counts as no literal
 
 # A part of a pattern: for each of its choices the literal text that every match has, in pieces.
@@ -45,6 +49,55 @@ def choices(pattern: str) -> tuple[tuple[str, ...], ...]:
     return tuple(
         dict.fromkeys(tuple(fold(run) for run in text.split(_BREAK) if run) for text in found)
     )
+
+
+def required(pattern: str) -> tuple[tuple[str, ...], ...]:
+    """Return for each choice of a pattern the texts that every match has, in order.
+
+    Texts are case-folded, but their width is as it is: they are in a message that matches, if it
+    is case-folded the same way. Nothing is returned if a choice has no text with two letters.
+    """
+    found, _ = _choices(pattern, 0)
+    texts = dict.fromkeys(
+        tuple(run.casefold() for run in text.split(_BREAK) if run.strip()) for text in found
+    )
+    if any(all(width(run.strip()) < 2 for run in runs) for runs in texts):
+        return ()
+    return tuple(texts)
+
+
+def size(pattern: str) -> int:
+    """Return about how many instructions RE2 makes of a pattern, without compiling it."""
+    if "{" not in pattern and "\\p" not in pattern and "\\P" not in pattern:
+        return 2 * len(pattern) + _CLASS_SIZE * sum(map(pattern.count, "[.\\"))
+    totals, last, at = [0], 0, 0
+    while at < len(pattern):
+        times = _QUANTIFIER.match(pattern, at)
+        flags = _FLAGS.match(pattern, at)
+        if times is not None:
+            more = last * max(0, max(map(int, re.findall(r"\d+", times[0])), default=1) - 1)
+            totals[-1] += more
+            last += more
+            at = times.end()
+        elif flags is not None:
+            at = flags.end()
+        elif pattern[at] == "(":
+            opened = _GROUP.match(pattern, at)
+            totals.append(0)
+            at = opened.end() if opened else at + 1
+        elif pattern[at] == ")":
+            last = totals.pop() + 2
+            totals = totals or [0]
+            totals[-1] += last
+            at += 1
+        else:
+            part, end = _part(pattern, at)
+            last = 2 * len(pattern[at:end]) + (0 if part != _NOTHING else _CLASS_SIZE)
+            if pattern[at : at + 2] in ("\\p", "\\P"):
+                last = _UNICODE_SIZE
+            totals[-1] += last
+            at = end
+    return sum(totals)
 
 
 def _width(choice: tuple[str, ...], folded: str) -> int:
@@ -99,7 +152,8 @@ def _part(pattern: str, at: int) -> tuple[Part, int]:
         return part, end + 1
     if character in ".^$":
         return _NOTHING, at + 1
-    return (character,), at + 1
+    plain = _PLAIN.match(pattern, at)  # several characters, if the last one is not repeated
+    return (plain[0] if plain else character,), plain.end() if plain else at + 1
 
 
 def _escaped(pattern: str, at: int) -> tuple[Part, int]:
@@ -112,7 +166,8 @@ def _escaped(pattern: str, at: int) -> tuple[Part, int]:
     number = found[1] or found[2]
     other = found[4]
     if number is not None:
-        return (chr(int(number, 16)),), found.end()
+        code = int(number, 16)
+        return (chr(code),) if code <= sys.maxunicode else _NOTHING, found.end()
     if other is None:
         return _NOTHING, found.end()
     if other in _CONTROLS:

@@ -1,0 +1,118 @@
+"""An adapter of the engine for a scorer of labelled questions: JSON lines on stdin and stdout.
+
+    -> {"op": "index", "docs": [{id, name, description, category, triggers, tools}, ...]}
+    <- {"ok": true}
+    -> {"op": "search", "qid": "q1", "text": "...", "k": 10}
+    <- {"ids": ["...", ...]}
+    -> {"op": "end"}
+
+`--around N` puts N other packages around the documents: with `--from FILE` of real ones (a name and
+a summary in each line, with a tab between), else made up of the words of filled.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from capdex.search import Document, Engine, Segment, Tool, merge
+from capdex.search.encoder import SentenceEncoder
+from capdex.search.semantic import Encoder, encode_documents, encode_query
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "service"))
+AT_ONCE = 20_000
+
+
+def words(schema: Any) -> str:
+    """The names and descriptions of a tool's parameters."""
+    found: list[str] = []
+    open_ = [schema]
+    while open_:
+        part = open_.pop()
+        if isinstance(part, list):
+            open_ += part
+        elif isinstance(part, dict):
+            found += part["properties"] if isinstance(part.get("properties"), dict) else ()
+            found.append(part["description"] if isinstance(part.get("description"), str) else "")
+            open_ += part.values()
+    return " ".join(map(str, found))
+
+
+def document(given: dict[str, Any]) -> Document:
+    """A document of the scorer as one of ours; its id is the name that it is found by."""
+    tools = given.get("tools") or []
+    return Document(
+        given["id"],
+        {
+            "name": given.get("name") or "",
+            "description": given.get("description") or "",
+            "tags": given.get("category") or "",
+            "triggers": "\n".join(map(str, given.get("triggers") or [])),
+        },
+        tuple(
+            Tool(x.get("name") or "", x.get("description") or "", words(x.get("parameters")))
+            for x in tools
+        ),
+    )
+
+
+def others(count: int, source: Path | None) -> Iterator[Document]:
+    """Yield other packages, the same in every run; real ones of `source` if it is given."""
+    if source is None:
+        from filled import describe, words_of
+
+        for number in range(count):
+            name, verb, noun, _ = words_of(number)
+            fields = {"name": name, "title": f"{verb} {noun}", "description": describe(number)}
+            yield Document(f"around:{name}", fields)
+        return
+    rows = [line.split("\t", 1) for line in source.read_text("utf-8").splitlines()]
+    for name, summary in random.Random(19).sample(rows, count):  # noqa: S311 - a sample
+        yield Document(f"around:{name}", {"name": name, "description": summary})
+
+
+def build(documents: Iterator[Document], encoder: Encoder | None) -> Engine:
+    """Return an engine of one segment, built in pieces."""
+    pieces: list[tuple[Segment, None]] = []
+    while some := list(islice(documents, AT_ONCE)):
+        engine = Engine([(Segment.build(some), None)])
+        if encoder is not None:
+            engine = engine.with_vectors(encode_documents(encoder, some))
+        pieces.append((engine.parts[0].segment, None))
+    return Engine([(merge(pieces), None)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mode", choices=["lexical", "best"], default="lexical")
+    parser.add_argument("--around", type=int, default=0)
+    parser.add_argument("--from", dest="source", type=Path)
+    options = parser.parse_args()
+    engine = Engine()
+    encoder = SentenceEncoder() if options.mode == "best" else None
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message["op"] == "index":
+            documents = [*map(document, message["docs"])]
+            around = others(options.around, options.source) if options.around else iter(())
+            engine = build(chain(around, documents), encoder)
+            print(json.dumps({"ok": True}), flush=True)
+        elif message["op"] == "search":
+            text = message["text"][:4096]
+            scores = engine.scores(text)
+            if encoder is not None and text.strip():
+                scores = engine.fuse(scores, encode_query(encoder, text))
+            hits = engine.page(scores, limit=message["k"]).hits
+            print(json.dumps({"ids": [hit.name for hit in hits]}), flush=True)
+        else:
+            break
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Which packages' triggers a message hits, and how precisely, among very many packages.
+
+Pure: a `TriggerSet` is a value, each change makes another one. What it answers depends on the
+packages that it holds alone, never on how they came into it.
+"""
+
+from capdex.routing.combine import Combined, combine
+from capdex.routing.matches import Hit, Match, MatchedTrigger, Page
+from capdex.routing.segment import Segment, merge
+from capdex.routing.triggers import TriggerSet
+
+__all__ = [
+    "Combined",
+    "Hit",
+    "Match",
+    "MatchedTrigger",
+    "Page",
+    "Segment",
+    "TriggerSet",
+    "combine",
+    "merge",
+]

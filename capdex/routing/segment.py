@@ -1,0 +1,268 @@
+"""A segment: the triggers of some packages, filed under windows of the texts that they require.
+
+    message ─> its windows ─> keys ─> candidates ─> patterns that are matched one by one
+
+A segment never changes. Equal patterns of several packages are one pattern of it. All but names
+are numpy arrays and one run of bytes: some 100 bytes a trigger.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capdex.manifest.triggers import Trigger
+from capdex.routing.grams import MAX_GRAM, Hashes, gram, may_have, table
+from capdex.routing.patterns import Pattern, pattern_of, traits
+from capdex.routing.text import fold, width
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Source = tuple["Segment", Mask | None]  # with those of its packages that are live; None: all
+
+KEYWORD, BROAD, OPEN = 1, 2, 4  # flags of a pattern
+_MOST_SIZE: Final = 0xFFFF
+_NO_PLACE: Final = 1 << 10
+_MOST_WIDTH: Final = 0xFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Packages by slot, in order of names, and their distinct patterns by number.
+
+    A posting says that a message with the windows `keys` and `others` is a candidate for
+    `patterns`, with texts as wide as `widths`. Postings are in order of keys.
+    """
+
+    names: tuple[str, ...]
+    texts: bytes  # of all patterns
+    text_ends: Ints
+    flags: NDArray[np.uint8]
+    ranks: Ints  # by which patterns are taken if there are too many, smaller first
+    use_ends: Ints  # of the uses of each pattern
+    uses: NDArray[np.int32]  # slots, in order
+    places: NDArray[np.uint8]  # of an open pattern among those of its package, for each use
+    keys: Hashes
+    others: Hashes  # two for each key
+    patterns: NDArray[np.int32]
+    widths: NDArray[np.uint16]
+    bits: NDArray[np.uint8]
+    open: NDArray[np.int64]  # patterns that no text is required for
+
+    @staticmethod
+    def build(packages: Iterable[tuple[str, Iterable[Trigger]]]) -> Segment:
+        """Return the segment of packages with their triggers; of equal names the last one counts.
+
+        Triggers without a pattern, and equal ones of one package, are passed over.
+        """
+        kept = sorted(dict(packages).items())
+        numbers: dict[Pattern, int] = {}
+        facts: list[tuple[int, int]] = []
+        uses: list[list[tuple[int, int]]] = []
+        postings = []
+        for slot, (_, triggers) in enumerate(kept):
+            opened = 0
+            for pattern in distinct(triggers):
+                number = numbers.setdefault(pattern, len(facts))
+                if number == len(facts):
+                    known = traits(pattern)
+                    flags = (pattern.kind == "keyword") * KEYWORD + known.broad * BROAD
+                    facts.append((flags + (not known.choices) * OPEN, known.size))
+                    postings += [(*_windows(choice), number) for choice in known.choices]
+                    uses.append([])
+                uses[number].append((slot, min(opened, 255)))
+                opened += facts[number][0] // OPEN
+        return _made(
+            tuple(name for name, _ in kept),
+            [(x.kind, x.value.encode("utf-8", "surrogatepass")) for x in numbers],
+            np.array(facts, np.int64).reshape(-1, 2),
+            [np.array(x, np.int64).reshape(-1, 2) for x in uses],
+            _columns(postings),
+        )
+
+    def find(self, name: str) -> int | None:
+        """Return the slot of a package."""
+        at = bisect_left(self.names, name)
+        return at if at < len(self.names) and self.names[at] == name else None
+
+    def pattern(self, number: int) -> Pattern:
+        """Return a pattern by its number."""
+        text = self.text(number).decode("utf-8", "surrogatepass")
+        return Pattern("keyword" if self.flags[number] & KEYWORD else "regex", text)
+
+    def text(self, number: int) -> bytes:
+        """Return the text of a pattern as bytes."""
+        begin = int(self.text_ends[number - 1]) if number else 0
+        return self.texts[begin : int(self.text_ends[number])]
+
+    def users(self, number: int, live: Mask | None) -> NDArray[np.int32]:
+        """Return the slots of the live packages that have a pattern, in order."""
+        begin = int(self.use_ends[number - 1]) if number else 0
+        found = self.uses[begin : int(self.use_ends[number])]
+        return found if live is None else found[live[found]]
+
+    def open_ranks(self, live: Mask | None) -> tuple[Ints, Ints]:
+        """Return the open patterns that a live package has, and the order to take them in.
+
+        The first open patterns of each package come before the second ones of others.
+        """
+        if not len(self.open):
+            return self.open, self.open
+        at, begins = self._uses_of(self.open)
+        places = self.places[at].astype(np.int64)
+        if live is not None:
+            places[~live[self.uses[at]]] = _NO_PLACE
+        first = np.minimum.reduceat(places, begins)
+        keep = first < _NO_PLACE
+        return self.open[keep], (first << 48 | self.ranks[self.open])[keep]
+
+    def live_patterns(self, live: Mask, some: Ints) -> Mask:
+        """Return which of some patterns a live package has."""
+        at, begins = self._uses_of(some)
+        return np.logical_or.reduceat(live[self.uses[at]], begins)
+
+    def _uses_of(self, some: Ints) -> tuple[Ints, Ints]:
+        """Return where the uses of some patterns are, and where those of each begin among them."""
+        ends = self.use_ends[some]
+        counts = ends - np.where(some > 0, self.use_ends[some - 1], 0)
+        total = np.cumsum(counts)
+        return np.repeat(ends - total, counts) + np.arange(int(counts.sum())), total - counts
+
+    def candidates(self, windows: Hashes) -> tuple[Ints, Ints]:
+        """Return the patterns that a message with these windows may match, and texts' widths."""
+        some = windows[may_have(self.bits, windows)] if len(self.keys) else windows[:0]
+        some = np.unique(some)
+        begins, ends = (np.searchsorted(self.keys, some, side) for side in ("left", "right"))
+        counts = ends - begins
+        total = int(counts.sum())
+        at = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(total)
+        for others in self.others.T:
+            place = np.minimum(np.searchsorted(some, others[at]), max(0, len(some) - 1))
+            at = at[some[place] == others[at]]
+        numbers, first = np.unique(self.patterns[at].astype(np.int64), return_inverse=True)
+        widest = np.zeros(len(numbers), np.int64)
+        np.maximum.at(widest, first, self.widths[at].astype(np.int64))
+        return numbers, widest
+
+
+def distinct(triggers: Iterable[Trigger]) -> Iterator[Pattern]:
+    """Return the patterns of a package's triggers; of keywords that fold alike the first."""
+    seen: set[tuple[str, str]] = set()
+    for trigger in triggers:
+        pattern = pattern_of(trigger)
+        if pattern is None:
+            continue
+        value = fold(pattern.value).strip() if pattern.kind == "keyword" else pattern.value
+        if (pattern.kind, value) not in seen:
+            seen.add((pattern.kind, value))
+            yield pattern
+
+
+def merge(sources: Iterable[Source]) -> Segment:
+    """Return one segment of the live packages of several; no pattern is read again."""
+    sources = list(sources)
+    named = [(name, i, slot) for i, source in enumerate(sources) for slot, name in _live(source)]
+    named.sort()
+    slots = [np.full(len(segment.names), -1, np.int64) for segment, _ in sources]
+    for new, (_, i, old) in enumerate(named):
+        slots[i][old] = new
+    numbers: dict[tuple[str, bytes], int] = {}
+    facts: list[Any] = []
+    uses: list[list[NDArray[np.int64]]] = []
+    postings = []
+    for (segment, live), moved in zip(sources, slots, strict=True):
+        known = np.full(len(segment.flags), -1, np.int64)  # the new numbers of new patterns
+        every = np.arange(len(segment.flags))
+        if live is not None and len(every):
+            every = every[segment.live_patterns(live, every)]
+        for old in every.tolist():
+            kind = "keyword" if segment.flags[old] & KEYWORD else "regex"
+            number = numbers.setdefault((kind, segment.text(old)), len(numbers))
+            if number == len(facts):
+                known[old] = number
+                facts.append((segment.flags[old], (segment.ranks[old] >> 32) & _MOST_SIZE))
+                uses.append([])
+            begin = int(segment.use_ends[old - 1]) if old else 0
+            used = slice(begin, int(segment.use_ends[old]))
+            now = moved[segment.uses[used]]
+            pairs = np.column_stack([now, segment.places[used].astype(np.int64)])
+            uses[number].append(pairs[now >= 0])
+        keep = known[segment.patterns] >= 0
+        columns = (segment.keys, segment.others, segment.widths, known[segment.patterns])
+        postings.append(tuple(column[keep] for column in columns))
+    return _made(
+        tuple(name for name, _, _ in named),
+        list(numbers),
+        np.array(facts, np.int64).reshape(-1, 2),
+        [x[0] if len(x) == 1 else np.concatenate(x) for x in uses],
+        tuple(np.concatenate(x) for x in zip(*postings, strict=True)) or _columns([]),
+    )
+
+
+def _live(source: Source) -> Iterator[tuple[int, str]]:
+    segment, live = source
+    return ((i, name) for i, name in enumerate(segment.names) if live is None or live[i])
+
+
+def _windows(choice: tuple[str, ...]) -> tuple[int, int, int, int]:
+    """Return three windows of a choice of a pattern, and the width of all its texts."""
+    runs = sorted(choice, key=lambda run: (-len(run), run))
+    first = runs[0]
+    windows = [first[:MAX_GRAM]]
+    if len(first) > MAX_GRAM:
+        windows.append(first[-MAX_GRAM:])
+    windows += [run[:MAX_GRAM] for run in runs[1:]]
+    key, second, third = map(gram, (*windows, windows[0], windows[0])[:3])
+    return key, second, third, min(sum(map(width, choice)), _MOST_WIDTH)
+
+
+def _columns(postings: Sequence[tuple[int, int, int, int, int]]) -> tuple[NDArray[Any], ...]:
+    rows = zip(*postings, strict=True) if postings else ((),) * 5
+    keys, second, third, widths, numbers = rows
+    return (
+        np.array(keys, np.uint64),
+        np.column_stack([np.array(second, np.uint64), np.array(third, np.uint64)]),
+        np.array(widths, np.uint16),
+        np.array(numbers, np.int64),
+    )
+
+
+def _made(
+    names: tuple[str, ...],
+    patterns: Sequence[tuple[str, bytes]],
+    facts: NDArray[np.int64],
+    uses: Sequence[NDArray[np.int64]],
+    postings: tuple[NDArray[Any], ...],
+) -> Segment:
+    keys, others, widths, numbers = postings
+    order = np.argsort(keys, kind="stable")
+    texts = b"".join(text for _, text in patterns)
+    sizes = np.minimum(facts[:, 1], _MOST_SIZE)
+    checks = np.array([zlib.crc32(text) for _, text in patterns], np.int64)
+    flags = facts[:, 0].astype(np.uint8)
+    pairs = np.concatenate(uses) if uses else np.empty((0, 2), np.int64)
+    ends = np.cumsum([len(x) for x in uses], dtype=np.int64)
+    begins = np.repeat(np.arange(len(uses)), np.diff(ends, prepend=0))
+    pairs = pairs[np.lexsort((pairs[:, 0], begins))]
+    return Segment(
+        names,
+        texts,
+        np.cumsum([len(text) for _, text in patterns], dtype=np.int64),
+        flags,
+        sizes << 32 | checks,
+        ends,
+        pairs[:, 0].astype(np.int32),
+        pairs[:, 1].astype(np.uint8),
+        keys[order],
+        others[order],
+        numbers[order].astype(np.int32),
+        widths[order],
+        table(np.concatenate([keys, others.ravel()])),
+        np.flatnonzero(flags & OPEN),
+    )

@@ -1,0 +1,313 @@
+"""The triggers of very many packages: which packages a message hits, and by which triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capdex.errors import InvalidInput
+from capdex.manifest.triggers import Trigger
+from capdex.routing.grams import Hashes, grams
+from capdex.routing.matches import Hit, Match, MatchedTrigger, Page, worth
+from capdex.routing.patterns import Level, Message, Pattern, compiled, hits, searches, span
+from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, Mask, Segment, Source, merge
+
+MAX_CANDIDATES: Final = 200  # regexes that one message runs because it has their texts
+MAX_OPEN: Final = 100  # active regexes that need no text: every message runs them
+MAX_KEYWORDS: Final = 1_000  # keywords that are looked for in one message
+MAX_WORK: Final = 20_000  # instructions (literals.size) of the regexes of one message
+MAX_LIMIT: Final = 1_000
+MAX_SHOWN: Final = 8  # triggers of one match
+_RANK: Final = (1 << 48) - 1
+_SMALL: Final = 64  # packages; small segments are merged as they come
+_MOST_SMALL: Final = 8
+_TIER: Final = 4  # segments of about one size are merged when there are so many
+_STACKED: Final = 0.1  # the share of a score that further triggers of the package can add
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment in a set: where its slots begin, and which of its packages are live."""
+
+    segment: Segment
+    begin: int
+    live: Mask | None
+
+    @property
+    def packages(self) -> int:
+        """The number of live packages."""
+        return len(self.segment.names) if self.live is None else int(self.live.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A pattern that a message hits, and the slots of the live packages that have it."""
+
+    pattern: Pattern
+    level: Level
+    width: int
+    slots: NDArray[np.int64]
+
+
+class _Chosen(NamedTuple):
+    """A candidate: the width of the texts that it has in the message, and where it is."""
+
+    width: int
+    places: list[tuple[Part, int]]
+
+
+class TriggerSet:
+    """A value: packages with their triggers. Safe to use from several threads at once."""
+
+    def __init__(self, sources: Iterable[Source] = ()) -> None:
+        self.parts: tuple[Part, ...] = ()
+        begin = 0
+        for segment, live in sources:
+            self.parts += (Part(segment, begin, live),)
+            begin += len(segment.names)
+        self.slots = begin
+        self.packages = sum(part.packages for part in self.parts)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(_has(part, name) for part in self.parts)
+
+    def with_package(self, name: str, triggers: Iterable[Trigger]) -> TriggerSet:
+        """Return a set with this package, in place of the one of the same name."""
+        return self.with_packages([(name, triggers)])
+
+    def with_packages(self, packages: Iterable[tuple[str, Iterable[Trigger]]]) -> TriggerSet:
+        """Return a set with these packages, in place of those of the same names."""
+        segment = Segment.build(packages)
+        return self.with_segment(segment) if segment.names else self
+
+    def with_segment(self, segment: Segment) -> TriggerSet:
+        """Return a set with the packages of a segment, in place of those of the same names."""
+        sources = [*self._without(segment.names), (segment, None)]
+        small = [source for source in sources if len(source[0].names) <= _SMALL]
+        if len(small) > _MOST_SMALL:
+            large = [source for source in sources if len(source[0].names) > _SMALL]
+            sources = [*large, (merge(small), None)]
+        return TriggerSet(sources)
+
+    def without(self, *names: str) -> TriggerSet:
+        """Return a set without the packages of these names; unknown ones are passed over."""
+        return TriggerSet(self._without(names))
+
+    def mergeable(self) -> list[Source]:
+        """Return the segments to merge next; none if they are few enough.
+
+        `merge` of them may run beside messages and changes, `merged` puts the result in.
+        """
+        tiers: dict[int, list[Source]] = {}
+        for part in self.parts:
+            if part.packages * 2 < len(part.segment.names):
+                return [(part.segment, part.live)]
+            if len(part.segment.names) > _SMALL:
+                tier = (part.packages.bit_length() + 1) // 2
+                tiers.setdefault(tier, []).append((part.segment, part.live))
+        return next((x for _, x in sorted(tiers.items()) if len(x) >= _TIER), [])
+
+    def merged(self, sources: Sequence[Source], segment: Segment) -> TriggerSet:
+        """Return the set with `segment`, the merged `sources`, in their place.
+
+        What was removed from the sources since then is removed from it, too. If one of the sources
+        is not in the set any more, nothing is changed: ask `mergeable` again.
+        """
+        before = {id(source): live for source, live in sources}
+        replaced = [part for part in self.parts if id(part.segment) in before]
+        if len(replaced) < len(before):
+            return self
+        gone: list[str] = []
+        for part in replaced:
+            was = before[id(part.segment)]
+            if part.live is not None:
+                left = ~part.live if was is None else was & ~part.live
+                gone += [part.segment.names[at] for at in np.flatnonzero(left).tolist()]
+        kept = [(x.segment, x.live) for x in self.parts if id(x.segment) not in before]
+        new = TriggerSet([(segment, None)])._without(gone)
+        return TriggerSet([*kept, *new])
+
+    def hits(self, message: str) -> list[Hit]:
+        """Return the triggers of all packages that the beginning of a message hits."""
+        return [
+            Hit(self._name(slot), x.pattern.kind, x.pattern.value, x.level, x.width)
+            for x in self._find(Message.of(message))[0]
+            for slot in x.slots.tolist()
+        ]
+
+    def match(self, message: str, limit: int) -> Page:
+        """Return the packages that the beginning of a message hits, best first.
+
+        Equal scores are in order of names. Raises InvalidInput for a limit outside 1 to MAX_LIMIT.
+        """
+        if not 1 <= limit <= MAX_LIMIT:
+            raise InvalidInput(f"a page has 1 to {MAX_LIMIT} matches, not {limit}")
+        seen = Message.of(message)
+        found, cut = self._find(seen)
+        if not found:
+            return Page([], 0, cut)
+        best, others = np.zeros(self.slots), np.zeros(self.slots)
+        worths = [worth(x.level, x.width, len(x.slots), self.packages) for x in found]
+        for one, score in zip(found, worths, strict=True):
+            best[one.slots] = np.maximum(best[one.slots], score)
+            others[one.slots] += np.log1p(-score)
+        scores = (1 - _STACKED) * best - _STACKED * np.expm1(others)
+        top = self._top(scores, limit)
+        shown: dict[int, list[int]] = {slot: [] for slot in top}
+        order = sorted(range(len(found)), key=lambda at: -worths[at])
+        slots = np.concatenate([found[at].slots for at in order])
+        owners = np.repeat(order, [len(found[at].slots) for at in order])
+        among = np.isin(slots, top)
+        for slot, at in zip(slots[among].tolist(), owners[among].tolist(), strict=True):
+            if len(shown[slot]) < MAX_SHOWN:
+                shown[slot].append(at)
+        spans = {at: _shown(found[at], seen) for some in shown.values() for at in some}
+        matches = [
+            Match(self._name(slot), float(scores[slot]), tuple(spans[at] for at in shown[slot]))
+            for slot in top
+        ]
+        return Page(matches, int(np.count_nonzero(scores)), cut)
+
+    @cached_property
+    def active(self) -> dict[Pattern, tuple[Any, list[tuple[Part, int]]]]:
+        """The open patterns that every message is matched with, compiled, and where they are.
+
+        The others never match. The first ones of each package come before the second ones of
+        others.
+        """
+        found = [part.segment.open_ranks(part.live) for part in self.parts]
+        ranks: dict[Pattern, int] = {}
+        for part, (numbers, own) in zip(self.parts, found, strict=True):
+            for at in np.argsort(own, kind="stable")[:MAX_OPEN].tolist():
+                pattern, rank = part.segment.pattern(int(numbers[at])), int(own[at])
+                ranks[pattern] = min(rank, ranks.get(pattern, rank))
+        chosen: dict[Pattern, tuple[Any, list[tuple[Part, int]]]] = {}
+        work = 0
+        for pattern in sorted(ranks, key=lambda x: (ranks[x], x))[:MAX_OPEN]:
+            work += (ranks[pattern] >> 32) & 0xFFFF
+            if work <= MAX_WORK:
+                chosen[pattern] = (compiled(pattern.value), [])
+        known = np.array([ranks[x] & _RANK for x in chosen], np.int64)
+        for part, (numbers, own) in zip(self.parts, found, strict=True):
+            for number in numbers[np.isin(own & _RANK, known)].tolist():
+                if (pattern := part.segment.pattern(number)) in chosen:
+                    chosen[pattern][1].append((part, number))
+        return chosen
+
+    def _find(self, message: Message) -> tuple[list[_Found], bool]:
+        """Return the patterns that a message hits, in order, and if candidates were left out."""
+        texts = {message.text.casefold(), message.folded.casefold()}
+        windows = np.concatenate([grams(text) for text in texts])
+        chosen: dict[Pattern, _Chosen] = {}
+        candidates, cut = self._candidates(windows)
+        for part, (numbers, widths) in zip(self.parts, candidates, strict=True):
+            for number, width in zip(numbers.tolist(), widths.tolist(), strict=True):
+                one = chosen.setdefault(part.segment.pattern(number), _Chosen(width, []))
+                one.places.append((part, number))
+        hit = [pattern for pattern in chosen if hits(pattern, message)]
+        for pattern, (regex, places) in self.active.items():
+            if searches(regex, message):
+                chosen[pattern] = _Chosen(0, places)
+                hit.append(pattern)
+        found: list[_Found] = []
+        for pattern in sorted(hit):
+            width, places = chosen[pattern]
+            slots = [x.segment.users(number, x.live) + np.int64(x.begin) for x, number in places]
+            first, number = places[0]
+            level = _level(int(first.segment.flags[number]))
+            found.append(_Found(pattern, level, width, np.concatenate(slots)))
+        return found, cut
+
+    def _candidates(self, windows: Hashes) -> tuple[list[tuple[Ints, Ints]], bool]:
+        """Return patterns of each part that are matched with a message, and their texts' widths.
+
+        Of too many those come first that are precise: not broad, with wide texts, small.
+        """
+        found = []
+        for part in self.parts:
+            numbers, widths = part.segment.candidates(windows)
+            if part.live is not None and len(numbers):
+                keep = part.segment.live_patterns(part.live, numbers)
+                numbers, widths = numbers[keep], widths[keep]
+            flags = part.segment.flags[numbers].astype(np.int64)
+            broad = (flags & BROAD) // BROAD
+            ranks = broad << 60 | (0xFFF - widths) << 48 | part.segment.ranks[numbers]
+            found.append((numbers, widths, ranks, (flags & KEYWORD) != 0))
+        if not found:
+            return [], False
+        ranks = np.concatenate([ranks for _, _, ranks, _ in found])
+        keywords = np.concatenate([keyword for _, _, _, keyword in found])
+        last_word, cut_words = _last(ranks[keywords], MAX_KEYWORDS, None)
+        last_regex, cut_regexes = _last(ranks[~keywords], MAX_CANDIDATES, MAX_WORK)
+        chosen = []
+        for numbers, widths, ranks, keyword in found:
+            keep = ranks <= np.where(keyword, last_word, last_regex)
+            chosen.append((numbers[keep], widths[keep]))
+        return chosen, cut_words or cut_regexes
+
+    def _top(self, scores: NDArray[np.float64], limit: int) -> list[int]:
+        """Return the slots of the best scores above 0, equal ones in order of names."""
+        slots = np.flatnonzero(scores)
+        if len(slots) > limit:
+            bound = np.partition(scores[slots], -limit)[-limit]
+            equal = slots[scores[slots] == bound]
+            slots = slots[scores[slots] > bound]
+            for part in self.parts:  # names of a segment are in order
+                begin, end = np.searchsorted(
+                    equal, [part.begin, part.begin + len(part.segment.names)]
+                )
+                slots = np.append(slots, equal[begin:end][:limit])
+        order = sorted(slots.tolist(), key=lambda slot: (-scores[slot], self._name(slot)))
+        return order[:limit]
+
+    def _name(self, slot: int) -> str:
+        part = next(x for x in self.parts if slot < x.begin + len(x.segment.names))
+        return part.segment.names[slot - part.begin]
+
+    def _without(self, names: Iterable[str]) -> list[Source]:
+        names = list(names)
+        kept: list[Source] = []
+        for part in self.parts:
+            at = [slot for name in names if (slot := part.segment.find(name)) is not None]
+            live = part.live
+            if at:
+                live = np.ones(len(part.segment.names), bool) if live is None else live.copy()
+                live[at] = False
+                if not live.any():
+                    continue
+            kept.append((part.segment, live))
+        return kept
+
+
+def _has(part: Part, name: str) -> bool:
+    slot = part.segment.find(name)
+    return slot is not None and (part.live is None or bool(part.live[slot]))
+
+
+def _level(flags: int) -> Level:
+    if flags & (BROAD | OPEN):
+        return Level.BROAD
+    return Level.KEYWORD if flags & KEYWORD else Level.REGEX
+
+
+def _shown(found: _Found, message: Message) -> MatchedTrigger:
+    pattern = found.pattern
+    broad = found.level == Level.BROAD
+    return MatchedTrigger(pattern.kind, pattern.value, broad, span(pattern, message))
+
+
+def _last(ranks: NDArray[np.int64], most: int, work: int | None) -> tuple[int, bool]:
+    """Return the last rank that is within the bounds, and if there are others behind it."""
+    if len(ranks) == 0:
+        return 0, False
+    distinct = np.unique(ranks)
+    count = min(len(distinct), most)
+    if work is not None:
+        total = np.cumsum((distinct >> 32) & 0xFFFF)
+        count = min(count, int(np.searchsorted(total, work, "right")))
+    return (int(distinct[count - 1]) if count else -1), count < len(distinct)

@@ -1,0 +1,28 @@
+"""The search engine: documents to postings in immutable segments, queries to ranked names.
+
+Pure: an `Engine` is a value, `add` and `remove` return another one. What it answers depends on the
+documents that it holds alone, never on how they came into it.
+"""
+
+from capdex.search.document import Document, Tool
+from capdex.search.engine import Engine
+from capdex.search.filters import Filters
+from capdex.search.ranked import After, Hit, Page, Scores
+from capdex.search.segments.merging import merge
+from capdex.search.segments.segment import Segment
+from capdex.search.segments.stored import from_bytes, to_bytes
+
+__all__ = [
+    "After",
+    "Document",
+    "Engine",
+    "Filters",
+    "Hit",
+    "Page",
+    "Scores",
+    "Segment",
+    "Tool",
+    "from_bytes",
+    "merge",
+    "to_bytes",
+]

@@ -1,0 +1,280 @@
+"""The engine: segments with the documents removed from them; each change makes another engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from capdex.errors import InvalidInput
+from capdex.search.document import Document
+from capdex.search.filters import Filters
+from capdex.search.query import Query
+from capdex.search.ranked import After, Hit, Page, Place, Scores, matching, rank
+from capdex.search.scoring import Scorer
+from capdex.search.segments.merging import Source, plan
+from capdex.search.segments.segment import TOOL_KEY, Floats, Longs, Part, Segment
+from capdex.search.segments.vectors import Vector, Vectors
+from capdex.search.semantic import fuse
+from capdex.search.weights import fields_of
+
+MAX_LIMIT: Final = 1000  # hits of one page
+
+
+class Engine:
+    """A value: documents that can be searched. Safe to use from several threads at once."""
+
+    def __init__(self, sources: Iterable[Source] = ()) -> None:
+        parts: list[Part] = []
+        begin = 0
+        for segment, live in sources:
+            parts.append(Part(segment, begin, live))
+            begin += len(segment.names)
+        self.parts, self.slots = tuple(parts), begin
+        self.documents = sum(part.documents for part in self.parts)
+
+    def add(self, documents: Iterable[Document]) -> Engine:
+        """Return an engine with these documents, in place of those of the same names."""
+        return self.with_segment(Segment.build(documents))
+
+    def with_segment(self, segment: Segment) -> Engine:
+        """Return an engine with the documents of a segment, as `add`."""
+        if not len(segment.names):
+            return self
+        return Engine([*self._without(segment.names), (segment, None)])
+
+    def remove(self, names: Iterable[str]) -> Engine:
+        """Return an engine without the documents of these names; unknown ones are passed over."""
+        return Engine(self._without(names))
+
+    def mergeable(self) -> list[Source]:
+        """Return the segments to merge next, with their live documents; none if few enough.
+
+        `merge` of them may run beside searches and changes, `merged` puts the result in.
+        """
+        sizes = [(len(part.segment.names), part.documents) for part in self.parts]
+        return [(self.parts[at].segment, self.parts[at].live) for at in plan(sizes)]
+
+    def merged(self, sources: Sequence[Source], segment: Segment) -> Engine:
+        """Return the engine with `segment`, the merged `sources`, in their place.
+
+        What was removed from the sources since then is removed from it, too.
+        """
+        before = {id(source): live for source, live in sources}
+        kept: list[Source] = []
+        left: set[str] = set()
+        for part in self.parts:
+            if id(part.segment) in before:
+                was, now = before[id(part.segment)], part.live
+                if now is not None:
+                    gone = ~now if was is None else was & ~now
+                    left.update(part.segment.names[at] for at in np.flatnonzero(gone).tolist())
+                del before[id(part.segment)]
+            else:
+                kept.append((part.segment, part.live))
+        for source, was in sources:
+            if id(source) in before:  # every document of it has been removed
+                slots = range(len(source.names)) if was is None else np.flatnonzero(was).tolist()
+                left.update(source.names[at] for at in slots)
+        new = Engine([(segment, None)] if len(segment.names) else []).remove(left)
+        return Engine([*((part.segment, part.live) for part in new.parts), *kept])
+
+    def name(self, slot: int) -> str:
+        """Return the name of the document at a slot, removed ones included."""
+        for part in self.parts:
+            if slot < part.slots.stop:
+                return part.segment.names[slot - part.begin]
+        raise IndexError(slot)
+
+    def scores(self, query: str) -> Scores:
+        """Return the lexical score of every document for a query; an empty one matches all alike.
+
+        Raises InvalidInput for a query above MAX_QUERY_CHARS.
+        """
+        if not query.strip():
+            return Scores(self._ones())
+        read = Query.read(query)
+        scored = Scorer(self.parts, self.documents, self.slots).score(read)
+        named, tooled = self._leads(read)
+        return Scores(
+            scored.values, named, tooled, scored.corrected, scored.found, words=len(read.words)
+        )
+
+    def fuse(self, scores: Scores, vector: Vector, filters: Filters | None = None) -> Scores:
+        """Return scores with the similarity of documents to a query's vector added.
+
+        The vector is one of `quantise`, as those of `with_vectors`. Only documents that fulfil the
+        filters count.
+        """
+        keeps = [filters.mask(part.segment) if filters else None for part in self.parts]
+        return fuse(self.parts, scores, vector, keeps)
+
+    def with_vectors(self, vectors: Mapping[str, Vector]) -> Engine:
+        """Return an engine whose live documents of these names have these vectors."""
+        sources: list[Source] = []
+        for part in self.parts:
+            segment = part.segment
+            given: dict[int, Vector] = {}
+            for name, vector in vectors.items():
+                at = segment.names.place(name)
+                if at is not None and (part.live is None or part.live[at]):
+                    given[at] = vector
+            if given:
+                before = segment.vectors
+                if before is None:
+                    before = Vectors.none(len(segment.names), len(next(iter(given.values()))))
+                segment = replace(segment, vectors=before.replaced(given))
+            sources.append((segment, part.live))
+        return Engine(sources)
+
+    def without_vectors(self) -> Engine:
+        """Return an engine with the same documents, and no vectors."""
+        return Engine((replace(x.segment, vectors=None), x.live) for x in self.parts)
+
+    @property
+    def encoded(self) -> bool:
+        """True if any document has a vector."""
+        return any(part.segment.vectors is not None for part in self.parts)
+
+    def number(self, name: str, key: str) -> float | None:
+        """Return a number of a live document; None if there is none."""
+        for part in self.parts:
+            at = part.segment.names.place(name)
+            if at is not None and (part.live is None or part.live[at]):
+                numbers = part.segment.numbers.get(key)
+                return None if numbers is None else float(numbers[at])
+        return None
+
+    def unencoded(self, limit: int) -> list[str]:
+        """Return the names of at most so many documents that have no vector."""
+        found: list[str] = []
+        for part in self.parts:
+            missing = np.ones(len(part.segment.names), np.bool_)
+            if part.segment.vectors is not None:
+                missing &= ~part.segment.vectors.known
+            if part.live is not None:
+                missing &= part.live
+            places = np.flatnonzero(missing)[: limit - len(found)]
+            found += [part.segment.names[at] for at in places.tolist()]
+        return found
+
+    def search(
+        self,
+        query: str,
+        *,
+        filters: Filters | None = None,
+        limit: int = 20,
+        after: After | None = None,
+    ) -> Page:
+        """Return the documents with any word of `query` that fulfil the filters, best first.
+
+        An empty query lists names in order. Raises InvalidInput for a query above MAX_QUERY_CHARS
+        or a limit outside 1 to MAX_LIMIT.
+        """
+        return self.page(self.scores(query), filters=filters, limit=limit, after=after)
+
+    def page(
+        self,
+        scores: Scores,
+        *,
+        filters: Filters | None = None,
+        limit: int = 20,
+        after: After | None = None,
+    ) -> Page:
+        """Return the best of the documents with a score above 0 that fulfil the filters.
+
+        The values may be changed ones of `scores`, fused with others, but 0 where a document is
+        removed. Raises InvalidInput for a limit outside 1 to MAX_LIMIT.
+        """
+        if not 1 <= limit <= MAX_LIMIT:
+            raise InvalidInput(f"a page has 1 to {MAX_LIMIT} hits, not {limit}")
+        places: list[tuple[Place, int]] = []
+        total = 0
+        for at, part in enumerate(self.parts):
+            keep = filters.mask(part.segment) if filters else None
+            total += int(np.count_nonzero(matching(part, scores, keep)))
+            places += ((place, at) for place in rank(part, scores, keep, limit + 1, after))
+        places.sort(key=lambda one: (-one[0].lead, -one[0].score, one[0].name))
+        more = len(places) > limit
+        hits = self._hits(scores, places[:limit])
+        last = After(hits[-1].lead, hits[-1].score, hits[-1].name) if more else None
+        return Page(hits, total, last, scores.corrected)
+
+    def facets(
+        self,
+        scores: Scores,
+        keys: Iterable[str],
+        *,
+        filters: Filters | None = None,
+        limit: int = 20,
+    ) -> dict[str, list[tuple[str, int]]]:
+        """Return the commonest values of facets among all matches, with their numbers, by key."""
+        counts: dict[str, Counter[str]] = {key: Counter() for key in keys}
+        for part in self.parts:
+            keep = filters.mask(part.segment) if filters else None
+            found = matching(part, scores, keep)
+            for key, counted in counts.items():
+                counted.update(part.segment.facets.count(key, found))
+        return {
+            key: sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:limit]
+            for key, counted in counts.items()
+        }
+
+    def _hits(self, scores: Scores, places: Sequence[tuple[Place, int]]) -> list[Hit]:
+        """Return hits for places, each with the number of its part, and the fields of each."""
+        masks: dict[tuple[int, int], int] = {}
+        for at, found in enumerate(scores.found):
+            slots = np.array([place.slot for place, of_part in places if of_part == at], np.int64)
+            if len(slots):
+                postings = self.parts[at].segment.postings
+                of_slots = postings.masks_of(slots, found.numbers, found.begun).tolist()
+                masks |= zip(((at, slot) for slot in slots.tolist()), of_slots, strict=True)
+        near = dict(zip(scores.near.tolist(), scores.similarities.tolist(), strict=True))
+        return [
+            Hit(
+                x.name,
+                x.score,
+                x.lead,
+                fields_of(masks.get((at, x.slot), 0)),
+                near.get(self.parts[at].begin + x.slot),
+            )
+            for x, at in places
+        ]
+
+    def _ones(self) -> Floats:
+        values = np.ones(self.slots, np.float32)
+        for part in self.parts:
+            if part.live is not None:
+                values[part.slots] = part.live
+        return values
+
+    def _without(self, names: Iterable[str]) -> list[Source]:
+        names = list(names)
+        sources: list[Source] = []
+        for part in self.parts:
+            gone = [at for name in names if (at := part.segment.names.place(name)) is not None]
+            live = part.live
+            if gone:
+                live = np.ones(len(part.segment.names), np.bool_) if live is None else live.copy()
+                live[gone] = False
+            if live is None or live.any():
+                sources.append((part.segment, live))
+        return sources
+
+    def _leads(self, query: Query) -> tuple[Longs, Longs]:
+        """Return the slots that a query names, and those of others with a tool that it names."""
+        named: list[int] = []
+        tooled = [np.zeros(0, np.int64)]
+        for part in self.parts:
+            at = part.segment.names.place(query.name)
+            if at is not None and (part.live is None or part.live[at]):
+                named.append(part.begin + at)
+            if query.squashed:
+                slots = part.segment.facets.find(TOOL_KEY, query.squashed)
+                slots = slots if part.live is None else slots[part.live[slots]]
+                slots = slots[slots != (-1 if at is None else at)]
+                tooled.append(slots.astype(np.int64) + part.begin)
+        return np.array(named, np.int64), np.concatenate(tooled)

@@ -1,0 +1,1 @@
+"""Documents as immutable arrays: postings, merges of them, and their form as bytes."""

@@ -1,0 +1,143 @@
+"""Segments merged into one, which is the segment that `Segment.build` makes of their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from capdex.search.segments.segment import (
+    Doubles,
+    Facets,
+    Ints,
+    Longs,
+    Mask,
+    Segment,
+    postings,
+)
+from capdex.search.segments.strings import Strings
+from capdex.search.segments.vectors import Vectors
+
+AT_ONCE: Final = 4  # segments of about one size before they are merged
+SMALLEST: Final = 1024  # documents: smaller segments count as one size
+
+Source = tuple[Segment, Mask | None]  # the mask tells the live documents; None: all
+
+
+def plan(sizes: Sequence[tuple[int, int]]) -> list[int]:
+    """Return which segments to merge next, by (documents, live ones) of each; none if few enough.
+
+    Each merge takes AT_ONCE segments of one size, a power of AT_ONCE, so a document is merged as
+    often as its number has digits; or a segment half of whose documents are removed.
+    """
+    for at, (documents, live) in enumerate(sizes):
+        if 2 * live <= documents:
+            return [at]
+    groups: dict[int, list[int]] = {}
+    for at, (_, live) in enumerate(sizes):
+        size = 0
+        while live > SMALLEST:
+            live //= AT_ONCE
+            size += 1
+        groups.setdefault(size, []).append(at)
+    full = [group for _, group in sorted(groups.items()) if len(group) >= AT_ONCE]
+    return full[0] if full else []
+
+
+def merge(sources: Iterable[Source]) -> Segment:
+    """Return one segment of the live documents of these; no two of them have the same name."""
+    some = list(sources)
+    lives = [np.ones(len(x.names), np.bool_) if live is None else live for x, live in some]
+    segments = [segment for segment, _ in some]
+    named = sorted(
+        (segment.names[int(slot)], at, int(slot))
+        for at, (segment, live) in enumerate(zip(segments, lives, strict=True))
+        for slot in np.flatnonzero(live)
+    )
+    moved = [np.full(len(segment.names), -1, np.int32) for segment in segments]
+    for place, (_, at, slot) in enumerate(named):
+        moved[at][slot] = place
+    parents, moved_tools = _tools(segments, moved, len(named))
+    of_all = [np.concatenate(pair) for pair in zip(moved, moved_tools, strict=True)]
+    lists = [x.postings for x in segments]
+    terms, starts, slots, order = _merged([(x.terms, x.starts, x.slots) for x in lists], of_all)
+    impacts = np.concatenate([np.zeros(0, np.float32), *(x.impacts for x in lists)])[order]
+    masks = np.concatenate([np.zeros(0, np.uint8), *(x.masks for x in lists)])[order]
+    facets = [(x.facets.values[:], x.facets.starts, x.facets.slots) for x in segments]
+    values, value_starts, value_slots, _ = _merged(facets, moved)
+    return Segment(
+        Strings.of(name for name, _, _ in named),
+        parents,
+        postings(terms, starts, slots, impacts, masks, len(named)),
+        Facets(Strings.of(values), value_starts, value_slots),
+        _numbers(segments, moved, len(named)),
+        _vectors(segments, moved, len(named)),
+    )
+
+
+def _tools(
+    segments: Sequence[Segment], moved: Sequence[Ints], documents: int
+) -> tuple[Ints, list[Ints]]:
+    """Return the parents of all tools, and the new slot of each tool of each segment."""
+    parents = [slots[x.parents] for x, slots in zip(segments, moved, strict=True)]
+    flat = np.concatenate([np.zeros(0, np.int32), *parents])
+    order = np.argsort(flat, kind="stable")
+    order = order[np.searchsorted(flat[order], 0) :]  # without tools of removed documents
+    slots = np.full(len(flat), -1, np.int32)
+    slots[order] = np.arange(documents, documents + len(order), dtype=np.int32)
+    ends = np.cumsum([len(x) for x in parents])
+    return flat[order], np.split(slots, ends[:-1]) if len(ends) else []
+
+
+def _merged(
+    lists: Sequence[tuple[Sequence[str], Longs, Ints]], moved: Sequence[Ints]
+) -> tuple[list[str], Longs, Ints, Longs]:
+    """Return the pairs of key and slot of several lists as one, without the removed slots.
+
+    The last array has the place of each pair in the lists one after the other.
+    """
+    keys = sorted(set(chain.from_iterable(x[0] for x in lists)))
+    places: dict[str, int] = dict(zip(keys, range(len(keys)), strict=True))
+    pairs: list[Longs] = [np.zeros(0, np.int64)]
+    for (some, starts, slots), to in zip(lists, moved, strict=True):
+        ranks = np.fromiter((places[key] for key in some), np.int64, len(some))
+        now = to[slots]
+        pair = np.repeat(ranks, np.diff(starts)) << 32 | now
+        pair[now < 0] = -1
+        pairs.append(pair)
+    flat = np.concatenate(pairs)
+    order = np.argsort(flat, kind="stable")
+    order = order[np.searchsorted(flat, 0, sorter=order) :]  # without the removed ones
+    flat = flat[order]
+    counts = np.bincount(flat >> 32, minlength=len(keys))
+    used = np.flatnonzero(counts)
+    ends = np.cumsum(counts[used])
+    left = [keys[at] for at in used]
+    slots = (flat & 0xFFFFFFFF).astype(np.int32)
+    return left, np.concatenate([[0], ends]).astype(np.int64), slots, order
+
+
+def _vectors(segments: Sequence[Segment], moved: Sequence[Ints], documents: int) -> Vectors | None:
+    of_some = [(x.vectors.rows, to) for x, to in zip(segments, moved, strict=True) if x.vectors]
+    if not of_some:
+        return None
+    rows = np.zeros((documents, of_some[0][0].shape[1]), np.int8)
+    for some, to in of_some:
+        rows[to[to >= 0]] = some[to >= 0]
+    return Vectors(rows)
+
+
+def _numbers(
+    segments: Sequence[Segment], moved: Sequence[Ints], documents: int
+) -> dict[str, Doubles]:
+    numbers: dict[str, Doubles] = {}
+    for key in sorted({key for segment in segments for key in segment.numbers}):
+        found = np.full(documents, np.nan)
+        for segment, to in zip(segments, moved, strict=True):
+            if key in segment.numbers:
+                found[to[to >= 0]] = segment.numbers[key][to >= 0]
+        if not np.isnan(found).all():
+            numbers[key] = found
+    return numbers

@@ -1,0 +1,244 @@
+"""A segment: documents as sorted arrays of postings, made once and never changed.
+
+Names, terms and facet values are sorted; the slot of a document is its place among the names, and
+the slots of the tools (of documents with several) follow those of the documents, in their order.
+The postings of a term are a range of one array, in order of slots, and so are the documents with
+a facet value. What a posting weighs depends on its document alone, so segments are merged without
+reading a text again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capdex.search.analyser import squash
+from capdex.search.document import VOTES, Document
+from capdex.search.segments.strings import Strings
+from capdex.search.segments.typos import Shapes
+from capdex.search.segments.vectors import Vectors
+from capdex.search.weights import prior, weigh
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+Doubles = NDArray[np.float64]
+
+NAME_KEY: Final = "name"  # a facet that every document has, and no list is kept of
+TOOL_KEY: Final = "\0tool"  # a facet of our own: names of tools, squashed
+
+
+@dataclass(frozen=True)
+class Postings:
+    """The slots of each term, and what each posting adds to a score, times the term's rarity.
+
+    Those of `terms[i]` begin at `starts[i]`; the first `documents[i]` of them are slots of
+    documents, the others of tools. `masks` tell in which fields of a document a term is.
+    """
+
+    terms: Sequence[str]
+    starts: Longs
+    documents: Ints
+    slots: Ints
+    impacts: Floats
+    masks: Bytes
+    shapes: Shapes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shapes", Shapes.of(self.terms))
+
+    def find(self, term: str) -> int | None:
+        """Return the number of a term, None if no document has it."""
+        at = bisect_left(self.terms, term)
+        return at if at < len(self.terms) and self.terms[at] == term else None
+
+    def range(self, first: int, end: int) -> slice:
+        """Return where the postings of the terms from number `first` up to `end` are."""
+        return slice(int(self.starts[first]), int(self.starts[end]))
+
+    def beginning_with(self, text: str) -> slice:
+        """Return where the postings of the terms are that begin with a text."""
+        return self.range(
+            bisect_left(self.terms, text), bisect_left(self.terms, text + "\U0010ffff")
+        )
+
+    def of_documents(self, number: int) -> Ints:
+        """Return the slots of the documents that have a term."""
+        start = int(self.starts[number])
+        return self.slots[start : start + int(self.documents[number])]
+
+    def masks_of(self, documents: Longs, numbers: Iterable[int], begun: slice) -> Bytes:
+        """Return in which fields each document has terms with these numbers, or in this range."""
+        found = np.zeros(len(documents), np.uint8)
+        for number in numbers:
+            slots = self.of_documents(number)
+            places = np.minimum(np.searchsorted(slots, documents), len(slots) - 1)
+            masks = self.masks[int(self.starts[number]) + places]
+            found |= np.where(slots[places] == documents, masks, np.uint8(0))
+        if begun.stop > begun.start:
+            places = np.flatnonzero(np.isin(self.slots[begun], documents)) + begun.start
+            for slot, mask in zip(self.slots[places], self.masks[places], strict=True):
+                found[documents == slot] |= mask
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """The slots of the documents with each value: `starts` and `slots` as in Postings.
+
+    A key of `values` is `facet NUL value`.
+    """
+
+    values: Strings
+    starts: Longs
+    slots: Ints
+
+    def find(self, key: str, value: str) -> Ints:
+        """Return the slots of the documents with a value."""
+        at = self.values.place(f"{key}\0{value}")
+        return self.slots[:0] if at is None else self.slots[self.starts[at] : self.starts[at + 1]]
+
+    def count(self, key: str, found: Mask) -> dict[str, int]:
+        """Return how many of the documents in a mask have each value of a facet, if any has it."""
+        first = bisect_left(self.values, f"{key}\0")
+        end = bisect_left(self.values, f"{key}\1", first)
+        begin = int(self.starts[first])
+        having = np.concatenate([[0], np.cumsum(found[self.slots[begin : int(self.starts[end])]])])
+        counts = np.diff(having[self.starts[first : end + 1] - begin])
+        return {
+            self.values[first + at].partition("\0")[2]: int(counts[at])
+            for at in np.flatnonzero(counts).tolist()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Documents in arrays; `build` and `capdex.search.segments.merging.merge` make one."""
+
+    names: Strings
+    parents: Ints  # the slot of each tool's document, ascending
+    postings: Postings
+    facets: Facets
+    numbers: dict[str, Doubles]  # one for each document, NaN where it has none
+    vectors: Vectors | None = None  # None: no document has one yet
+    prior: Floats | None = field(init=False, repr=False)  # of votes; None: there are none
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", prior(self.numbers.get(VOTES)))
+
+    @classmethod
+    def build(cls, documents: Iterable[Document]) -> Segment:
+        """Return a segment of documents; of several with one name the last one counts."""
+        of_name = {document.name: document for document in documents}
+        ordered = [of_name[name] for name in sorted(of_name)]
+        terms, facets, parents, masks = _Collector(), _Collector(), array("i"), array("B")
+        for slot, document in enumerate(ordered):
+            weighed = weigh(document)
+            terms.add(weighed.whole, slot)
+            masks.extend([weighed.masks[term] for term in weighed.whole])
+            for tool in weighed.tools:
+                terms.add(tool, len(ordered) + len(parents))
+                masks.extend([0] * len(tool))
+                parents.append(slot)
+            facets.add(dict.fromkeys(_facets(document), 0.0), slot)
+        values, facet_starts, facet_slots, _, _ = facets.sorted()
+        known, starts, slots, impacts, order = terms.sorted()
+        of_fields = np.array(masks, np.uint8)[order]
+        keys = sorted({key for document in ordered for key in document.numbers})
+        return cls(
+            Strings.of(document.name for document in ordered),
+            np.array(parents, np.int32),
+            postings(known, starts, slots, impacts, of_fields, len(ordered)),
+            Facets(Strings.of(values), facet_starts, facet_slots),
+            {key: np.array([x.numbers.get(key, np.nan) for x in ordered]) for key in keys},
+        )
+
+    def having(self, key: str, values: Iterable[str]) -> Mask:
+        """Return which documents have one of these values of a facet."""
+        mask = np.zeros(len(self.names), np.bool_)
+        for value in values:
+            if key == NAME_KEY:
+                at = self.names.place(value)
+                mask[[] if at is None else at] = True
+            else:
+                mask[self.facets.find(key, value)] = True
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment in an engine: where its slots begin, and which of its documents are live."""
+
+    segment: Segment
+    begin: int
+    live: Mask | None = None  # None: all are
+
+    @property
+    def documents(self) -> int:
+        """The number of live documents."""
+        return len(self.segment.names) if self.live is None else int(np.count_nonzero(self.live))
+
+    @property
+    def slots(self) -> slice:
+        """The slots of the engine that are of this segment."""
+        return slice(self.begin, self.begin + len(self.segment.names))
+
+    def count(self, slots: Ints) -> int:
+        """Return how many of these documents are live."""
+        return len(slots) if self.live is None else int(np.count_nonzero(self.live[slots]))
+
+
+def postings(
+    terms: Sequence[str],
+    starts: Longs,
+    slots: Ints,
+    impacts: Floats,
+    masks: Bytes,
+    documents: int,
+) -> Postings:
+    """Return postings whose slots below `documents` are of documents."""
+    before = np.concatenate([[0], np.cumsum(slots < documents)])
+    own = np.diff(before[starts]).astype(np.int32)
+    return Postings(terms, starts, own, slots, impacts, masks)
+
+
+def _facets(document: Document) -> Iterable[str]:
+    for key, value in document.facets:
+        if key != NAME_KEY:
+            yield f"{key}\0{value}"
+    for tool in document.tools:
+        if squashed := squash(tool.name):
+            yield f"{TOOL_KEY}\0{squashed}"
+
+
+class _Collector:
+    """Pairs of a key and a slot, each with a number, in flat arrays."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._places, self._slots, self._numbers = array("i"), array("i"), array("f")
+
+    def add(self, found: dict[str, float], slot: int) -> None:
+        ids = self._ids
+        self._places.extend([ids.setdefault(key, len(ids)) for key in found])
+        self._slots.extend([slot] * len(found))
+        self._numbers.extend(found.values())
+
+    def sorted(self) -> tuple[list[str], Longs, Ints, Floats, Longs]:
+        """Return the keys, where each one's pairs begin, their slots, numbers and old places."""
+        keys = sorted(self._ids)
+        ranks = np.empty(len(keys), np.int32)
+        ranks[[self._ids[key] for key in keys]] = np.arange(len(keys), dtype=np.int32)
+        places = ranks[np.array(self._places, np.int32)]
+        slots, numbers = np.array(self._slots, np.int32), np.array(self._numbers, np.float32)
+        order = np.lexsort((slots, places))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(keys)))])
+        return keys, starts.astype(np.int64), slots[order], numbers[order], order

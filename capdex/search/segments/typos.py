@@ -1,0 +1,82 @@
+"""Words of the index that differ from a misspelt one by one or two letters."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+MIN_CHARS: Final = 5  # shorter words have too many neighbours
+MIN_CHARS_FOR_TWO: Final = 8  # letters of a word that may have two mistakes
+_ENDING: Final = "\U0010ffff"  # above every letter of a term
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """The letters of each term as 64 bits, and its length: an edit changes few of them."""
+
+    letters: NDArray[np.uint64]
+    lengths: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, terms: Sequence[str]) -> Shapes:
+        """Return the shapes of terms; none is empty."""
+        if not terms:
+            return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint8))
+        points = np.frombuffer("".join(terms).encode("utf-32-le", "surrogatepass"), np.uint32)
+        lengths = np.fromiter(map(len, terms), np.int64, len(terms))
+        begins = np.cumsum(lengths) - lengths
+        bits = np.left_shift(np.uint64(1), (points & 63).astype(np.uint64))
+        return cls(np.bitwise_or.reduceat(bits, begins), lengths.astype(np.uint8))
+
+    def near(self, word: str, terms: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Yield the terms at most as far from the word as its length allows, and how far.
+
+        A term with two mistakes begins with the same letter.
+        """
+        if len(word) < MIN_CHARS:
+            return
+        yield from self._within(word, 1, terms, 0, len(terms))
+        if len(word) >= MIN_CHARS_FOR_TWO:
+            begin, end = bisect_left(terms, word[0]), bisect_left(terms, word[0] + _ENDING)
+            yield from self._within(word, 2, terms, begin, end)
+
+    def _within(
+        self, word: str, edits: int, terms: Sequence[str], begin: int, end: int
+    ) -> Iterator[tuple[str, int]]:
+        mine = Shapes.of([word])
+        changed = np.bitwise_count(self.letters[begin:end] ^ mine.letters[0])
+        longer = np.abs(self.lengths[begin:end].astype(np.int16) - len(word))
+        for at in np.flatnonzero((changed <= 2 * edits) & (longer <= edits)):
+            term = terms[begin + int(at)]
+            if distance(word, term, edits) == edits:
+                yield term, edits
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """Return how many letters are inserted, left out, replaced or swapped with the next one.
+
+    Any number above `most` stands for more than that (Damerau-Levenshtein, adjacent swaps).
+    """
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    one, other = one[start:], other[start:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, start=1):
+        two_before, before, row = before, row, [i]
+        for j, b in enumerate(other, start=1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, two_before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return row[-1]

@@ -1,0 +1,42 @@
+"""Search: the engine of a reader, kept up with the database, and the pages of its hits."""
+
+from capdex.search.query import MAX_QUERY_CHARS
+from indexer.query.search.filters import FILTER_NAMES, Filters
+from indexer.query.search.follower import Follower
+from indexer.query.search.live import LiveSearch, Progress
+from indexer.query.search.page import (
+    MAX_PAGE,
+    Found,
+    Hit,
+    Page,
+    find,
+    read_listed,
+    read_page,
+    read_reasons,
+)
+from indexer.query.search.route import MAX_MESSAGE_CHARS, Route, route
+from indexer.query.search.snapshots import Snapshots, directory_of
+from indexer.query.search.state import State
+
+__all__ = [
+    "FILTER_NAMES",
+    "MAX_MESSAGE_CHARS",
+    "MAX_PAGE",
+    "MAX_QUERY_CHARS",
+    "Filters",
+    "Follower",
+    "Found",
+    "Hit",
+    "LiveSearch",
+    "Page",
+    "Progress",
+    "Route",
+    "Snapshots",
+    "State",
+    "directory_of",
+    "find",
+    "read_listed",
+    "read_page",
+    "read_reasons",
+    "route",
+]

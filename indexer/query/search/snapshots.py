@@ -1,0 +1,160 @@
+"""Engines kept on disk, so that a restart reads postings instead of building them again.
+
+Each segment is a file named by its SHA-256, which is never changed; `manifest` lists the segments
+of one state with their removed documents, and its last line is a SHA-256 of the lines before it.
+A file is complete before its name appears, and the manifest comes last: a process that is killed
+leaves the state of before or that of after. Everything is checked when it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+from filelock import FileLock, Timeout
+
+from capdex.errors import CapdexError, InvalidInput
+from capdex.search import Engine, Segment, from_bytes, to_bytes
+from capdex.search.segments.segment import Mask
+from indexer.query.search.state import State
+
+MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024  # a bit for each document
+MAX_SEGMENT_BYTES: Final = 8 * 1024**3
+_NAME: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class _Stored(msgspec.Struct):
+    name: str
+    live: str | None  # a bit for each document, base64; None: all are live
+
+
+class _Manifest(msgspec.Struct):
+    revision: int
+    index: str  # SHA-256 of the secret of the database
+    segments: list[_Stored]
+    encoder: str | None = None
+
+
+def directory_of(db: str, blocks: Path) -> Path:
+    """Return the directory of snapshots: beside a SQLite file, or beside the blocks."""
+    if db.startswith("sqlite:///"):
+        path = Path(db.removeprefix("sqlite:///"))
+        return path.with_name(path.name + ".search")
+    return blocks.with_name("search")
+
+
+class Snapshots:
+    """The snapshots in a directory. Of several processes the first one to write goes on writing."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = FileLock(directory / "lock", thread_local=False)  # `close` is another thread's
+        self._written: dict[int, tuple[Segment, str]] = {}  # by id; the segment keeps it from reuse
+
+    def close(self) -> None:
+        """Let another process write."""
+        self._lock.release()
+
+    def load(self, key: bytes) -> State | None:
+        """Return the state that was saved for the database with this secret, None if none was.
+
+        Raises InvalidInput if a file is damaged, OSError if one cannot be read.
+        """
+        try:
+            raw = _read(self._directory / "manifest", MAX_MANIFEST_BYTES)
+        except FileNotFoundError:
+            return None
+        body, _, digest = raw.rpartition(b"\n")
+        if sha256(body).hexdigest().encode() != digest:
+            raise _damaged("the digest of the manifest differs")
+        try:
+            manifest = msgspec.json.decode(body, type=_Manifest)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise _damaged(f"the manifest is invalid: {error}") from None
+        if manifest.index != sha256(key).hexdigest():
+            return None
+        written: dict[int, tuple[Segment, str]] = {}
+        sources: list[tuple[Segment, Mask | None]] = []
+        for stored in manifest.segments:
+            if not _NAME.fullmatch(stored.name):
+                raise _damaged("a segment has no name of one")
+            segment = from_bytes(_read(self._directory / stored.name, MAX_SEGMENT_BYTES))
+            written[id(segment)] = segment, stored.name
+            sources.append((segment, _live(stored.live, len(segment.names))))
+        self._written = written
+        return State(Engine(sources), manifest.revision, key, manifest.encoder)
+
+    def save(self, state: State) -> bool:
+        """Save a state; returns False while another process writes here. Raises OSError."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if not self._lock.is_locked:
+            try:
+                self._lock.acquire(blocking=False)
+            except Timeout:
+                return False
+        written: dict[int, tuple[Segment, str]] = {}
+        segments: list[_Stored] = []
+        for part in state.engine.parts:
+            known = self._written.get(id(part.segment))
+            name = known[1] if known else self._write(to_bytes(part.segment))
+            written[id(part.segment)] = part.segment, name
+            segments.append(_Stored(name, _bits(part.live)))
+        manifest = _Manifest(state.revision, sha256(state.key).hexdigest(), segments, state.encoder)
+        body = msgspec.json.encode(manifest)
+        _replace(self._directory / "manifest", body + b"\n" + sha256(body).hexdigest().encode())
+        self._written = written
+        kept = {x.name for x in segments}
+        for path in self._directory.iterdir():
+            if path.name not in kept and (_NAME.fullmatch(path.name) or path.suffix == ".new"):
+                path.unlink(missing_ok=True)
+        return True
+
+    def _write(self, data: bytes) -> str:
+        name = sha256(data).hexdigest()
+        path = self._directory / name
+        if not path.exists():
+            _replace(path, data)
+        return name
+
+
+def _read(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise _damaged(f"{path.name} is larger than {most} bytes")
+        return file.read()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file that is complete on the disk before it has its name."""
+    new = path.with_name(path.name + ".new")
+    with new.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _bits(live: Mask | None) -> str | None:
+    return None if live is None else b64encode(np.packbits(live).tobytes()).decode("ascii")
+
+
+def _live(bits: str | None, documents: int) -> Mask | None:
+    if bits is None:
+        return None
+    try:
+        packed = np.frombuffer(b64decode(bits, validate=True), np.uint8)
+    except ValueError:
+        raise _damaged("the removed documents of a segment are invalid") from None
+    if len(packed) != (documents + 7) // 8:
+        raise _damaged("the removed documents of a segment are of another one")
+    return np.unpackbits(packed, count=documents).astype(np.bool_)
+
+
+def _damaged(why: str) -> CapdexError:
+    return InvalidInput("the snapshot of the search is damaged", why=why, fix="it is built again")

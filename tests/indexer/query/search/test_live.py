@@ -1,0 +1,252 @@
+"""The search of a reader follows the writer, and starts from what was saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.errors import Code, Unavailable
+from capdex.search.encoder import SentenceEncoder
+from indexer.query import Index
+from indexer.query.search import live as live_module
+from indexer.store import Store
+
+Opened = Callable[..., Index]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "index.db.search"
+
+
+@pytest.fixture
+def publish(making: Any, store: Store, chain: Any) -> Callable[..., None]:
+    def publish(*names: str) -> None:
+        for name in names:
+            chain.publish(name, description=f"Counts {name} and others")
+        making.follow(store, chain)
+
+    return publish
+
+
+@pytest.fixture
+def following(database_url: str, directory: Path) -> Iterator[Opened]:
+    opened: list[Index] = []
+
+    def open_one(encoder: SentenceEncoder | None = None) -> Index:
+        index = Index(database_url)
+        opened.append(index)
+        index.follow(directory, encoder)
+        return index
+
+    yield open_one
+    for index in opened:
+        index.close()
+
+
+def names(index: Index, query: str = "") -> list[str | None]:
+    return [hit.release.name for hit in index.search(query, limit=50).hits]
+
+
+def fresh(database_url: str, query: str = "") -> list[str | None]:
+    with closing(Index(database_url)) as index:
+        return names(index, query)
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(x for x in directory.iterdir() if x.name != "lock")
+
+
+def until(done: Callable[[], object]) -> None:
+    """Wait for a thread's work."""
+    pause = threading.Event()
+    while not done():
+        pause.wait(0.01)
+
+
+def test_a_reader_that_follows_finds_what_was_committed(
+    publish: Callable[..., None], following: Opened
+) -> None:
+    publish("apples")
+    index = following()
+    assert names(index, "counts") == ["apples"]
+    publish("pears")
+    until(lambda: names(index, "pears") == ["pears"])
+    publish(*(f"plum-{number}" for number in range(live_module.INLINE + 8)))
+    until(lambda: len(names(index)) == live_module.INLINE + 10)
+
+
+def test_a_restart_reads_what_was_saved_and_catches_up(
+    publish: Callable[..., None],
+    following: Opened,
+    directory: Path,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples", "pears")
+    index = following()
+    assert names(index) == ["apples", "pears"]
+    index.close()
+    assert [x.name for x in files(directory)][-1] == "manifest"
+    publish("plums")
+
+    def build(*_: object) -> object:
+        raise AssertionError("it is built again")
+
+    monkeypatch.setattr(live_module.LiveSearch, "_build", build)
+    assert names(following()) == ["apples", "pears", "plums"]
+    monkeypatch.undo()
+    assert fresh(database_url) == ["apples", "pears", "plums"]
+
+
+@pytest.mark.parametrize("end", ["cut", "changed", "gone"])
+@pytest.mark.parametrize("which", ["manifest", "segment"])
+def test_damaged_files_are_built_again(
+    which: str, end: str, publish: Callable[..., None], following: Opened, directory: Path
+) -> None:
+    publish("apples", "pears")
+    names(index := following())
+    index.close()
+    path = files(directory)[-1 if which == "manifest" else 0]
+    data = path.read_bytes()
+    match end:
+        case "cut":
+            path.write_bytes(data[: len(data) // 2])
+        case "changed":
+            path.write_bytes(data[:40] + bytes([data[40] ^ 1]) + data[41:])
+        case _:
+            path.unlink()
+    assert names(following(), "counts") == ["apples", "pears"]
+
+
+@pytest.mark.parametrize("key", ["index", "revision"])
+def test_what_differs_from_the_database_is_built_again(
+    key: str, publish: Callable[..., None], following: Opened, directory: Path
+) -> None:
+    publish("apples")
+    names(index := following())
+    index.close()
+    publish("pears")
+    manifest = directory / "manifest"
+    saved = json.loads(manifest.read_bytes().rpartition(b"\n")[0])
+    # as if another database had been saved, or as if pears were in what was saved
+    saved[key] = "0" * 64 if key == "index" else index.at()[0]
+    body = json.dumps(saved).encode()
+    manifest.write_bytes(body + b"\n" + sha256(body).hexdigest().encode())
+    assert names(following()) == ["apples", "pears"]
+
+
+def test_a_database_that_cannot_be_read_ends_no_follower(
+    publish: Callable[..., None], following: Opened, directory: Path
+) -> None:
+    publish("apples")
+    directory.write_bytes(b"no directory")  # nothing can be saved there
+    index = following()
+    assert names(index) == ["apples"]
+    publish("pears")
+    until(lambda: names(index) == ["apples", "pears"])
+
+
+def test_a_search_is_pending_while_the_first_engine_is_built(
+    publish: Callable[..., None],
+    following: Opened,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples")
+    go_on = threading.Event()
+    read_all = live_module.read_all
+
+    def slowly(connection: Any) -> Any:
+        go_on.wait()
+        return read_all(connection)
+
+    monkeypatch.setattr(live_module, "read_all", slowly)
+    monkeypatch.setattr(live_module, "FIRST_S", 0.01)
+    index = following()
+    with pytest.raises(Unavailable) as caught:
+        names(index)
+    assert caught.value.code is Code.PENDING
+    go_on.set()
+    monkeypatch.setattr(live_module, "FIRST_S", 60.0)
+    assert names(index) == ["apples"]
+
+
+def test_one_process_saves_and_the_others_read(
+    publish: Callable[..., None], following: Opened, directory: Path, database_url: str
+) -> None:
+    publish("apples")
+    first = following()
+    names(first)
+    with closing(Index(database_url)) as other:
+        while not (directory / "manifest").exists():
+            names(first)
+        with pytest.raises(Unavailable) as caught:
+            other.rebuild_search(directory)
+        assert caught.value.code is Code.DATABASE_LOCKED
+        first.close()
+        os.truncate(directory / "manifest", 3)
+        assert other.rebuild_search(directory).engine.documents == 1
+        publish("pears")
+    assert names(following()) == ["apples", "pears"]
+
+
+def test_texts_are_encoded_beside_and_vectors_are_read_again(
+    making: Any,
+    store: Store,
+    chain: Any,
+    following: Opened,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chain.publish("money", description="Converts an amount from one currency to another")
+    chain.publish("notes", description="Keeps short texts that you dictate")
+    making.follow(store, chain)
+    encoder = SentenceEncoder()
+    index = following(encoder)
+    until(lambda: index.find("x").mode == "semantic")
+    found = index.find("我想把美元换成欧元")
+    assert found.hits[0].name == "money"
+    assert (found.hits[0].similarity or 0) > 0.15
+    chain.publish("rain", description="Tells whether it will rain")
+    making.follow(store, chain)
+    until(lambda: [x.name for x in index.find("明天会下雨吗").hits] == ["rain"])
+    index.close()
+
+    def encode(*_: object) -> object:
+        raise AssertionError("it is encoded again")
+
+    monkeypatch.setattr(live_module, "encode_documents", encode)
+    assert following(encoder).find("明天会下雨吗").hits[0].name == "rain"
+    monkeypatch.undo()
+    plain = following()
+    assert (plain.find("明天会下雨吗").hits, plain.find("rain").mode) == ([], "lexical")
+
+
+def test_routes_follow_the_writer(
+    making: Any, store: Store, chain: Any, following: Opened, database_url: str
+) -> None:
+    def publish(name: str, version: str, word: str) -> None:
+        chain.publish(name, version, triggers=[{"type": "keyword", "value": word}])
+        making.follow(store, chain)
+
+    def routed(index: Index, message: str) -> list[str]:
+        return sorted(x.combined.name for x in index.route(message).packages if x.combined.match)
+
+    publish("rain", "1.0.0", "umbrella")
+    index = following()
+    until(lambda: (state := index.live.state) and state.triggers is not None)
+    assert routed(index, "my umbrella") == ["rain"]
+    publish("rain", "1.1.0", "wet")
+    publish("sun", "1.0.0", "hat")
+    until(lambda: routed(index, "a wet hat") == ["rain", "sun"])
+    assert routed(index, "my umbrella") == []
+    with closing(Index(database_url)) as other:
+        assert routed(other, "a wet hat") == ["rain", "sun"]
