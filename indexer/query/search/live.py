@@ -29,7 +29,7 @@ from indexer.query.search.documents import (
 from indexer.query.search.state import State
 
 INLINE: Final = 32  # changed names that a query brings in by itself while there is a follower
-FIRST_S: Final = 3.0  # how long a query waits for the first engine
+FIRST_S: Final = 8.0  # how long a query waits for the first engine, or for the first triggers
 
 Read = Callable[[], AbstractContextManager[Connection]]  # opens a transaction
 Progress = Callable[[int, int], None]  # documents done, and all
@@ -52,6 +52,7 @@ class LiveSearch:
         self.encoder: Encoder | None = None  # searches by meaning, too, if there is one
         self._state: State | None = None  # replaced as a whole, so reading it needs no lock
         self._first = threading.Event()
+        self._triggers_read = threading.Event()
         self._turn = threading.Lock()
         self._done = (0, 0)
 
@@ -149,18 +150,21 @@ class LiveSearch:
     def triggers_at(self, connection: Connection) -> State:
         """Return what `at` returns, with triggers.
 
-        Raises Unavailable PENDING while a follower reads them.
+        Raises Unavailable PENDING while a follower takes longer than FIRST_S to read them.
         """
         state = self.at(connection)
         if state.triggers is None:
             if self.following:
-                raise Unavailable(
-                    "the triggers of the index are being read",
-                    Code.PENDING,
-                    fix="try again in a few seconds",
-                )
-            self.read_triggers(lambda: nullcontext(connection))
+                self._triggers_read.wait(FIRST_S)
+            else:
+                self.read_triggers(lambda: nullcontext(connection))
             state = self.at(connection)
+        if state.triggers is None:
+            raise Unavailable(
+                "the triggers of the index are being read",
+                Code.PENDING,
+                fix="try again in a few seconds",
+            )
         return state
 
     def read_triggers(self, read: Read) -> bool:
@@ -182,6 +186,7 @@ class LiveSearch:
             documents = map(_triggers, read_documents(connection, names))
             triggers = triggers.without(*names).with_packages(documents)
             self._state = replace(state, triggers=triggers)
+            self._triggers_read.set()
         return True
 
     def encode(self, read: Read, encoder: Encoder, most: int) -> bool:
@@ -240,6 +245,7 @@ class LiveSearch:
             progress(done, total)
         engine = Engine([(merge(pieces), None)]) if pieces else Engine()
         identity = self.encoder.identity if self.encoder else None
+        self._triggers_read.clear()
         self._state = State(engine, revision, key, identity)
         self._first.set()
         return self._state

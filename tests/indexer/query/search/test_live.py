@@ -231,7 +231,12 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
 
 
 def test_routes_follow_the_writer(
-    making: Any, store: Store, chain: Any, following: Opened, database_url: str
+    making: Any,
+    store: Store,
+    chain: Any,
+    following: Opened,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def publish(name: str, version: str, word: str) -> None:
         chain.publish(name, version, triggers=[{"type": "keyword", "value": word}])
@@ -241,8 +246,8 @@ def test_routes_follow_the_writer(
         return sorted(x.combined.name for x in index.route(message).packages if x.combined.match)
 
     publish("rain", "1.0.0", "umbrella")
-    index = following()
-    until(lambda: (state := index.live.state) and state.triggers is not None)
+    monkeypatch.setattr(live_module, "FIRST_S", 60.0)
+    index = following()  # its first answer waits until the triggers are read
     assert routed(index, "my umbrella") == ["rain"]
     publish("rain", "1.1.0", "wet")
     publish("sun", "1.0.0", "hat")
