@@ -162,7 +162,7 @@ test: dev ## every check, forge and pytest
 	@$(MAKE) --no-print-directory contracts
 	@$(MAKE) --no-print-directory pytest
 
-format: .venv/.dev ## let ruff mend what it can
+format: .venv/.dev ## let ruff correct what it can
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 

@@ -130,7 +130,7 @@ _WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
     },
     ("INVALID_INPUT", 409, 1): {
         Code.VERSION_EXISTS: "this version is published with other bytes",
-        Code.STEP_TOO_SMALL: "the change owes a larger step of the version",
+        Code.STEP_TOO_SMALL: "the changes require a larger step of the version",
         Code.SCHEMA_CHANGED: "the schema changed incompatibly under an unchanged $id",
         Code.AMBIGUOUS: "several capabilities match equally well",
         Code.LOCK_DRIFT: "the lock file and what is installed differ",
@@ -200,7 +200,7 @@ class CapdexError(Exception):
 
 @dataclass(eq=False)
 class InvalidInput(CapdexError):
-    """The input was judged and is wrong: mend it."""
+    """The input was judged and is wrong: the caller must change it."""
 
     code: Code = Code.INVALID_INPUT
 

@@ -120,13 +120,13 @@ REASONS: dict[Reason, ReasonText] = {
         "publish again with the CID of exactly the file that was hashed",
     ),
     Reason.NOT_A_FILE: ReasonText(
-        "the CID names a directory, a symlink or something else that is no single file, or a file "
+        "the CID names a directory, a symlink or something else than a single file, or a file "
         "of too many blocks or bytes",
         "upload as one raw block: CIDv1, raw, sha2-256, base32 lower case",
     ),
     Reason.SHA256_MISMATCH: ReasonText(
         "the bytes do not have the sha256 that was announced on chain",
-        "this release cannot be mended; publish a new version",
+        "this release cannot be corrected; publish a new version",
     ),
     Reason.ID_MISMATCH: ReasonText(
         "metadata.id is not the cap_uri that was announced on chain",
@@ -147,7 +147,7 @@ REASONS: dict[Reason, ReasonText] = {
         "the file holds a character that cannot be seen or that readers understand differently",
         "remove the character named",
     ),
-    Reason.YAML_SYNTAX: ReasonText("the file is not YAML", "mend the syntax at the place named"),
+    Reason.YAML_SYNTAX: ReasonText("the file is not YAML", "correct the syntax at the line shown"),
     Reason.YAML_FEATURE: ReasonText(
         "the file uses a YAML feature that packages may not use (P7)",
         "write the value out: no anchors, aliases, tags, merge keys, directives or complex keys",
@@ -158,17 +158,22 @@ REASONS: dict[Reason, ReasonText] = {
         "there are more parts than the limit allows", "split the capability in two"
     ),
     Reason.MISSING_FIELD: ReasonText("a required field is missing", "add it"),
-    Reason.WRONG_TYPE: ReasonText("a value has another type than the format says", "mend it"),
+    Reason.WRONG_TYPE: ReasonText(
+        "a value has another type than the format says", "write a value of the type named"
+    ),
     Reason.UNKNOWN_FIELD: ReasonText(
         "a field is unknown to this version of the format", "check its spelling; it is kept as is"
     ),
-    Reason.BAD_VALUE: ReasonText("a value is outside what the format allows", "mend it"),
+    Reason.BAD_VALUE: ReasonText(
+        "a value is outside what the format allows", "write one of the values named"
+    ),
     Reason.BAD_ID: ReasonText(
         "metadata.id is not a capability URI with an exact version",
         "write did:nuwa:cap:<name>@<major.minor.patch>",
     ),
     Reason.BAD_SCHEMA: ReasonText(
-        "a JSON Schema is not valid JSON Schema 2020-12", "mend it at the place named"
+        "a JSON Schema is not valid JSON Schema 2020-12",
+        "correct the keyword named; a schema follows JSON Schema 2020-12",
     ),
     Reason.BAD_SCHEMA_URI: ReasonText(
         "the schema's $id is not a Schema URI", "write did:nuwa:state:<name>#v<number>"

@@ -117,7 +117,7 @@ class VersionRange:
         try:
             alternatives = tuple(_bounds(part.strip(" ")) for part in parts)
         except ValueError:
-            raise _no_range(text, "it is not in npm's range grammar") from None
+            raise _no_range(text, "it is not a valid npm range") from None
         # node-semver: where one alternative is `*`, the whole is, and so takes no pre-release.
         return cls(text, alternatives if all(alternatives) else ((),))
 

@@ -83,7 +83,7 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode if target.exists() else None
         if mode is not None and not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is no file")
+            raise OSError(errno.EINVAL, "it is not a file")
         with partial.open("xb") as file:
             file.write(data)
             file.flush()

@@ -65,7 +65,7 @@ async def wait_served(
 ) -> float | None:
     """Poll the node until it shows the change; return the seconds that took, or None.
 
-    A node that is down or slow is no failure: what is on chain stays there.
+    A node that is down or slow is not a failure: what is on chain stays there.
     """
     if is_served is None:
         return None

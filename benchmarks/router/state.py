@@ -54,7 +54,7 @@ def note(number: int, random_: random.Random) -> Json:
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else OBJECTS
-    random_ = random.Random(1)  # noqa: S311 - chance is no secret
+    random_ = random.Random(1)  # noqa: S311 - random numbers here are not secret
     with (
         tempfile.TemporaryDirectory(dir=".") as folder,
         Store(Path(folder) / "state.sqlite") as store,

@@ -1,4 +1,4 @@
-"""Changes between two releases of a capability, and the SemVer step they owe (P2)."""
+"""Changes between two releases of a capability, and the SemVer step they require (P2)."""
 
 from capdex.diff.diff import (
     Allowance,

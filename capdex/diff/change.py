@@ -41,7 +41,7 @@ class Change:
 
     @property
     def step(self) -> Step:
-        """The step owed from 1.0.0 on."""
+        """The step required from 1.0.0 on."""
         return self.rule.step
 
     @property

@@ -1,4 +1,4 @@
-"""Changes of meaning between two releases, and the SemVer step that they owe (P2, NIP-7).
+"""Changes of meaning between two releases, and the SemVer step that they require (P2, NIP-7).
 
 `compare` is pure and total for manifests; `check_step` is what `publish` asks before gas is paid.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from capdex.diff.change import Change
 from capdex.diff.changes import collect
-from capdex.diff.semver_step import Rule, Step, next_version, owed_step, taken_step
+from capdex.diff.semver_step import Rule, Step, next_version, required_step, taken_step
 from capdex.errors import Code, InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
@@ -48,8 +48,8 @@ class Difference:
     schema_conflict: bool = False
 
     @property
-    def owed(self) -> Step:
-        """The largest step that a change owes from 1.0.0 on; `owed_after` knows the version."""
+    def required(self) -> Step:
+        """The largest step that a change requires from 1.0.0 on; see `required_after`."""
         return max((change.step for change in self.changes), default=Step.NONE)
 
     @property
@@ -62,11 +62,11 @@ class Difference:
         """True if permissions, contacted hosts or types of binding are added."""
         return bool(self.risks)
 
-    def owed_after(self, old: Version, new: Version) -> Step:
-        """Return the step that `new` owes after `old`; none inside one `major.minor.patch`."""
+    def required_after(self, old: Version, new: Version) -> Step:
+        """Return the step that `new` requires after `old`; none inside one `major.minor.patch`."""
         if old < new and old.core == new.core:
             return Step.NONE
-        return owed_step(self.owed, old, widened=self.permissions_widened)
+        return required_step(self.required, old, widened=self.permissions_widened)
 
 
 def compare(old: Manifest, new: Manifest) -> Difference:
@@ -81,29 +81,29 @@ def compare(old: Manifest, new: Manifest) -> Difference:
 def check_step(
     difference: Difference, old: Version, new: Version, *, allow: frozenset[Allowance] = frozenset()
 ) -> None:
-    """Refuse a release whose version moves less than its changes owe (P2).
+    """Refuse a release whose version moves less than its changes require (P2).
 
     Raises InvalidInput: SCHEMA_CHANGED, which nothing allows; STEP_TOO_SMALL, unless `allow` says
     otherwise; INVALID_INPUT where `new` is not above `old`.
     """
-    owed = difference.owed_after(old, new)
+    required = difference.required_after(old, new)
     try:
         taken = taken_step(old, new)
     except InvalidInput as error:
         if new == old:
-            error.fix = f"raise metadata.id to {next_version(old, owed)}"
+            error.fix = f"raise metadata.id to {next_version(old, required)}"
         raise
     if difference.schema_conflict:
         raise _schema_changed(difference)
-    if taken >= owed:
+    if taken >= required:
         return
     if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
-        raise _widened(difference, old, new, owed)
+        raise _widened(difference, old, new, required)
     others = [x for x in difference.changes if not x.risk]
-    plain = max((owed_step(x.step, old) for x in others), default=Step.NONE)
+    plain = max((required_step(x.step, old) for x in others), default=Step.NONE)
     if taken < plain and Allowance.SMALLER_STEP not in allow:
-        owing = [x for x in others if owed_step(x.step, old) == plain]
-        raise _too_small(owing, old, new, plain)
+        requiring = [x for x in others if required_step(x.step, old) == plain]
+        raise _too_small(requiring, old, new, plain)
 
 
 MAX_NAMED: Final = 3  # changes named in one error; `capdex diff` shows them all
@@ -120,35 +120,39 @@ def _schema_changed(difference: Difference) -> InvalidInput:
     )
 
 
-def _widened(difference: Difference, old: Version, new: Version, owed: Step) -> InvalidInput:
-    raised = next_version(old, owed)
+def _widened(difference: Difference, old: Version, new: Version, required: Step) -> InvalidInput:
+    raised = next_version(old, required)
     return InvalidInput(
         f"{new} is a patch of {old}, and a patch never widens what a package may do",
         Code.STEP_TOO_SMALL,
         why=_named(difference.risks),
         fix=f"raise metadata.id to {raised}, "
         f"or insist with publish --allow {Allowance.WIDENED_PERMISSION}",
-        details=_details(difference.risks, old, new, owed),
+        details=_details(difference.risks, old, new, required),
     )
 
 
-def _too_small(owing: Sequence[Change], old: Version, new: Version, owed: Step) -> InvalidInput:
+def _too_small(
+    requiring: Sequence[Change], old: Version, new: Version, required: Step
+) -> InvalidInput:
     return InvalidInput(
-        f"{old} to {new} is a {taken_step(old, new)} step, and the changes owe a {owed} one",
+        f"required: {required}, you chose: {taken_step(old, new)} ({old} to {new})",
         Code.STEP_TOO_SMALL,
-        why=_named(owing),
-        fix=f"raise metadata.id to {next_version(old, owed)}, "
+        why=_named(requiring),
+        fix=f"raise metadata.id to {next_version(old, required)}, "
         f"or insist with publish --allow {Allowance.SMALLER_STEP}",
-        details=_details(owing, old, new, owed),
+        details=_details(requiring, old, new, required),
     )
 
 
-def _details(owing: Sequence[Change], old: Version, new: Version, owed: Step) -> dict[str, object]:
+def _details(
+    requiring: Sequence[Change], old: Version, new: Version, required: Step
+) -> dict[str, object]:
     return {
-        "owed": str(owed),
+        "required": str(required),
         "taken": str(taken_step(old, new)),
-        "version": str(next_version(old, owed)),
-        "changes": [x.to_json() for x in owing],
+        "version": str(next_version(old, required)),
+        "changes": [x.to_json() for x in requiring],
     }
 
 

@@ -1,4 +1,4 @@
-"""SemVer steps: the step that a new version takes, and the step that a change owes (P2)."""
+"""SemVer steps: the step that a new version takes, and the step that a change requires (P2)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RuleRow(NamedTuple):
 
 
 class Rule(Enum):
-    """Kinds of changes, and the step that each owes from 1.0.0 on.
+    """Kinds of changes, and the step that each requires from 1.0.0 on.
 
     The sections are in reading order.
     """
@@ -113,7 +113,7 @@ class Rule(Enum):
 
     @property
     def step(self) -> Step:
-        """Step that it owes from 1.0.0 on."""
+        """Step that it requires from 1.0.0 on."""
         return self.value.step
 
     @property
@@ -139,17 +139,17 @@ def taken_step(old: Version, new: Version) -> Step:
     return next((step for step, differs in zip(steps, moved, strict=True) if differs), Step.NONE)
 
 
-def owed_step(step: Step, old: Version, *, widened: bool = False) -> Step:
-    """Return the step that a change of size `step` owes in a release after `old`, by npm's caret.
+def required_step(step: Step, old: Version, *, widened: bool = False) -> Step:
+    """Return the step that a change of size `step` requires after `old`, by npm's caret.
 
-    Below 1.0.0 a breaking change has to leave `^old`: 0.y owes a minor step, 0.0.z a patch, and
-    nothing else owes more than a patch. What widens permissions (`widened`) is never a patch.
+    Below 1.0.0 a breaking change has to leave `^old`: 0.y requires a minor step, 0.0.z a patch, and
+    nothing else requires more than a patch. What widens permissions (`widened`) is never a patch.
     """
-    owed = step
+    required = step
     if old.major == 0:
         breaking = Step.MINOR if old.minor else Step.PATCH
-        owed = min(step, breaking if step is Step.MAJOR else Step.PATCH)
-    return max(owed, Step.MINOR) if widened else owed
+        required = min(step, breaking if step is Step.MAJOR else Step.PATCH)
+    return max(required, Step.MINOR) if widened else required
 
 
 def next_version(old: Version, step: Step) -> Version:
@@ -166,7 +166,7 @@ def next_version(old: Version, step: Step) -> Version:
 def predecessor(versions: Iterable[Version], new: Version) -> Version | None:
     """The version that `new` follows: the highest below it, a stable one if there is any.
 
-    A pre-release of the same `major.minor.patch` is passed over: what it owes counts from the
+    A pre-release of the same `major.minor.patch` is passed over: what it requires counts from the
     stable release before it.
     """
     below = [v for v in versions if v < new]

@@ -132,4 +132,4 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _refusal(why: str) -> InvalidInput:
-    return InvalidInput("a block is no piece of a file", why=why, fix="publish a single file")
+    return InvalidInput("a block is not a piece of a file", why=why, fix="publish a single file")

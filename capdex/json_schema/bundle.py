@@ -15,7 +15,7 @@ from capdex.json_schema.schema import pointer_steps
 
 PACKAGE_STEP: Final = "schema"
 
-_VALUES: Final = ("const", "default")  # keywords of any value, which is no schema
+_VALUES: Final = ("const", "default")  # keywords of any value, which is not a schema
 
 _Rewrite = Callable[[str], str]
 

@@ -207,7 +207,7 @@ class _Check:
                 there = f"there are {', '.join(known)}"
                 hint = self._findings.suggest(word, known) if isinstance(word, str) else ""
                 at = (*path, key) if key else path
-                message = f"{show(word)} is no way to merge; {there}"
+                message = f"{show(word)} is not a way to merge; {there}"
                 self._findings.warn(Reason.BAD_SCHEMA, at, message, hint=hint or there)
 
     def _keyword(self, shape: Shape, keyword: str, value: Any, at: Path) -> None:

@@ -72,7 +72,7 @@ def read_languages(metadata: Fields) -> tuple[str, ...]:
     languages = metadata.placed_texts("languages", most=MAX_LANGUAGES, most_chars=35)
     for path, language in languages.items():
         if not LANGUAGE.fullmatch(language):
-            message = f"{show(language)} is no language tag"
+            message = f"{show(language)} is not a valid language tag"
             metadata.findings.error(Reason.BAD_VALUE, path, message, hint="write en or zh-Hant")
     return tuple(languages.values())
 
@@ -95,7 +95,7 @@ def read_permissions(metadata: Fields) -> tuple[str, ...]:
     names = fields.placed_texts("require", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
     for path, name in names.items():
         if name not in BUILT_IN:
-            message = f"{show(name)} is no permission known here"
+            message = f"{show(name)} is not a permission known here"
             hint = metadata.findings.suggest(name, BUILT_IN)
             metadata.findings.warn(Reason.BAD_VALUE, path, message, hint=hint)
     return tuple(names.values())

@@ -242,7 +242,7 @@ def deceptive_word(text: str) -> tuple[str, str] | None:
     """The first word of a name that reads as another, and that other; None when there is none.
 
     A word does if it mixes ASCII letters with letters that only look like such, or consists of the
-    latter in a name that is otherwise ASCII: a name in Greek or Russian is no deception.
+    latter in a name that is otherwise ASCII: a name in Greek or Russian is not a deception.
     """
     words = _WORD.findall(unicodedata.normalize("NFKC", text))
     any_ascii = any(word.isascii() and word.isalpha() for word in words)

@@ -96,7 +96,7 @@ def _read(
     outer.note_unknown(("type", "function"))
     type_ = outer.text("type", required=True)
     if type_ not in (None, "function"):
-        outer.wrong("type", f"{show(type_)} is no tool type", hint="write type: function")
+        outer.wrong("type", f"{show(type_)} is not a tool type", hint="write type: function")
     function = outer.get("function", dict, required=True)
     if function is None:
         return None
@@ -121,9 +121,9 @@ def _read(
 def _check_name(name: str, fields: Fields) -> bool:
     if name in BUILT_IN or NAME.fullmatch(name):
         return True
-    message = f"{show(name)} is no tool name: 1 to 64 of A-Z, a-z, 0-9, _ and -"
+    message = f"{show(name)} is not a valid tool name: 1 to 64 of A-Z, a-z, 0-9, _ and -"
     if name.startswith("state."):
-        message = f"{show(name)} is no built-in tool; there are {', '.join(BUILT_IN)}"
+        message = f"{show(name)} is not a built-in tool; there are {', '.join(BUILT_IN)}"
     fields.wrong("name", message, hint=fields.findings.suggest(name, BUILT_IN))
     return False
 

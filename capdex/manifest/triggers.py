@@ -96,7 +96,7 @@ def _read(item: Any, path: Path, findings: Findings) -> Trigger | None:
             model = fields.text("model")
             usable = _check_embedding(value, model, fields)
         case _:
-            message = f"{show(type_)} is no trigger type; there are {', '.join(TYPES)}"
+            message = f"{show(type_)} is not a trigger type; there are {', '.join(TYPES)}"
             fields.wrong("type", message, hint=fields.findings.suggest(type_, TYPES))
             return None
     return Trigger(type_, value, model) if usable else None

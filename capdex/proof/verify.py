@@ -199,5 +199,5 @@ def _word(value: bytes) -> bytes:
         return ZERO
     number = decode_rlp(value)
     if not isinstance(number, bytes) or not 0 < len(number) <= WORD or number[0] == 0:
-        raise ValueError("a slot's value is no word")
+        raise ValueError("a slot's value is not a word")
     return number.rjust(WORD, b"\0")

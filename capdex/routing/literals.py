@@ -24,7 +24,7 @@ _ESCAPE: Final = re.compile(
     re.DOTALL,
 )
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
-_BREAK: Final = "\0"  # stands for anything that is no literal
+_BREAK: Final = "\0"  # stands for anything that is not a literal
 _CLASS_SIZE: Final = 10  # instructions of a class of characters
 _UNICODE_SIZE: Final = 1_000  # of a class like \pL
 MAX_CHOICES: Final = 64  # of one pattern; a group that makes more counts as no literal

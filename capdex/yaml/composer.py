@@ -223,7 +223,7 @@ class Composer:
             if text == "-" and around.flow:
                 at = event.start_mark.index
                 self._misplaced(
-                    event, [LayoutFault(at, "a lone - is no text here", "put it in quotes")]
+                    event, [LayoutFault(at, "a lone - is not text here", "put it in quotes")]
                 )
         elif style in _BLOCK or event.start_mark.line != event.end_mark.line:
             self._misplaced(event, self._layout.styled(event, around.indent))

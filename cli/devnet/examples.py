@@ -14,6 +14,7 @@ from capdex.net.ipfs.open import Storage
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from cli.terminal.output import Output
+from cli.terminal.text import number_of
 from indexer.query.index import Index
 from publisher.authoring.validate import PackageFile
 from publisher.keys.keystore import DidKey
@@ -62,7 +63,9 @@ async def publish_examples(
     done = [one for one in results if one.error is None]
     for one in done:
         await _served(index, one.cap_uri)
-    words = f"{len(results)} packages, {sum(not x.already for x in done)} published now"
+    words = (
+        f"{number_of(len(results), 'package')}, {sum(not x.already for x in done)} published now"
+    )
     output.step("ok", "examples", f"{words}, {yanked} yanked" if yanked else words)
 
 

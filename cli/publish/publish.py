@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from capdex.diff.semver_step import taken_step
 from capdex.errors import CapdexError
 from capdex.problems import Severity
+from capdex.version import Version
 from cli.publish.account import unlock
 from cli.terminal.app import App
 from cli.terminal.errors import exit_code, show
 from cli.terminal.prompt import confirm
-from cli.terminal.text import safe, short
+from cli.terminal.text import number_of, safe, short
 from cli.views.problems import counted, full
 from cli.views.progress import Progress, show_cost
 
@@ -88,16 +90,19 @@ class PublishProgress(Progress):
                         self._output.say(line)
             return
         tools, triggers = len(manifest.tools), len(manifest.triggers)
-        words = f"{_many(tools, 'tool')}, {_many(triggers, 'trigger')}, {counted(problems)}"
+        words = f"{number_of(tools, 'tool')}, {number_of(triggers, 'trigger')}, {counted(problems)}"
         self._step("ok", "validated", f"{manifest.uri}   {words}" if self._many else words)
 
     def _show_comparison(self, step: VersionComparison) -> None:
         if step.unread:
             words = f"{safe(step.cap_uri)}: {step.previous} could not be read ({safe(step.unread)})"
             self._step("warn", "not compared", words)
-        elif step.difference is not None:
-            count = _many(len(step.difference.changes), "change")
-            words = f"{count} since {step.previous}; the step owed: {step.difference.owed}"
+        elif step.difference is not None and step.previous is not None:
+            count = number_of(len(step.difference.changes), "change")
+            version = Version.parse(step.cap_uri.rpartition("@")[2])
+            required = step.difference.required_after(step.previous, version)
+            words = f"{count} since {step.previous}; required: {required}"
+            words += f", you chose: {taken_step(step.previous, version)}"
             self._step("ok", "compared", words)
 
     def _show_plan(self, plan: Plan) -> None:
@@ -144,7 +149,3 @@ class PublishProgress(Progress):
 def _brief(transaction: Transaction) -> str:
     data = transaction.data
     return f"to {transaction.to}, gas {transaction.gas}, data {short(data, 12, 6)} (all: --json)"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

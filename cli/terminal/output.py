@@ -1,7 +1,7 @@
 """Output: results on stdout, everything else on stderr.
 
 A result has four formats: `human`, `json` (one document), `jsonl` (one object a line; the default
-if stdout is no terminal) and `plain` (the values alone, one a line). Every JSON object has
+if stdout is not a terminal) and `plain` (the values alone, one a line). Every JSON object has
 `schema: "capdex.<what>/1"`; within one major version fields are only added.
 
 An agent that calls through a CMP router gets `json` (CMP, Faceted Tools), without colours and

@@ -28,8 +28,8 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
         return
     if not app.may_ask:
         raise Refused(
-            "the plan needs a yes, and no question can be asked",
-            why="stdin or stderr is no terminal, or CI, --no-input or CMP_ROUTER is set",
+            "the plan needs confirmation, but this is not a terminal",
+            why="stdin or stderr is not a terminal, or CI, --no-input or CMP_ROUTER is set",
             fix="read the plan with --dry-run, then add --yes",
         )
     with _interruptible():

@@ -11,11 +11,11 @@ from cli.terminal.output import Output
 from cli.terminal.text import clip
 
 ERASE: Final = "\r\x1b[2K"
-LOG_EVERY_S: Final = 10.0  # where stderr is no terminal, so that no line can be overwritten
+LOG_EVERY_S: Final = 10.0  # where stderr is not a terminal, so that no line can be overwritten
 
 
 class StatusLine:
-    """The line. Where stderr is no terminal, the text is logged every `LOG_EVERY_S` instead.
+    """The line. Where stderr is not a terminal, the text is logged every `LOG_EVERY_S` instead.
 
     It is a stream, too: what is written to it appears above the line.
     """

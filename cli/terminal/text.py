@@ -112,6 +112,11 @@ def size(count: int) -> str:
     return f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB"
 
 
+def number_of(count: int, noun: str) -> str:
+    """Return a count with its noun, which takes an s unless the count is 1."""
+    return f"{grouped(count)} {noun}{'' if count == 1 else 's'}"
+
+
 def grouped(number: int) -> str:
     """Return a number with its digits in groups of three."""
     return f"{number:,}".replace(",", " ")

@@ -37,7 +37,7 @@ class Terminal:
             raise Refused(
                 f"{question.summary} nobody can be asked here",
                 Code.NO_CONSENT,
-                why="stdin or stderr is no terminal, or CI or --no-input is set",
+                why="stdin or stderr is not a terminal, or CI or --no-input is set",
                 fix=f"run in a terminal: {question.grant}; or add --yes",
                 details={"summary": question.summary, "lines": list(question.lines)},
             )

@@ -41,7 +41,7 @@ Document = dict[str, Any]
 
 _MINT: Final = object()  # known to this module alone: what makes a Judgement a proof
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
-_ESCAPE = re.compile(r"\\.")  # of a regex: what follows the backslash is no word
+_ESCAPE = re.compile(r"\\.")  # of a regex: what follows the backslash is not a word
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def _read_cursor(text: str) -> tuple[float, int]:
     found = _CURSOR.fullmatch(text)
     if found is None:
         raise InvalidInput(
-            f"{text[:80]!r} is no cursor of the queue",
+            f"{text[:80]!r} is not a cursor of the queue",
             fix="use the next_cursor of the previous page",
         )
     return float(found[1]), int(found[2])

@@ -98,7 +98,7 @@ def _failure(
     if refused:
         highest = refused[0]
         return InvalidInput(
-            f"every release that {uri} means is yanked",
+            f"every release that matches {uri} is yanked",
             Code.YANKED,
             why=highest.yank_reason,
             fix=f"ask for {highest.cap_uri} exactly if you must have it",
@@ -142,7 +142,7 @@ def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> 
     versions = [x.semver for x in shown]
     if versions:
         return InvalidInput(
-            f"{uri.name} has no release that {uri} means",
+            f"no release of {uri.name} matches {uri.selector or 'latest'}",
             Code.NOT_FOUND,
             fix=f"its newest are {', '.join(versions)}",
             details={"versions": versions},

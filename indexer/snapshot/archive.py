@@ -195,7 +195,7 @@ def read_root(file: BinaryIO) -> Cid:
     root = header[_LINK_AT : _LINK_AT + CID_BYTES]
     if not root.startswith(RAW_PREFIX) or write_header(root) != header:
         raise InvalidInput(
-            "the file is no snapshot",
+            "the file is not a snapshot",
             why="it does not begin as a CAR of version 1 with one raw root",
             fix="name a file that capdex snapshot export has written",
         )

@@ -86,7 +86,7 @@ def check_step(before: Cursor | None, step: BlockRange, heads: Sequence[LogHead]
 
 
 def check_fork(connection: Connection, deployment_id: int, before: Cursor, fork: BlockRef) -> None:
-    """Raise Unavailable STALLED for a fork that is no block of the applied chain."""
+    """Raise Unavailable STALLED for a fork that is not a block of the applied chain."""
     ours = BLOCK.c.deployment_id == deployment_id
     block = select(BLOCK.c.hash).where(ours, BLOCK.c.number == fork.number)
     kept = connection.execute(block).scalar()

@@ -100,7 +100,7 @@ class _DerivedRows:
             return event.message
         of_votes = self.deployment_id == VOTES
         if isinstance(event, Voted) != of_votes:
-            return "it is no event of this contract"
+            return "it is not an event of this contract"
         if isinstance(event, Published):
             self.published.append(at)
             return None

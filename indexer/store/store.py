@@ -134,7 +134,7 @@ class Store:
     def rollback(self, fork: BlockRef) -> None:
         """Delete everything above `fork`, as if it had never been applied.
 
-        Raises Unavailable STALLED if `fork` is no block of the applied chain.
+        Raises Unavailable STALLED if `fork` is not a block of the applied chain.
         """
         with self._write() as connection:
             before = cursors.read_cursor(connection, self._id)

@@ -34,7 +34,7 @@ _WHY: Json = schema_of(
         },
         "similarity": {
             "type": ["number", "null"],
-            "description": "Of its meaning to the query's; null if it is no part of the score.",
+            "description": "Of its meaning to the query's; null if it is not a part of the score.",
         },
     }
 )

@@ -29,7 +29,7 @@ _ETAG: Final[Json] = {
     "Cache-Control": {"schema": {"type": "string", "const": "no-cache"}},
 }
 _PROBLEMS: Final = {
-    400: "A parameter is wrong; the message says which and how to mend it.",
+    400: "A parameter is wrong; the message says which, and what to write instead.",
     404: "There is no such thing, or only yanked releases of it.",
     422: "The package exists and was rejected.",
     429: "Too many requests for now.",

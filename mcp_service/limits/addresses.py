@@ -18,7 +18,7 @@ CLIENT: Final = "capdex.client"  # in the scope of a request: the text by which 
 
 
 class Addresses:
-    """Tells clients apart by address; raises UsageError if a proxy is no address or network."""
+    """Tells clients apart by address; raises UsageError if a proxy is not an address or network."""
 
     def __init__(
         self, trusted_proxies: Sequence[str] = (), *, limit_loopback: bool = False
@@ -27,7 +27,10 @@ class Addresses:
             self._proxies = [ip_network(proxy, strict=False) for proxy in trusted_proxies]
         except ValueError as error:
             raise UsageError(
-                "--trusted-proxy is no address", Code.CONFIG, why=str(error), fix="name one by IP"
+                "--trusted-proxy is not an address",
+                Code.CONFIG,
+                why=str(error),
+                fix="name one by IP",
             ) from None
         self._limit_loopback = limit_loopback
         self._is_proxy = lru_cache(4096)(self._find_proxy)

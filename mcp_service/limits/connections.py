@@ -132,6 +132,6 @@ class ConnectionTable:
 
 
 def build_table(limits: ClientLimits, note: Callable[[str], None]) -> ConnectionTable:
-    """Return an empty table of these limits; raises UsageError if a proxy is no address."""
+    """Return an empty table of these limits; raises UsageError if a proxy is not an address."""
     addresses = Addresses(limits.trusted_proxies, limit_loopback=limits.limit_loopback)
     return ConnectionTable(limits, addresses, note)

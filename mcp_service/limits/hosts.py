@@ -32,7 +32,7 @@ class HostCheck:
         if scope["type"] == "http":
             headers = scope["headers"]
             if any(value[-1:] in _BLANKS or value[:1] in _BLANKS for _, value in headers if value):
-                # httptools leaves white space after a value, which is no part of it (RFC 9110 §5.5)
+                # httptools leaves white space after a value, not a part of it (RFC 9110 §5.5)
                 trimmed = [(key, value.strip(b" \t")) for key, value in headers]
                 scope = {**scope, "headers": trimmed}
             # Check each of a repeated header: code behind this may read another one.

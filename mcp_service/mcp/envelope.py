@@ -2,7 +2,7 @@
 
 The SDK takes a request whose id is null, a fraction or an object for a notification: it runs it and
 never answers. Here it is an invalid request (MCP, "Requests": the id is a string or an integer, and
-not null), and what is no message at all gets the codes of JSON-RPC 2.0, section 5.1.
+not null), and what is not a message at all gets the codes of JSON-RPC 2.0, section 5.1.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOT_JSON: Final = Fault(types.PARSE_ERROR, "the message is not JSON")
 
 
 def fault(message: bytes) -> Fault | None:
-    """Return why `message` (one JSON text) is no message of MCP; None if its envelope is one."""
+    """Return why `message` (one JSON text) is not a message of MCP; None if its envelope is one."""
     try:
         found = _read(message)
         id_ = bytes(found.id)

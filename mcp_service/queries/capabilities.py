@@ -58,7 +58,7 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
     """Return the CAP manifest of a skill or tool; without a version, that of the latest release.
 
     `package` says which file it was made of. Raises InvalidInput NOT_FOUND for all that is not
-    served, and for what is no id or version at all (CAP, Discovery).
+    served, and for what is not an id or version at all (CAP, Discovery).
     """
 
     def make(connection: Connection) -> tuple[str, Rendered]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +32,12 @@ class PackageFile:
         try:
             with path.open("rb") as file:
                 data = file.read(MAX_PACKAGE_BYTES + 1)
+                size = max(len(data), os.fstat(file.fileno()).st_size)  # a pipe has no size
         except OSError as error:
             raise unreadable(str(path), error.strerror or "") from None
         if len(data) > MAX_PACKAGE_BYTES:
             raise InvalidInput(
-                f"{path} is larger than a package may be ({MAX_PACKAGE_BYTES} bytes)",
+                f"{path} is too large: {size} bytes; a package has at most {MAX_PACKAGE_BYTES}",
                 Code.TOO_LARGE,
                 fix="shorten the prompt, the schema or the tools",
             )

@@ -205,7 +205,7 @@ class _Call:
     async def compare(
         self, candidates: Sequence[Candidate], registry: Registry, allow: frozenset[Allowance]
     ) -> list[Candidate]:
-        """Return the candidates whose version moves as far as their changes owe."""
+        """Return the candidates whose version moves as far as their changes require."""
         kept = []
         for one in candidates:
             try:

@@ -1,4 +1,4 @@
-"""Compare a release with its predecessor: the version must move as far as changes owe (P2)."""
+"""Compare a release with its predecessor: the version moves as far as changes require (P2)."""
 
 from __future__ import annotations
 

@@ -160,5 +160,5 @@ def _name(event: Event) -> str:
     if isinstance(event, Published):
         return CapabilityURI.exact(event.announcement.cap_uri).name
     if isinstance(event, Committed | Voted):
-        raise InvalidInput(f"a {type(event).__name__} is no part of a name's history")
+        raise InvalidInput(f"a {type(event).__name__} is not a part of a name's history")
     return event.name

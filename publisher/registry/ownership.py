@@ -114,7 +114,7 @@ def remove_maintainer(registry: Registry, name: str, account: str) -> Change:
 
     return name_change(
         registry, name, "maintainer remove", "removeMaintainer", (maintainer,), stands,
-        already=f"{maintainer} is no maintainer",
+        already=f"{maintainer} is not a maintainer",
         effects=(f"{maintainer} may not publish any more; what it published stays",),
         target=maintainer,
     )  # fmt: skip

@@ -32,7 +32,7 @@ class Command:
     """Executor of one learned command.
 
     `program` is the resolved path of the program and `digest` the sha256 of its bytes in hex when
-    it was learned. An exit code of `successes` is no error (1 is "no match" of grep).
+    it was learned. An exit code of `successes` is not an error (1 is "no match" of grep).
     """
 
     program: Path

@@ -45,7 +45,7 @@ _METADATA: Final = tuple(ip_network(net) for net in ("100.100.100.200/32", "fd00
 def unwrap(address: str) -> IPv4Address | IPv6Address:
     """Return the address that packets end at: v4-mapped, NAT64 and 6to4 hold an IPv4 address.
 
-    Raises ValueError for a text that is no address.
+    Raises ValueError for a text that is not an address.
     """
     found = ip_address(address)
     if isinstance(found, IPv4Address):
@@ -130,7 +130,7 @@ class Egress:
         """Return the reply to one request, whatever its status below 300 and above 399.
 
         Raises Refused for an address or a redirect, Unavailable TIMEOUT or SERVICE_UNAVAILABLE, and
-        ExecutionFailed for a reply that is no HTTP or over a limit.
+        ExecutionFailed for a reply that is not HTTP or is over a limit.
         """
         sent = {"Accept-Encoding": "gzip", **(headers or {})}
         with suppress(TimeoutError):

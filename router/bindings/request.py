@@ -171,7 +171,7 @@ def _text(parameter: str, value: Any) -> str:
         case str() if all(x >= " " and x != "\x7f" for x in value) and _is_utf8(value):
             return value
         case str():
-            why = "it holds control characters, or what is no Unicode text"
+            why = "it holds control characters, or what is not Unicode text"
         case None:
             why = "it is missing, and the URL needs it"
         case _:
@@ -184,7 +184,7 @@ def _query_text(parameter: str, value: Any) -> str:
         return orjson.dumps(value).decode() if isinstance(value, dict | list) else _json_text(value)
     if _is_utf8(value) and "\x00" not in value:
         return value  # line ends are percent-encoded, and belong to long texts
-    raise InvalidInput(f"the argument {parameter} cannot be sent", why="it is no Unicode text")
+    raise InvalidInput(f"the argument {parameter} cannot be sent", why="it is not Unicode text")
 
 
 def _json_text(value: Any) -> str:

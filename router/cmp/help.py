@@ -47,7 +47,7 @@ class Help:
 
 
 def parse_help(data: bytes) -> Help:
-    """Parse a help text; anything that is no list of options or commands is passed over."""
+    """Parse a help text; anything that is not a list of options or commands is passed over."""
     text = _STYLE.sub("", data[:MAX_HELP_BYTES].decode(errors="replace"))
     options: dict[str, bool] = {}
     subcommands: dict[str, None] = {}

@@ -201,7 +201,9 @@ def _pattern(value: Any) -> str:
         try:
             re2.compile(text[3:])
         except re2.error as error:
-            raise InvalidInput(f"the pattern {text!r} is no RE2 pattern", why=str(error)) from None
+            raise InvalidInput(
+                f"the pattern {text!r} is not an RE2 pattern", why=str(error)
+            ) from None
     return text
 
 

@@ -150,7 +150,7 @@ class _Told(CapdexError):
 
 
 def _unwrapped(output: Json | None) -> Any:
-    # An output that is no object travels as {"result": …}, since CAP's outputs are objects.
+    # An output that is not an object travels as {"result": …}, since CAP's outputs are objects.
     return output["result"] if output is not None and set(output) == {"result"} else output
 
 

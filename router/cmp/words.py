@@ -71,7 +71,7 @@ NEGATIONS: Final = _set(
     """
 )
 # A sentence with one of these is a question, a report, a condition, a doubt, a change of mind, a
-# time to come, or about a command; it is no plain order.
+# time to come, or about a command; it is not a plain order.
 DOUBTS: Final = _set(
     """
     how why what who whom whose when where whether if unless until before after once while

@@ -121,7 +121,7 @@ class Actions:
         if wanted.uri is not None and wanted.uri.startswith(PREFIX):
             offset = wanted.input.get("offset", 0)
             if not isinstance(offset, int):
-                raise InvalidInput("offset is no integer")
+                raise InvalidInput("offset is not an integer")
             return InvokeResult(self.results.read(wanted.uri, offset), None, 0)
         if wanted.uri is None:
             if self.intents is None:

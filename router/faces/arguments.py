@@ -32,7 +32,7 @@ def read_call(arguments: Json) -> Wanted:
 
     Put right: the whole call within `input` or another common name, the input beside the uri
     instead of under `input`, and the input as a JSON text. `confirm` is left out: it says what the
-    model wants, and is no consent. Raises InvalidInput without a uri or a want.
+    model wants, and is not a consent. Raises InvalidInput without a uri or a want.
     """
     named, given = _unwrap(arguments)
     for _ in range(2):  # a call within a call, as some models write it
@@ -40,7 +40,7 @@ def read_call(arguments: Json) -> Wanted:
             break
         named, given = _unwrap(given)
     if not isinstance(given, dict):
-        raise InvalidInput("input is no object", fix='give {"uri": …, "input": {…}}')
+        raise InvalidInput("input is not an object", fix='give {"uri": …, "input": {…}}')
     uri, want = (_text(named, name) for name in _NAMES)
     if uri is None and want is None:
         raise InvalidInput("call needs a uri, or a want", fix='give {"uri": …, "input": {…}}')
@@ -82,7 +82,7 @@ def _decoded(value: Any) -> Any:
 def _text(named: Json, name: str) -> str | None:
     value = named.get(name)
     if value is not None and not isinstance(value, str):
-        raise InvalidInput(f"{name} is no text")
+        raise InvalidInput(f"{name} is not text")
     return value or None
 
 

@@ -85,5 +85,5 @@ def read_ref(value: Any) -> CapabilityRef:
         if isinstance(capability_id, str) and isinstance(version, str):
             return CapabilityRef(capability_id, version)
     raise InvalidInput(
-        "this is no CapabilityRef", fix='give {"capability_id": "…", "version": "1.0.0"}'
+        "this is not a CapabilityRef", fix='give {"capability_id": "…", "version": "1.0.0"}'
     )

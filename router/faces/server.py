@@ -74,7 +74,7 @@ async def serve_stdio(actions: Actions, *, session: str | None = None) -> None:
 async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
     want, limit = arguments.get("want", ""), arguments.get("limit", 5)
     if not isinstance(limit, int):
-        raise InvalidInput("limit is no integer")
+        raise InvalidInput("limit is not an integer")
     remote = arguments.get("remote", True) is not False
     return _said(await actions.find(_text(want, "want"), limit, remote=remote))
 

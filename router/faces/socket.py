@@ -141,12 +141,12 @@ async def _answer(
     if cmp is not None and _is_cmp(request):
         return await _cmp_answer(request, cmp, asker)
     if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
-        return _error(None, INVALID_REQUEST, "this is no request of JSON-RPC 2.0")
+        return _error(None, INVALID_REQUEST, "this is not a request of JSON-RPC 2.0")
     id_, name, params = request.get("id"), request.get("method"), request.get("params", {})
     if not isinstance(name, str) or not isinstance(params, dict):
-        return _error(_shown(id_), INVALID_REQUEST, "method is no text, or params no object")
+        return _error(_shown(id_), INVALID_REQUEST, "method is not text, or params no object")
     if not isinstance(id_, str | int):
-        return None if "id" not in request else _error(None, INVALID_REQUEST, "id is no id")
+        return None if "id" not in request else _error(None, INVALID_REQUEST, "id is not an id")
     method = methods.get(name)
     if method is None:
         return _error(id_, METHOD_NOT_FOUND, f"there is no method {name[:64]!r}")

@@ -120,7 +120,7 @@ class Lock:
             raise ValueError(f"its version is not {VERSION}")
         entries = found.pop("packages", None)
         if not isinstance(entries, list) or len(entries) > MAX_PACKAGES:
-            raise ValueError(f"packages is no list of at most {MAX_PACKAGES}")
+            raise ValueError(f"packages is not a list of at most {MAX_PACKAGES}")
         packages: dict[str, Locked] = {}
         for entry in entries:
             locked = _entry(entry)
@@ -184,7 +184,7 @@ def changed_fields(old: Locked, new: Locked) -> tuple[str, ...]:
 
 def _entry(entry: Any) -> Locked:
     if not isinstance(entry, dict):
-        raise ValueError("an entry is no object")
+        raise ValueError("an entry is not an object")
     name = entry.get("name")
     try:
         check_name(name if isinstance(name, str) else "")
@@ -201,13 +201,13 @@ def _checked(entry: Json) -> Locked:
     for key in _LISTS:
         items = known[key]
         if not isinstance(items, list) or len(items) > MAX_ITEMS:
-            raise ValueError(f"{key} is no list of at most {MAX_ITEMS}")
+            raise ValueError(f"{key} is not a list of at most {MAX_ITEMS}")
         for item in items:
             _check_text(key, item)
         known[key] = tuple(items)
     for key in ("sha256", "tools"):
         if len(known[key]) != 64 or not _HEX.issuperset(known[key]):
-            raise ValueError(f"{key} is no sha256")
+            raise ValueError(f"{key} is not a sha256")
     if not isinstance(known["explicit"], bool):
         raise ValueError("explicit is neither true nor false")
     if known["verdict"] != Verdict.VERIFIED:
@@ -224,15 +224,15 @@ def _checked(entry: Json) -> Locked:
 
 def _check_text(key: str, value: Any) -> None:
     if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
-        raise ValueError(f"{key} is no text of at most {MAX_TEXT_CHARS} characters")
+        raise ValueError(f"{key} is not text of at most {MAX_TEXT_CHARS} characters")
 
 
 def _check_chain(chain: Any) -> None:
     if not isinstance(chain, dict):
-        raise ValueError("chain is no object")
+        raise ValueError("chain is not an object")
     chain_id = chain.get("chain_id")
     if not isinstance(chain_id, int) or isinstance(chain_id, bool):
-        raise ValueError("chain.chain_id is no whole number")
+        raise ValueError("chain.chain_id is not a whole number")
     _check_text("chain.publisher", chain.get("publisher"))
 
 

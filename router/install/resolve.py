@@ -164,7 +164,7 @@ async def _proven(
 
 
 def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddress) -> Release:
-    """Return the release in a node's answer; raises Unavailable for one that is no answer."""
+    """Return the release in a node's answer; raises Unavailable for one that is not an answer."""
     chain = answer.get("chain")
     if not isinstance(chain, dict):
         raise _odd(address, "it has no chain")

@@ -64,7 +64,7 @@ class Authority:
                 raise ValueError("too long")
             body, mac = (_bytes(part) for part in text.split("."))
         except (ValueError, binascii.Error):
-            raise _refused("it is no token") from None
+            raise _refused("it is not a token") from None
         if not hmac.compare_digest(mac, self._mac(body)):
             raise _refused("its signature is wrong")
         token = _decode(body)

@@ -114,7 +114,7 @@ class Audit:
 def verify(path: Path) -> Report:
     """Check the chain of a log; a log that does not exist has no lines.
 
-    A line that a crash cut short is no break: the next one carries the hash of what is left of it.
+    A line that a crash cut short is not a break: the next one carries the hash of what is left.
     """
     expected = FIRST
     number = 0
@@ -131,7 +131,7 @@ def verify(path: Path) -> Report:
 
 
 def tail(path: Path, count: int) -> list[dict[str, Any]]:
-    """Return the last lines of a log; what is no JSON object is left out."""
+    """Return the last lines of a log; what is not a JSON object is left out."""
     try:
         with path.open("rb") as lines:
             last = deque(lines, maxlen=count)

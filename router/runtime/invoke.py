@@ -173,13 +173,13 @@ class Invoker:
         try:
             data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError as error:
-            raise InvalidInput("the input is no JSON", why=str(error)) from None
+            raise InvalidInput("the input is not JSON", why=str(error)) from None
         noted["input_sha256"] = hashlib.sha256(data).hexdigest()
         if len(data) > self._limits.input_bytes:
             raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE)
         why = self._check(capability.input_schema, arguments)
         if why is None and not isinstance(arguments, dict):
-            why = "it is no object"
+            why = "it is not an object"
         if why is not None:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
 
@@ -252,11 +252,11 @@ class Invoker:
         try:
             data = orjson.dumps(output)
         except orjson.JSONEncodeError as error:
-            raise _bad_output(f"it is no JSON: {error}") from None
+            raise _bad_output(f"it is not JSON: {error}") from None
         if len(data) > self._limits.output_bytes:
             raise _bad_output(f"it has {len(data)} bytes")
         if not isinstance(output, dict):
-            raise _bad_output("it is no object")
+            raise _bad_output("it is not an object")
         found: Json = self._redact(output)
         schema = capability.output_schema
         why = None if schema is None else self._check(schema, found)

@@ -86,7 +86,7 @@ def split(data: bytes) -> tuple[Json, str]:
     reading = read_yaml(front.encode("utf-8") + b"\n")
     value: Any = reading.value
     if not isinstance(value, dict):
-        why = reading.problems[0].message if reading.problems else "it is no mapping"
+        why = reading.problems[0].message if reading.problems else "it is not a mapping"
         raise InvalidInput("the front matter of a SKILL.md cannot be read", why=why)
     return value, prompt.strip()
 
@@ -115,4 +115,4 @@ def _bounded(path: Path, limit: int) -> bytes:
 
 
 def _bad(folder: Path, why: str) -> InvalidInput:
-    return InvalidInput(f"{folder.name} is no Agent Skill", why=why)
+    return InvalidInput(f"{folder.name} is not an Agent Skill", why=why)

@@ -53,7 +53,7 @@ class _Compiler:
 
     def filter(self, where: Any, depth: int) -> Holds:
         if not isinstance(where, dict):
-            raise _wrong("it is no object")
+            raise _wrong("it is not an object")
         if depth == 0:
             raise _wrong(f"it is nested deeper than {MAX_FILTER_DEPTH} levels", Code.TOO_LARGE)
         conditions = [self._condition(key, value, depth) for key, value in where.items()]
@@ -72,7 +72,7 @@ class _Compiler:
             wanted = key == "$or"
             return lambda x: any(holds(x) for holds in inner) is wanted
         if key.startswith("$"):
-            raise _wrong(f"{key[:32]!r} is no operator here")
+            raise _wrong(f"{key[:32]!r} is not an operator here")
         steps = path(key)
         test = self._test(value, depth)
         if len(steps) == 1:
@@ -125,7 +125,7 @@ class _Compiler:
             case "$contains":
                 return _contains(value)
             case _:
-                raise _wrong(f"{name[:32]!r} is no operator here")
+                raise _wrong(f"{name[:32]!r} is not an operator here")
 
     def _element(self, value: Any, depth: int) -> _Test:
         if not isinstance(value, dict) or depth == 0:
@@ -242,7 +242,7 @@ def _matches(pattern: Any) -> Holds:
             raise _wrong(f"a pattern has at most {MAX_PATTERN_BYTES} bytes", Code.TOO_LARGE)
         search = re2.compile(pattern, options).search
     except (re2.error, UnicodeEncodeError) as error:
-        raise _wrong(f"{pattern[:64]!r} is no RE2 pattern: {error}"[:200]) from None
+        raise _wrong(f"{pattern[:64]!r} is not an RE2 pattern: {error}"[:200]) from None
     return lambda value: isinstance(value, str) and search(value) is not None
 
 

@@ -153,7 +153,7 @@ class StateObject:
         with _guarded():
             about = loro.LoroDoc.decode_import_blob_meta(blob, True)
             if about.mode != loro.EncodedBlobMode.Updates:
-                raise InvalidInput("the document cannot be read", why="it is no list of changes")
+                raise InvalidInput("the document cannot be read", why="it is not a list of changes")
             theirs = about.partial_end_vv.get_last(self._peer)
             if theirs is None:
                 return

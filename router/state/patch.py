@@ -93,7 +93,7 @@ class _Document:
 
     def apply(self, operation: Any) -> None:
         if not isinstance(operation, dict):
-            raise _Conflict("it is no object")
+            raise _Conflict("it is not an object")
         match operation.get("op"):
             case "$inc":
                 self._change(operation, 0, _sum)
@@ -129,7 +129,7 @@ class _Document:
     def _change(self, operation: Json, empty: Any, changed: Callable[[Any, Any], Any]) -> None:
         name = operation["field"]
         if not isinstance(self.root, dict):
-            raise _Conflict("the document is no object")
+            raise _Conflict("the document is not an object")
         self._write([name], changed(self.root.get(name, empty), operation["value"]))
 
     def _at(self, path: list[str]) -> Any:
@@ -152,7 +152,7 @@ class _Document:
         if isinstance(parent, dict):
             parent[path[-1]] = value
         elif not isinstance(parent, list):
-            raise _Conflict(f"what holds {_shown(path)} is no object or array")
+            raise _Conflict(f"what holds {_shown(path)} is not an object or array")
         elif replace:
             parent[_index(path[-1], len(parent) - 1)] = value
         elif path[-1] == "-":
@@ -200,7 +200,7 @@ def _pointer(operation: Json, key: str) -> list[str]:
     """Return the steps of a JSON Pointer (RFC 6901)."""
     text = operation.get(key)
     if not isinstance(text, str) or len(text) > MAX_POINTER_CHARS:
-        raise _Conflict(f"its {key} is no text of at most {MAX_POINTER_CHARS} characters")
+        raise _Conflict(f"its {key} is not text of at most {MAX_POINTER_CHARS} characters")
     if text and not text.startswith("/"):
         raise _Conflict(f"its {key} does not begin with /")
     if _ESCAPE.search(text):
@@ -210,7 +210,7 @@ def _pointer(operation: Json, key: str) -> list[str]:
 
 def _index(step: str, last: int) -> int:
     if not _INDEX.fullmatch(step) or int(step) > last:
-        raise _Conflict(f"{step[:32]!r} is no place in the array")
+        raise _Conflict(f"{step[:32]!r} is not a place in the array")
     return int(step)
 
 

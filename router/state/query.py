@@ -84,10 +84,10 @@ def read(query: Any) -> Query:
     for a cursor of another query.
     """
     if not isinstance(query, dict):
-        raise _wrong("it is no object")
+        raise _wrong("it is not an object")
     for clause in query:
         if clause not in _CLAUSES:
-            raise _wrong(f"{clause[:32]!r} is no part of a query: {', '.join(_CLAUSES)}")
+            raise _wrong(f"{clause[:32]!r} is not a part of a query: {', '.join(_CLAUSES)}")
     if "where" in query and "filter" in query:
         raise _wrong("it has where and filter, which are the same")
     where = query.get("where", query.get("filter", {}))

@@ -64,7 +64,7 @@ class Model:
     """The state of one schema: how each field merges, its time to live in seconds, who sees it.
 
     A field that `strategies` does not name is a last-writer-wins register. `schema` is what objects
-    are checked against: the package's, without the `$id`, which is no URI.
+    are checked against: the package's, without the `$id`, which is not a URI.
     """
 
     uri: str
@@ -129,7 +129,7 @@ def _strategy(name: str, value: Json, asm: Json, warnings: list[str]) -> Strateg
         return default if kind == type_ else Strategy.LWW_REGISTER
     strategy = _WORDS.get(word)
     if strategy is None:
-        warnings.append(f"{name!r}: {word[:64]!r} is no strategy: the last writer wins")
+        warnings.append(f"{name!r}: {word[:64]!r} is not a strategy: the last writer wins")
         return Strategy.LWW_REGISTER
     needed = _TYPES.get(strategy)
     if needed is not None and type_ is not None and needed != type_:
@@ -176,7 +176,7 @@ def _ttl(value: Any, warnings: list[str]) -> float | None:
         return None
     seconds = duration_s(value) if isinstance(value, str) else None
     if seconds is None:
-        warnings.append("x-ttl is no duration such as P14D: objects are kept")
+        warnings.append("x-ttl is not a duration such as P14D: objects are kept")
     return seconds
 
 

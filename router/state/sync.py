@@ -213,7 +213,7 @@ def read(stream: IO[bytes]) -> tuple[str, Iterator[Entry]]:
     try:
         header = _decode_header(first)
     except (msgspec.DecodeError, RecursionError):
-        raise _bad("its first line is no header") from None
+        raise _bad("its first line is not a header") from None
     if header.format != FORMAT:
         raise _bad(f"its format is {header.format[:64]!r}, not {FORMAT}")
     _bounded(header.owner)

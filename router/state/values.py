@@ -21,7 +21,7 @@ def canonical(value: Any) -> bytes:
     try:
         return orjson.dumps(_plain(value, MAX_DEPTH), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, OverflowError) as error:
-        raise InvalidInput("the value is no JSON", why=str(error)[:200]) from None
+        raise InvalidInput("the value is not JSON", why=str(error)[:200]) from None
 
 
 def bounded(value: Any) -> bytes:
@@ -62,7 +62,7 @@ def _plain(value: Any, depth: int) -> Any:
     # Beyond 2^53 neighbours are the same double; such a number keeps its form.
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidInput("the value is no JSON", why=f"it has the number {value}")
+            raise InvalidInput("the value is not JSON", why=f"it has the number {value}")
         if value.is_integer() and abs(value) < 2**53:
             return int(value)
     return value

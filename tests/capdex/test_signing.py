@@ -34,7 +34,7 @@ metadata:
 
   description: 记笔记
 prompt: |
-  signature: z111 is no signature here
+  signature: z111 is not a signature here
 """
 
 

@@ -140,7 +140,7 @@ async def test_broken_announcements_are_kept_with_their_reason_and_never_served(
         (release,) = page["releases"]
         assert (release["verification"]["verdict"], release["reason"]) == (verdict, reason)
         assert release["latest"] is False
-    for name in IN_THE_BYTES:  # this node is no gateway for what it refused
+    for name in IN_THE_BYTES:  # this node is not a gateway for what it refused
         cid = Cid.of(made[name]).text
         assert http(f"{url}/ipfs/{cid}?format=raw")[0] == 404
 

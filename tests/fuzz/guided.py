@@ -4,7 +4,7 @@ Run by soak.py, within the same bound on processor time. Prints a JSON line for 
 input that is looked at, and how many were before it, stand in FOLDER/TARGET.at.
 """
 
-# ruff: noqa: T201, S311, BLE001 - a script prints, chance is no secret, every error is a finding
+# ruff: noqa: T201, S311, BLE001 - a script prints, random numbers here are not secret, every error is a finding
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def mutate_bytes(random: Random, data: bytes, other: bytes = b"", times: int = 0
 
 
 def mutate_text(random: Random, text: str, other: str = "") -> str:
-    """The same for text; what is no UTF-8 any more becomes U+FFFD."""
+    """The same for text; what is not UTF-8 any more becomes U+FFFD."""
     data = text.encode("utf-8", "surrogatepass")
     times = size(random, 3)
     return mutate_bytes(random, data, other.encode(), times)[:4096].decode("utf-8", "replace")

@@ -11,7 +11,7 @@ Where atheris is installed, a tenth as many inputs follow that coverage guides. 
 `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311, BLE001 - a script prints, chance is no secret, every error is a finding
+# ruff: noqa: T201, S311, BLE001 - a script prints, random numbers here are not secret, every error is a finding
 
 from __future__ import annotations
 

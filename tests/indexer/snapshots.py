@@ -49,7 +49,7 @@ DEPLOYMENT = replace(making.DEPLOYMENT, genesis=bytes(32))  # as of a developmen
 def seal(chain: Any) -> Any:
     """Mine a block whose header is real and leads to the contract's log slot; the world it is of.
 
-    Its parent is no block of the chain: whoever follows the chain to it takes one step.
+    Its parent is not a block of the chain: whoever follows the chain to it takes one step.
     """
     log = LogHead()
     for raw in chain.logs:

@@ -73,11 +73,11 @@ def test_replacing_a_file_with_two_names_leaves_the_other_name_alone(path: Path)
 @pytest.mark.parametrize("replace", [False, True])
 def test_what_is_no_regular_file_is_refused(path: Path, replace: bool) -> None:
     os.mkfifo(path)
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         write_download(path, NEW, replace=replace)
     folder = path.with_name("folder")
     folder.mkdir()
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         write_download(folder, NEW, replace=replace)
 
 

@@ -7,7 +7,7 @@ published; the node must fetch and verify all of them from a gateway, and answer
 `/v1/resolve` each time it is asked. `N passed, N failed` counts these answers; the slowest is said.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from indexer.db.engine import open_reader
 from indexer.query.digest import Digest, read_digest
 
 # Everything an index says, by table: releases by their sequence, since ids are local. What the
-# operator of one node said (denials, instructions), and when something was tried, is no part of it.
+# operator of one node said (denials, instructions), and when something was tried, is left out.
 CONTENTS = {
     "deployment": "SELECT id, chain_id, contract, start_block, genesis FROM deployment ORDER BY id",
     "cursor": "SELECT deployment_id, number, hash, log_head, log_count FROM cursor "

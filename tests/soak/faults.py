@@ -19,7 +19,7 @@ Kinds go round; the last line is `N passed, N failed`.
                         and never do both write
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

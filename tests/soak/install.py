@@ -7,7 +7,7 @@ packages verifies from the cache and has its rights, and the audit log is whole.
 is done again, and must end as if nothing had happened. The last line is `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ verified. Last a chain is indexed beside gateways that are well, dead, and silen
 be as fast. The last line is `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PUBLISHERS = [bytes(19) + bytes([number]) for number in range(1, 6)]
 LOOK_S = 0.02
 GIVE_UP_S = 60.0
 SLOWER = 2.0  # at most, for a package with which nothing is wrong
-FLOOR_S = 0.5  # less is no slowness: two runs of a busy machine differ by as much
+FLOOR_S = 0.5  # a smaller difference means nothing: two runs of a busy machine differ by as much
 CURSOR = 0.9  # of its speed with a healthy gateway, at least
 ROUNDS = 3
 BLOCKS = 20  # of one reply of the chain's endpoint

@@ -8,7 +8,7 @@ same digest at its block, the same verdicts, and nothing of what was there befor
 complete index must be the same, row by row. The last line is `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ p99 of the answers, each from the moment at which it was due, errors, and the no
 and after.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 from __future__ import annotations
 
 import argparse

@@ -15,7 +15,7 @@ rows. At the end of each chain it is reorganised deeper than its finality, which
 by itself: it must say that it stalled, and keep what it has. The last line is `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

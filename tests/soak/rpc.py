@@ -15,7 +15,7 @@ the index must be at the head within a minute, and then be the one that a node b
 sound endpoint: the same digests, the same rows. The last line is `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ facets, totals and routes. Files of saves that were cut short must not gather. T
 `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ was acknowledged must be there, and each merged value must be that of its docume
 `N passed, N failed`.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ one has must be that of what the other has; so must be the digests of the index 
 at some of them, and all rows. `N passed, N failed` counts the blocks.
 """
 
-# ruff: noqa: T201, S311 - a script prints; chance is no secret
+# ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
     Hosts are in lower case, with a port unless it is that of https; agents and services are DIDs;
     a `{placeholder}` alone stands for the party that the argument names. Every text of a binding
-    counts, so that an unknown type hides nothing; but what an HTTP binding sends is no party.
+    counts, so that an unknown type hides nothing; but what an HTTP binding sends is not a party.
     """
     found: dict[str, str] = {}
     for tool, binding in bindings.items():

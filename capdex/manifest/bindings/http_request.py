@@ -114,7 +114,7 @@ def _read_place(rule: Any, parameter: str, path: Path, binding: Fields) -> _Plac
         return None
     if place not in PLACES:
         hint = binding.findings.suggest(place, PLACES)
-        message = f"{show(place)} is no place; there are {', '.join(PLACES)}"
+        message = f"{show(place)} is not a place; there are {', '.join(PLACES)}"
         fields.wrong("in", message, hint=hint)
         return None
     name = named or parameter
@@ -188,7 +188,7 @@ def _check_auth(fields: Fields) -> str | None:
     type_ = auth.text("type", required=True)
     if type_ is not None and type_ not in AUTH_TYPES:
         hint = auth.findings.suggest(type_, AUTH_TYPES)
-        message = f"{show(type_)} is no type of auth; there are {', '.join(AUTH_TYPES)}"
+        message = f"{show(type_)} is not a type of auth; there are {', '.join(AUTH_TYPES)}"
         auth.wrong("type", message, hint=hint)
     known = ("type", "secret", "name") if type_ == "header" else ("type", "secret")
     for name in [name for name in value if name not in known][:MAX_UNKNOWN]:

@@ -56,7 +56,7 @@ class MultiSource:
     async def file(self, cid: Cid) -> File:
         """Return the file of a CID: its one raw block, or a UnixFS file block by block (P3).
 
-        Raises as `get` does, and InvalidInput for what is no file within the limits.
+        Raises as `get` does, and InvalidInput for what is not a file within the limits.
         """
         if cid.codec == RAW:
             data = await self.get(cid)

@@ -76,7 +76,7 @@ class Endpoint:
             self.throttle.refused(now, sent, rest_s)
             self.last_error = error
         elif error.answered and error.fault not in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
-            self.answered(1)  # refusing this one call is no fault of the endpoint
+            self.answered(1)  # refusing this one call is not a fault of the endpoint
         else:
             self.cool_down(error, now, error.retry_after_s)
 

@@ -197,7 +197,7 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
 # How many blocks an endpoint allows, in the words of its refusal: Alchemy, Infura, QuickNode, Ankr,
 # BlockPI, Blast, Cloudflare, Coinbase, Tenderly, thirdweb, zkSync, publicnode, dRPC, Avalanche,
 # Moonbeam, Harmony, reth and geth's kin.
-MAX_HINT = 10_000_000  # blocks; a larger number is no useful limit
+MAX_HINT = 10_000_000  # blocks; a larger number is not a useful limit
 
 _HEX = r"0x([0-9a-f]{1,16})"
 _SPAN = re.compile(rf"\[\s*{_HEX}\s*,\s*{_HEX}\s*\]", re.IGNORECASE)

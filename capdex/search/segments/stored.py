@@ -55,7 +55,7 @@ def from_bytes(data: bytes) -> Segment:
     Everything is checked: sizes, order and range of all arrays, beside the digest.
     """
     if data[: len(_HEAD)] != _HEAD:
-        raise _invalid("another version made it, or it is no segment")
+        raise _invalid("another version made it, or it is not a segment")
     if sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
         raise _invalid("the digest differs")
     reader = _Reader(data)

@@ -143,7 +143,7 @@ def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
     if key_fd is None and sys.stdin.isatty():
         raise Refused(
             "no private key was given, and no terminal to ask for it",
-            why="stderr is no terminal, or CI or --no-input is set",
+            why="stderr is not a terminal, or CI or --no-input is set",
             fix="pipe it in, or use --key-fd N or --from FILE",
         )
     if key_fd is not None:

@@ -44,7 +44,7 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
     "--allow",
     multiple=True,
     type=click.Choice(ALLOW),
-    help="Publish although the version moves less than its changes owe.",
+    help="Publish although the version moves less than its changes require.",
 )
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @AUTHOR_KEY

@@ -38,7 +38,7 @@ FORMATS = tuple(one.value for one in Format)  # those of every command, besides 
     "[default: full; into a pipe one JSON object a file]",
 )
 def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
-    """Check packages and show what to mend.
+    """Check packages and show what to correct.
 
     FILE may be - for stdin or @LIST for a file of names. Exit code: 0 valid, 1 not, 2 unreadable.
     """

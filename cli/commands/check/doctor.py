@@ -26,7 +26,7 @@ MARK = {"ok": "ok", "warn": "warn", "fail": "fail", "none": "plan"}
 )
 @account_options
 def doctor_command(app: App) -> int:
-    """Check the installation and say how to mend what is wrong.
+    """Check the installation and say how to repair it.
 
     Nothing is changed, no passphrase is asked for, and nothing secret is shown.
     """

@@ -45,7 +45,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two packages, their changes of meaning, and the SemVer steps owed and taken.
+    """Two packages, their changes of meaning, and the SemVer steps required and taken.
 
     `taken` is None where the versions have no order to speak of, `refusal` where the step is
     enough, `text` (the changed lines) where it was not asked for.
@@ -54,7 +54,7 @@ class Comparison:
     old: Side
     new: Side
     difference: Difference
-    owed: str
+    required: str
     taken: str | None
     refusal: CapdexError | None
     text: list[str] | None
@@ -65,7 +65,7 @@ class Comparison:
             "old": self.old.to_json(),
             "new": self.new.to_json(),
             "changes": [change.to_json() for change in self.difference.changes],
-            "owed": self.owed,
+            "required": self.required,
             "taken": self.taken,
             "enough": self.refusal is None,
             "schema_conflict": self.difference.schema_conflict,
@@ -87,11 +87,11 @@ class Comparison:
 @click.argument("new", metavar="NEW")
 @click.option("--text", is_flag=True, help="Show the changed lines, too.")
 def diff_command(app: App, old: str, new: str, text: bool) -> int:
-    """Compare two releases by meaning and tell the SemVer step owed.
+    """Compare two releases by meaning and tell the required SemVer step.
 
     OLD and NEW are files, - for stdin, or URIs (name@version), which are fetched and verified
     against the chain before anything is compared. Exit code: 0 the version moves as far as the
-    changes owe, 1 it does not, or the schema changed incompatibly under an unchanged $id.
+    changes require, 1 it does not, or the schema changed incompatibly under an unchanged $id.
     """
     if old == new == "-":
         raise UsageError("only one of the two can be stdin", fix="write the other one to a file")
@@ -104,9 +104,9 @@ def diff_command(app: App, old: str, new: str, text: bool) -> int:
     found = _compare(sides[old], sides[new], text=text)
     was, now = (side.manifest.uri.name for side in (found.old, found.new))
     if was != now:
-        app.output.warn(f"{safe(was)} and {safe(now)} are two capabilities: none is owed")
+        app.output.warn(f"{safe(was)} and {safe(now)} are two capabilities: no step is required")
     human = _human(app.output.out, found)
-    app.output.result("diff", found.to_json(), human=human, plain=[found.owed])
+    app.output.result("diff", found.to_json(), human=human, plain=[found.required])
     return NO if found.refusal else OK
 
 
@@ -115,9 +115,9 @@ def _compare(old: Side, new: Side, *, text: bool) -> Comparison:
 
     difference = compare(old.manifest, new.manifest)
     was, now = old.manifest.uri, new.manifest.uri
-    owed, taken, refusal = "none", None, None
+    required, taken, refusal = "none", None, None
     if was.name == now.name:
-        owed = str(difference.owed_after(was.version, now.version))
+        required = str(difference.required_after(was.version, now.version))
         taken = str(taken_step(was.version, now.version)) if now.version > was.version else None
         try:
             if difference.changes or was != now:
@@ -125,7 +125,7 @@ def _compare(old: Side, new: Side, *, text: bool) -> Comparison:
         except InvalidInput as error:
             refusal = error
     lines = _text(old, new) if text else None
-    return Comparison(old, new, difference, owed, taken, refusal, lines)
+    return Comparison(old, new, difference, required, taken, refusal, lines)
 
 
 def _is_file(name: str) -> bool:
@@ -161,7 +161,7 @@ def _human(stream: Stream, found: Comparison) -> list[str]:
     if found.text:
         lines += ["", *(_colored(stream, line) for line in found.text)]
     mark = stream.mark("fail" if found.refusal else "ok")
-    lines += ["", f"owed: {found.owed} {dot} taken: {found.taken or 'none'} {mark}"]
+    lines += ["", f"required: {found.required} {dot} taken: {found.taken or 'none'} {mark}"]
     if found.refusal:
         lines += [f"  {safe(found.refusal.message)}", f"  fix: {safe(found.refusal.fix)}"]
     return lines

@@ -153,7 +153,7 @@ def _rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
     help="Check the proof by the block hash of this endpoint, which must not be the node's."
     "  [env var: CAPDEX_TRUST_RPC_URL]",
 )  # fmt: skip
-@click.option("--trust-block", type=HASH, help="Have it proven at this block, whose hash you know.")
+@click.option("--trust-block", type=HASH, help="Prove against this block hash.")
 def resolve_command(
     app: App, uri: str, proof: bool, trust_rpc: str | None, trust_block: bytes | None
 ) -> None:

@@ -136,7 +136,7 @@ def list_command(app: App, name: str) -> None:
 maintainer_command = Group(
     "maintainer",
     commands=[add_command, remove_command, list_command],
-    help="Say who may publish a name's releases beside its owner.",
+    help="Manage who else may publish under a name.",
     examples=[f"capdex maintainer add weather {OTHER}", "capdex maintainer list weather"],
 )
 

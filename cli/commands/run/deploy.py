@@ -145,7 +145,7 @@ async def _deploy(
             app.output.step("plan", "dry run", "would deploy it; nothing was sent")
             plan = _plan(creation)
             value = plan | {"transaction": priced.to_json() if priced else None}
-            human = columns((key, _brief(item)) for key, item in plan.items())
+            human = columns((key.replace("_", " "), _brief(item)) for key, item in plan.items())
             app.output.result("deployment-plan", value, human=human, plain=[creation.address])
             return
         confirm(app, "  Deploy? The contract cannot be changed or removed.")
@@ -178,7 +178,8 @@ def _brief(value: object) -> str:
 
 def _show(app: App, found: Deployment, *, new: bool) -> None:
     value = {**asdict(found), "new": new}
-    human = columns((key, _brief(item)) for key, item in value.items() if item != "")
+    rows = [(key.replace("_", " "), _brief(item)) for key, item in asdict(found).items()]
+    human = columns(row for row in rows if row[1])
     app.output.result("deployment", value, human=human, plain=[found.address])
     if app.settings.up is not None:
         return  # `capdex up` uses it already

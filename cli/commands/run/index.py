@@ -14,7 +14,7 @@ from cli.node.options import blocks_option, database_option, database_url, defau
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, Group, command
 from cli.terminal.status_line import StatusLine
-from cli.terminal.text import columns, safe
+from cli.terminal.text import columns, number_of, safe
 from cli.views.release import part
 
 Json = dict[str, Any]
@@ -94,7 +94,7 @@ def _rows(value: Json) -> list[tuple[str, str]]:
         ("index digest", x["index_digest"]),
         ("content digest", x["content_digest"]),
         ("block", f"{x['block_number']}  {x['block_hash']}".rstrip()),
-        ("log", f"{x['log_count']} events, head {x['log_head']}"),
+        ("events", f"{x['log_count']}, log head {x['log_head']}"),
         ("registry", f"{x['contract']} on chain {x['chain_id']}"),
         ("rules", f"events {x['decoder_version']}, packages {x['rules_version']}"),
     ]
@@ -131,7 +131,7 @@ def rebuild_search_command(app: App, db: str | None, blocks: Path | None) -> Non
     value = {"directory": str(directory), "packages": state.engine.documents, "bytes": size}
     rows = [
         ("search", safe(directory)),
-        ("holds", f"{state.engine.documents} packages, {size / 1e6:.1f} MB"),
+        ("holds", f"{number_of(state.engine.documents, 'package')}, {size / 1e6:.1f} MB"),
     ]
     app.output.result("index.rebuild-search", value, human=columns(rows), plain=[directory])
 
@@ -184,13 +184,13 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
     changed = f"{written.written} written, {written.unchanged} unchanged"
     rows = [
         ("mirror", safe(directory)),
-        ("holds", f"{written.names} names, {written.releases} releases"),
+        ("holds", f"{number_of(written.names, 'name')}, {number_of(written.releases, 'release')}"),
         ("files", f"{changed}, {written.removed} removed"),
         ("block", f"{value['block_number']} of chain {value['chain_id']}"),
         ("digest", value["index_digest"]),
     ]
     if written.denied:
-        rows.append(("denied", f"{written.denied} names or CIDs are left out"))
+        rows.append(("denied", f"{written.denied} left out, by name or CID"))
     app.output.result("mirror", value, human=columns(rows), plain=[directory])
 
 

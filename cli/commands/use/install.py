@@ -13,7 +13,7 @@ from cli.terminal.click_commands import command
 from cli.terminal.errors import exit_code, worst
 from cli.terminal.prompt import confirm
 from cli.terminal.status_line import StatusLine
-from cli.terminal.text import safe
+from cli.terminal.text import number_of, safe
 from cli.views.installing import (
     Terminal,
     chosen_candidate,
@@ -168,7 +168,7 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
     if purge_state:
-        app.output.say(f"{purged} objects removed")
+        app.output.say(f"{number_of(purged, 'object')} removed")
     app.output.results("remove", values, human=human, plain=[entry.name for entry in gone])
 
 
@@ -196,7 +196,11 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> None:
             if problems:
                 raise drift(problems)
             count = len(installer.lock.packages)
-            app.output.result("sync", {"packages": count}, human=[f"{count} packages agree"])
+            app.output.result(
+                "sync",
+                {"packages": count},
+                human=[f"{number_of(count, 'package')} as the lock file says"],
+            )
             return
         outcomes = app.run(sync(installer, Terminal(app), frozen=frozen))
     _show(app, "sync", outcomes)
@@ -244,7 +248,9 @@ def audit_command(app: App, last: int) -> None:
             fix=f"keep a copy of {path}, and find out who changed it",
         )
     app.output.say(
-        app.output.err.dim(f"{report.lines} lines, each with the hash of the one before")
+        app.output.err.dim(
+            f"{number_of(report.lines, 'line')}, each with the hash of the one before"
+        )
     )
 
 

@@ -10,7 +10,7 @@ import click
 from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, Group, command
 from cli.terminal.prompt import confirm
-from cli.terminal.text import safe
+from cli.terminal.text import number_of, safe
 from cli.views.installing import router_home
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def list_command(app: App) -> None:
     human = [
         (
             *(safe(x.space.owner), safe(x.space.scope), safe(x.schema_uri)),
-            f"{x.live} objects, {x.deleted} deleted, {x.expired} expired",
+            f"{number_of(x.live, 'object')}, {x.deleted} deleted, {x.expired} expired",
         )
         for x in found
     ]
@@ -79,7 +79,7 @@ def export_command(app: App, capability: str, file: Path, public: bool) -> None:
 
     with _store() as store:
         count = export(store, _owner(capability), file, public=public)
-    app.output.result("state_export", {"objects": count}, human=[f"{count} objects"])
+    app.output.result("state_export", {"objects": count}, human=[number_of(count, "object")])
 
 
 @command("import", examples=["capdex state import note.state"])
@@ -116,7 +116,7 @@ def purge_command(app: App, capability: str | None) -> None:
     confirm(app, f"Erase what {'all capabilities' if owner is None else owner} deleted?")
     with _store() as store:
         count = store.purge(owner)
-    app.output.result("state_purge", {"objects": count}, human=[f"{count} objects"])
+    app.output.result("state_purge", {"objects": count}, human=[number_of(count, "object")])
 
 
 state_command = Group(

@@ -117,7 +117,7 @@ def _read(file: Path) -> tuple[bytes | None, str]:
     except OSError as error:
         raise _unusable(file, error) from None
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is no UTF-8", why=f"at byte {error.start}") from None
+        raise InvalidInput(f"{file} is not UTF-8", why=f"at byte {error.start}") from None
     if len(before or b"") > MAX_FILE_BYTES:
         raise InvalidInput(f"{file} is too long", Code.TOO_LARGE)
     return before, text if text.strip() or _form(file) is toml else "{}\n"
@@ -128,17 +128,19 @@ def _values(file: Path, text: str) -> dict[str, Any]:
         found = _form(file).read(text)
     except InvalidInput as error:
         raise InvalidInput(
-            f"{file} cannot be read", why=error.why, fix="mend it, then run this again"
+            f"{file} cannot be read", why=error.why, fix="correct the file, then run this again"
         ) from None
     if not isinstance(found, dict):
-        raise InvalidInput(f"{file} holds no object", fix="mend it, then run this again")
+        raise InvalidInput(f"{file} holds no object", fix="correct the file, then run this again")
     return found
 
 
 def _servers(host: Host, file: Path, text: str) -> dict[str, Any]:
     found = _values(file, text).get(host.key, {})
     if not isinstance(found, dict):
-        raise InvalidInput(f"{host.key} in {file} holds no servers", fix="mend it")
+        raise InvalidInput(
+            f"{host.key} in {file} holds no servers", fix="correct the file, then run this again"
+        )
     return found
 
 

@@ -52,7 +52,7 @@ def read(text: str) -> Any:
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
     """Return the text with `value` at a path of keys; objects on the way are made.
 
-    Raises InvalidInput for a broken text, and if something on the way is no object.
+    Raises InvalidInput for a broken text, and if something on the way is not an object.
     """
     node, rest = _walk(_Reader(text).whole(), path)
     if not rest:
@@ -60,7 +60,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
         return text[: node.start] + written + text[node.end :]
     if node.members is None:
         above = ".".join(path[: len(path) - len(rest)])
-        raise InvalidInput(f"{above or 'the file'} is no object", why=_place(text, node.start))
+        raise InvalidInput(f"{above or 'the file'} is not an object", why=_place(text, node.start))
     for key in reversed(rest[1:]):
         value = {key: value}
     return _inserted(text, node, rest[0], value)

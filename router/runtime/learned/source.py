@@ -156,5 +156,5 @@ def _output_schema(intent: Intent) -> Json | None:
     schema = intent.output_schema() if _kind(intent) == "json" else None
     if schema is None or schema.get("type") == "object":
         return schema
-    # An output that is no object travels as {"result": …}.
+    # An output that is not an object travels as {"result": …}.
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}

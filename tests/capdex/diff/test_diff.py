@@ -1,4 +1,4 @@
-"""What changed between two releases, and the SemVer step it owes (P2, NIP-7)."""
+"""What changed between two releases, and the SemVer step it requires (P2, NIP-7)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.diff.diff import Allowance, Difference, Rule, Step, check_step, compare, taken_step
-from capdex.diff.semver_step import next_version, owed_step, predecessor
+from capdex.diff.semver_step import next_version, predecessor, required_step
 from capdex.errors import Code, InvalidInput
 from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import Manifest, read
@@ -415,7 +415,7 @@ def test_the_protocol_has_the_table_of_the_code() -> None:
         for rule in Rule
     ]
     page = (ROOT / "docs/protocol.md").read_text("utf-8")
-    table = page.split("| section | what changed | owes |\n| --- | --- | --- |\n")[1]
+    table = page.split("| section | what changed | requires |\n| --- | --- | --- |\n")[1]
     assert table.split("\n\n")[0].split("\n") == rows
 
 
@@ -440,7 +440,7 @@ def test_a_release_that_is_only_numbered_and_signed_anew_has_not_changed() -> No
     assert again is not None
     assert again.signature == "z3"
     assert compare(OLD, again) == Difference(())
-    assert compare(OLD, again).owed is Step.NONE
+    assert compare(OLD, again).required is Step.NONE
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -463,9 +463,9 @@ def test_a_further_change_never_lowers_the_step_owed(
     known = compare(OLD, before)
     more = compare(OLD, after)
     if set(known.changes) <= set(more.changes):
-        assert more.owed >= known.owed
+        assert more.required >= known.required
     breaking = edited(*edits, metadata(memory_scope="sc:other"))
-    assert compare(OLD, breaking).owed is Step.MAJOR
+    assert compare(OLD, breaking).required is Step.MAJOR
 
 
 def test_the_examples_versions_move_as_far_as_their_changes_owe() -> None:
@@ -477,7 +477,7 @@ def test_the_examples_versions_move_as_far_as_their_changes_owe() -> None:
         for old, new in pairwise(own):
             difference = compare(old, new)
             check_step(difference, old.uri.version, new.uri.version)
-            compared.append((str(new.uri.version), str(difference.owed)))
+            compared.append((str(new.uri.version), str(difference.required)))
     assert compared == [("1.1.0", "minor"), ("1.2.0", "patch"), ("2.0.0-rc.1", "major")]
 
 
@@ -561,7 +561,7 @@ def test_a_version_that_is_not_higher_is_refused(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "step", "owed", "next_one"),
+    ("old", "step", "required", "next_one"),
     [
         ("1.2.3", Step.MAJOR, Step.MAJOR, "2.0.0"),
         ("1.2.3", Step.MINOR, Step.MINOR, "1.3.0"),
@@ -573,10 +573,10 @@ def test_a_version_that_is_not_higher_is_refused(old: str, new: str) -> None:
         ("1.0.0-rc.1", Step.NONE, Step.NONE, "1.0.0"),
     ],
 )
-def test_below_1_0_0_the_caret_decides(old: str, step: Step, owed: Step, next_one: str) -> None:
-    assert owed_step(step, v(old)) is owed
-    assert str(next_version(v(old), owed)) == next_one
-    assert owed_step(step, v(old), widened=True) >= Step.MINOR
+def test_below_1_0_0_the_caret_decides(old: str, step: Step, required: Step, next_one: str) -> None:
+    assert required_step(step, v(old)) is required
+    assert str(next_version(v(old), required)) == next_one
+    assert required_step(step, v(old), widened=True) >= Step.MINOR
 
 
 VERSIONS = st.builds(Version, *[st.integers(0, 3)] * 3, st.sampled_from([(), ("rc", 1)]))
@@ -595,7 +595,7 @@ def test_the_version_that_is_proposed_takes_the_step(old: Version, step: Step) -
 @given(VERSIONS, STEPS, STEPS)
 def test_a_larger_change_never_owes_less(old: Version, one: Step, other: Step) -> None:
     low, high = sorted([one, other])
-    assert owed_step(low, old) <= owed_step(high, old)
+    assert required_step(low, old) <= required_step(high, old)
 
 
 def test_a_release_follows_the_highest_lower_one_a_stable_one_if_there_is_any() -> None:
@@ -625,11 +625,11 @@ def refused(
 
 def test_a_step_smaller_than_owed_names_the_change_and_the_way_out() -> None:
     error = refused(BREAKING, "1.3.0")
-    assert error.message == "1.2.3 to 1.3.0 is a minor step, and the changes owe a major one"
+    assert error.message == "1.2.3 to 1.3.0 is a minor step, and the changes require a major one"
     assert error.why == 'the memory scope was "sc:weather", is "sc:other"'
     assert error.fix == "raise metadata.id to 2.0.0, or insist with publish --allow smaller-step"
     assert error.details is not None
-    assert (error.details["owed"], error.details["taken"]) == ("major", "minor")
+    assert (error.details["required"], error.details["taken"]) == ("major", "minor")
     assert error.details["version"] == "2.0.0"
     json.dumps(error.to_json())
 
@@ -665,7 +665,7 @@ def test_what_is_allowed_is_allowed_and_nothing_else() -> None:
     check("2.0.0-rc.2", BREAKING, WIDENED, old="2.0.0-rc.1")
     check("0.3.0", BREAKING, old="0.2.9")
     check("0.2.4", EXTENDED, old="0.2.3")
-    with pytest.raises(InvalidInput, match="owe a minor one"):
+    with pytest.raises(InvalidInput, match="require a minor one"):
         check("1.2.4", WIDENED, EXTENDED, allow=Allowance.WIDENED_PERMISSION)
 
 

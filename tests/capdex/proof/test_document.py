@@ -335,7 +335,7 @@ def test_a_word_that_no_chain_keeps_proves_nothing(proving: Any, word: Any) -> N
     slot = Slot(key, bytes(32), proving.proof_of(storage, key))
     encoded = rlp.encode([b"\1", b"", storage.root_hash, proving.CODE_HASH])
     document, anchor = of_account(proving, encoded, slot)
-    assert "is no word" in why(document, anchor, "weather@1.0.0", {})
+    assert "is not a word" in why(document, anchor, "weather@1.0.0", {})
 
 
 # what was touched ---------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_whatever_is_tampered_with_is_refused(
             ],
         },
         "note",
-        random.Random(seed),  # noqa: S311 - which bit is flipped is no secret
+        random.Random(seed),  # noqa: S311 - which bit is flipped is not a secret
     )
     kind = data.draw(st.sampled_from(tampering.kinds_for(document)))
     asked = name if semver is None else f"{name}@{semver}"

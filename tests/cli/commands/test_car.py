@@ -45,7 +45,7 @@ def test_what_is_no_file_is_never_replaced(capdex: Any, folder: Path, out: str) 
     os.mkfifo(folder / "pipe")  # as a device is: whoever is root could lose /dev/null
     (folder / "link-to-pipe").symlink_to("pipe")
     result = capdex("car", str(HOSTILE / case["file"]), "--root", case["root"], "-o", out)
-    assert (result.exit_code, "it is no file" in result.stderr) == (2, True)
+    assert (result.exit_code, "it is not a file" in result.stderr) == (2, True)
     assert (folder / "pipe").is_fifo()
     assert (folder / "link-to-pipe").is_symlink()
 

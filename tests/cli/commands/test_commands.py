@@ -15,7 +15,7 @@ PASSPHRASE = "correct horse battery staple"  # noqa: S105 - of keys made in this
 
 
 def with_error(code: str, message: str = "no") -> dict[str, Any]:
-    return {"code": code, "message": message, "retryable": False, "details": {"fix": "mend it"}}
+    return {"code": code, "message": message, "retryable": False, "details": {"fix": "correct it"}}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ CONVERTER = [EXAMPLES / f"unit-converter-{x}.acp.yaml" for x in ("1.0.0", "1.1.0
 RED = "\x1b[31m"
 
 KEYS = {
-    *("schema", "old", "new", "changes", "owed", "taken", "enough", "schema_conflict"),
+    *("schema", "old", "new", "changes", "required", "taken", "enough", "schema_conflict"),
     *("permissions_widened", "error", "text"),
 }
 
@@ -43,7 +43,7 @@ def test_a_release_that_moves_as_far_as_it_owes_is_fine(capdex: Any) -> None:
         '  ! minor  asks for the permission "state.create"',
         '  ! minor  asks for the permission "state.query"',
     ]
-    assert lines[-1] == "owed: minor · taken: minor ✓"
+    assert lines[-1] == "required: minor · taken: minor ✓"
 
 
 def test_a_smaller_step_is_shown_refused_and_mended_in_words(capdex: Any, folder: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_smaller_step_is_shown_refused_and_mended_in_words(capdex: Any, folder
     result = capdex("diff", str(CONVERTER[0]), patch, "--format", "human")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-3:] == [
-        "owed: minor · taken: patch ✗",
+        "required: minor · taken: patch ✗",
         "  1.0.1 is a patch of 1.0.0, and a patch never widens what a package may do",
         "  fix: raise metadata.id to 1.1.0, or insist with publish --allow widened-permission",
     ]
@@ -66,7 +66,7 @@ def test_json_says_all_of_it(capdex: Any, folder: Path) -> None:
     assert set(value) == KEYS
     assert value["schema"] == "capdex.diff/1"
     assert set(value["old"]) == {"source", "cap_uri", "cid", "sha256"}
-    assert (value["owed"], value["taken"], value["enough"]) == ("major", "major", False)
+    assert (value["required"], value["taken"], value["enough"]) == ("major", "major", False)
     assert (value["schema_conflict"], value["permissions_widened"]) == (True, False)
     assert value["error"]["code"] == "SCHEMA_CHANGED"
     assert value["changes"][0] == {
@@ -99,7 +99,7 @@ def test_a_package_and_itself_owe_nothing(capdex: Any) -> None:
     assert result.stdout.splitlines()[2:] == [
         "no changes of meaning",
         "",
-        "owed: none · taken: none ✓",
+        "required: none · taken: none ✓",
     ]
     assert capdex("diff", same, same, "--plain").stdout == "none\n"
 
@@ -110,7 +110,7 @@ def test_a_draft_that_still_has_the_old_version_is_told_the_next_one(
     draft = edited(folder, "draft.acp.yaml", ("@1.1.0", "@1.0.0"))
     result = capdex("diff", str(CONVERTER[0]), draft, "--format", "human")
     assert result.exit_code == 1
-    assert "owed: minor · taken: none ✗" in result.stdout
+    assert "required: minor · taken: none ✗" in result.stdout
     assert "1.0.0 is the same version as before" in result.stdout
     assert "1.1.0" in result.stdout.splitlines()[-1]
 

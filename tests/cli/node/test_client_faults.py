@@ -1,4 +1,4 @@
-"""A node process whose clients hang up halfway, and send what is no HTTP: its log stays short.
+"""A node process whose clients hang up halfway, and send what is not HTTP: its log stays short.
 
 Every line that a client can cause is counted or rate-limited, and none is a traceback.
 """

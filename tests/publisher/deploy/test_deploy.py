@@ -301,7 +301,7 @@ def test_an_atomic_write_goes_through_a_link_and_replaces_nothing_but_files(tmp_
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="cannot write") as refusal:
         write_atomically(tmp_path / "pipe", b"new")
-    assert refusal.value.why == "it is no file"
+    assert refusal.value.why == "it is not a file"
     assert (tmp_path / "pipe").is_fifo()
     assert len(list(tmp_path.iterdir())) == 3
 

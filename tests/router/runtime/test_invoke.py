@@ -99,10 +99,10 @@ CAUSES: dict[str, tuple[str, str, Capability, Any, dict[str, Any]]] = {
     ),
     "a tool without a binding": ("NOT_FOUND", "NOT_FOUND", tool("t", None), {"text": ""}, {}),
     "a missing field": ("INVALID_INPUT", "INVALID_INPUT", tool("t", Echo()), {}, {}),
-    "an input that is no object": (
+    "an input that is not an object": (
         "INVALID_INPUT", "INVALID_INPUT", tool("t", Echo(), input_schema={}), [], {},
     ),
-    "an input that is no JSON": (
+    "an input that is not JSON": (
         "INVALID_INPUT", "INVALID_INPUT", tool("t", Echo()), {"text": NOT_JSON}, {},
     ),
     "an input that is too long": (
@@ -138,10 +138,10 @@ CAUSES: dict[str, tuple[str, str, Capability, Any, dict[str, Any]]] = {
         "EXECUTION_FAILED", "OUTPUT_INVALID",
         tool("t", Answers({"text": 1}), output_schema=TEXT_INPUT), {"text": ""}, {},
     ),
-    "an output that is no object": (
+    "an output that is not an object": (
         "EXECUTION_FAILED", "OUTPUT_INVALID", tool("t", Answers([1])), {"text": ""}, {},
     ),
-    "an output that is no JSON": (
+    "an output that is not JSON": (
         "EXECUTION_FAILED", "OUTPUT_INVALID", tool("t", Answers({"x": NOT_JSON})), {"text": ""}, {},
     ),
     "an output that is too long": (

@@ -61,7 +61,7 @@ class Sent:
 
 def run(seed: int) -> None:
     """Run one history; raises AssertionError where a replica shows what it must not."""
-    random = Random(seed)  # noqa: S311 - chance is no secret
+    random = Random(seed)  # noqa: S311 - random numbers here are not secret
     history = History(random)
     for _ in range(random.randint(3, 40)):
         history.step()

@@ -138,7 +138,7 @@ def test_any_cut_or_changed_byte_refuses_the_whole_file(machines: Callable[[], M
     for id_ in "ab":
         here.store.create(SPACE, MODEL, id_, {"n": 1})
     data = here.send().read_bytes()
-    random = Random(1)  # noqa: S311 - chance is no secret
+    random = Random(1)  # noqa: S311 - random numbers here are not secret
     for _ in range(150):
         place = random.randrange(len(data))
         bad = random.choice([data[:place], data + b"x", data[:place] + b"\n" + data[place:],
@@ -239,7 +239,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 @settings(max_examples=12)
 @given(st.integers(0, 2**32))
 def test_stores_converge_with_deletions_and_expiry(seed: int) -> None:
-    random = Random(seed)  # noqa: S311 - chance is no secret
+    random = Random(seed)  # noqa: S311 - random numbers here are not secret
     clock = Clock()
     with TemporaryDirectory() as folder:
         machines = [Machine(Path(folder) / str(n), clock) for n in range(random.randint(2, 3))]
