@@ -138,7 +138,7 @@ def _regular_file(path: Path) -> os.stat_result | None:
         return None
     if not stat.S_ISREG(found.st_mode):
         raise UsageError(
-            f"{path} is {'a link' if stat.S_ISLNK(found.st_mode) else 'no regular file'}",
+            f"{path} is {'a link' if stat.S_ISLNK(found.st_mode) else 'not a regular file'}",
             Code.UNREADABLE,
             why="a download is written to a regular file only",
             fix="remove it, or name another file with --output",

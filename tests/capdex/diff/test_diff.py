@@ -623,9 +623,9 @@ def refused(
     return told.value
 
 
-def test_a_step_smaller_than_owed_names_the_change_and_the_way_out() -> None:
+def test_a_step_smaller_than_required_names_the_change_and_the_way_out() -> None:
     error = refused(BREAKING, "1.3.0")
-    assert error.message == "1.2.3 to 1.3.0 is a minor step, and the changes require a major one"
+    assert error.message == "required: major, you chose: minor (1.2.3 to 1.3.0)"
     assert error.why == 'the memory scope was "sc:weather", is "sc:other"'
     assert error.fix == "raise metadata.id to 2.0.0, or insist with publish --allow smaller-step"
     assert error.details is not None
@@ -665,7 +665,7 @@ def test_what_is_allowed_is_allowed_and_nothing_else() -> None:
     check("2.0.0-rc.2", BREAKING, WIDENED, old="2.0.0-rc.1")
     check("0.3.0", BREAKING, old="0.2.9")
     check("0.2.4", EXTENDED, old="0.2.3")
-    with pytest.raises(InvalidInput, match="require a minor one"):
+    with pytest.raises(InvalidInput, match="required: minor"):
         check("1.2.4", WIDENED, EXTENDED, allow=Allowance.WIDENED_PERMISSION)
 
 

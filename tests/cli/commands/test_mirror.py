@@ -39,7 +39,7 @@ def test_a_mirror_is_written_and_what_changed_is_told(
     second = capdex("--format", "human", "mirror", "out", "--base-url", "https://node.example")
     assert second.exit_code == 0
     assert "1 removed" in second.stdout
-    assert "1 names or CIDs are left out" in second.stdout
+    assert "1 left out, by name or CID" in second.stdout
     assert not (folder / "out" / "no").exists()
 
 

@@ -53,5 +53,5 @@ def test_what_waits_is_read_page_by_page_whatever_its_state(
 def test_a_cursor_that_no_page_gave_is_refused(
     store: Store, database_url: str, cursor: str
 ) -> None:
-    with pytest.raises(InvalidInput, match="no cursor"):
+    with pytest.raises(InvalidInput, match="not a cursor"):
         read(database_url, cursor=cursor)

@@ -106,7 +106,7 @@ def test_objects_on_the_way_are_made() -> None:
     assert read(after) == {"x": [], "servers": {"capdex": ENTRY}}
     assert '\n    "servers": {\n        "capdex": {\n' in after
     for broken in ('{"servers": 7}', "[]", "7"):
-        with pytest.raises(InvalidInput, match="no object"):
+        with pytest.raises(InvalidInput, match="not an object"):
             put(broken, PATH, ENTRY)
 
 
