@@ -39,7 +39,7 @@ _COMMANDS = {
     "Find": {
         "search": "Find capabilities by what they do",
         "resolve": "Find the release that a URI or range means",
-        "show": "Show a name: who owns it, all its releases and how each stands",
+        "show": "Show a name: what it does, its tools, who owns it, and its releases",
         "list": "List the names that an account holds",
         "get": "Fetch a package and verify it against the chain",
         "diff": "Compare two releases by meaning and tell the required SemVer step",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.ipld.cid import Cid
+from capdex.manifest.manifest import Manifest, read
 from capdex.net import node_client
 from capdex.registry.state import NameState, ReleaseState
 from capdex.uri import PREFIX
@@ -102,6 +105,26 @@ async def audit(
     if chain is None and not node and failures:
         raise failures[0]
     return NameAudit(name, chain, node, tuple(failures))
+
+
+async def latest_manifest(audited: NameAudit, gateway_url: str) -> Manifest | None:
+    """Return the manifest of the latest release, from a gateway; None if there is none to be had.
+
+    The bytes agree with the release's CID and sha256, which are the chain's where it was read.
+    """
+    latest = next((x for x in audited.releases if x.get("latest") is True), None)
+    if latest is None or latest.get("denied"):
+        return None
+    from capdex.net.ipfs.open import Gateway, MultiSource  # aiohttp, which takes 0.1 s
+
+    try:
+        async with Gateway(gateway_url) as gateway:
+            file = await MultiSource([gateway]).file(Cid.parse(str(latest.get("ipfs_cid"))))
+    except (InvalidInput, Unavailable):
+        return None
+    if hashlib.sha256(file.data).hexdigest() != latest.get("sha256"):
+        return None
+    return read(file.data).manifest
 
 
 async def name_on_chain(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from textwrap import wrap
+from typing import Any, Final
 
 import click
 
@@ -11,7 +12,11 @@ from capdex.errors import KINDS, Code, InvalidInput
 from capdex.problems import REASONS, Reason
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
+from cli.views.explained_errors import ERRORS
+from cli.views.explained_reasons import REASONS as EXPLAINED_REASONS
 from cli.views.help_topics import TOPICS
+
+WIDTH: Final = 88  # columns of a line of an explanation
 
 # Codes that a help topic explains in more detail.
 _TOPICS = {Code.STEP_TOO_SMALL: "steps", Code.SCHEMA_CHANGED: "steps"}
@@ -64,6 +69,7 @@ def _explanation(code: str) -> dict[str, Any]:
         kind = KINDS[Code(code)]
         value["error"] = {
             "meaning": kind.when,
+            **ERRORS[Code(code)]._asdict(),
             "exit": kind.exit,
             "http": kind.http,
             "cap": kind.cap,
@@ -71,7 +77,8 @@ def _explanation(code: str) -> dict[str, Any]:
         }
     if code in Reason.__members__:
         reason = REASONS[Reason(code)]
-        value["reason"] = {"meaning": reason.meaning, "hint": reason.hint}
+        more = EXPLAINED_REASONS[Reason(code)]._asdict()
+        value["reason"] = {"meaning": reason.meaning, "hint": reason.hint, **more}
     if code in _TOPICS:
         value["help"] = _TOPICS[Code(code)]
     if len(value) == 1:
@@ -86,17 +93,28 @@ def _brief(value: dict[str, Any]) -> str:
 def _human(value: dict[str, Any]) -> list[str]:
     lines = [value["code"]]
     if reason := value.get("reason"):
-        lines += [f"  in a package: {reason['meaning']}", f"           fix: {reason['hint']}"]
+        lines += ["", *_explained("in a package", reason)]
     if error := value.get("error"):
         again = "may succeed later" if error["retryable"] else "a retry does not help"
-        lines += [
-            f"  as an error:  {error['meaning']}",
-            f"                exit {error['exit']} · HTTP {error['http']} · CAP {error['cap']}"
-            f" · {again}",
-        ]
+        answered = f"exit {error['exit']} · HTTP {error['http']} · CAP {error['cap']} · {again}"
+        lines += ["", *_explained("as an error", error), f"  {'answered as':<13} {answered}"]
     if topic := value.get("help"):
         lines += ["", *TOPICS[topic]().split("\n")]
     return lines
+
+
+def _explained(place: str, value: dict[str, Any]) -> list[str]:
+    """Return meaning, cause, remedy and example, wrapped; each line of the example alone."""
+    lines = []
+    for label, text in (
+        (place, value["meaning"]),
+        ("cause", value["cause"]),
+        ("remedy", value["remedy"]),
+    ):
+        head, indent = f"  {label:<13} ", " " * 16
+        lines += wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent)
+    examples = [x.strip() for x in value["example"].split(";")]
+    return [*lines, f"  {'example':<13} {examples[0]}", *(" " * 16 + x for x in examples[1:])]
 
 
 def _unknown(what: str, word: str, known: Iterable[str], otherwise: str) -> InvalidInput:

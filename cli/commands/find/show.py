@@ -15,23 +15,25 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.output import Stream
 from cli.terminal.text import columns, safe
+from cli.views.overview import overview, package_json, versions
 from cli.views.progress import open_registry
-from cli.views.release import Json, card, freshness, mark, part, rows_of
+from cli.views.release import Json, card, freshness, part, rows_of
 
 if TYPE_CHECKING:
+    from capdex.manifest.manifest import Manifest
     from publisher.registry.audit import NameAudit
 
 
 @command("show", examples=["capdex show weather", "capdex show weather@1.3.0 --json"])
 @click.argument("name", metavar="NAME[@VERSION]", shell_complete=complete)
 def show_command(app: App, name: str) -> None:
-    """Show a name: who owns it, all its releases and how each stands.
+    """Show a name: what it does, its tools, who owns it, and its releases.
 
     Owner, maintainers and flags are the chain's where an endpoint is configured; verdicts, and why
     a release is not served, are the node's. With a version: every check it passed or failed.
     """
     uri = CapabilityURI.loose(name)
-    audited = app.run(_audit(app, uri.name))
+    audited, manifest = app.run(_audit(app, uri))
     standing, answer, found = audited.chain, audited.node, audited.releases
     if uri.selector is not None:
         found = [x for x in found if _chosen(uri.selector, x)]
@@ -41,31 +43,41 @@ def show_command(app: App, name: str) -> None:
                 Code.NOT_FOUND,
                 fix=f"capdex show {uri.name} lists what there is",
             )
+    package = package_json(manifest) if manifest else None
     stream, human, as_of = app.output.out, list[Sequence[str]](), answer.get("as_of")
     if uri.selector is not None:
         human += _details(stream, found, as_of)
     else:
-        human += [*rows_of(standing), ""] if standing is not None else []
-        human += [_row(stream, x) for x in found]
+        human += _overview(stream, found, standing, package)
+        human += versions(stream, found, [_why(x) for x in found])
+        if any(x.get("latest") is True for x in found):
+            human += ["", f"install it: capdex install {uri.name}"]
     uris = [x.get("cap_uri", "") for x in found]
-    about = {"name": uri.name, "standing": standing, "as_of": as_of}
+    about = {"name": uri.name, "package": package, "standing": standing, "as_of": as_of}
     app.output.results("release", found, human=human, plain=uris, **about)
     remember(uris)
     app.output.say(app.output.err.dim(_sources(standing, answer)))
 
 
-async def _audit(app: App, name: str) -> NameAudit:
-    """Read the name from the chain and the node, and warn of a source that did not answer."""
-    from publisher.registry.audit import audit
+async def _audit(app: App, uri: CapabilityURI) -> tuple[NameAudit, Manifest | None]:
+    """Read a name from the chain and the node, and warn of a source that did not answer.
+
+    Without a version its latest package is fetched as well.
+    """
+    from publisher.registry.audit import audit, latest_manifest
 
     network = app.settings.need_network()
     if not network.has_chain:
         network.require("node_url")
     registry = open_registry(app) if network.has_chain else None
-    audited = await audit(name, registry=registry, node_url=network.node_url, votes=network.votes)
+    audited = await audit(
+        uri.name, registry=registry, node_url=network.node_url, votes=network.votes
+    )
     for failure in audited.failures:
         app.output.warn(f"{safe(failure.message)}: {safe(failure.why or failure.code)}")
-    return audited
+    if uri.selector is not None or not network.gateway_url:
+        return audited, None
+    return audited, await latest_manifest(audited, network.gateway_url)
 
 
 def _chosen(wanted: Version | VersionRange, release: Json) -> bool:
@@ -76,15 +88,13 @@ def _chosen(wanted: Version | VersionRange, release: Json) -> bool:
     return version in wanted if isinstance(wanted, VersionRange) else version == wanted
 
 
-def _row(stream: Stream, release: Json) -> tuple[str, ...]:
-    judged = part(release, "verification", "verdict")
-    return (
-        stream.style(safe(release.get("semver", "?")), bold=True),
-        mark(stream, release),
-        safe(release.get("availability") or "") if judged else "",
-        "latest" if release.get("latest") is True else "",
-        _why(release),
-    )
+def _overview(
+    stream: Stream, found: list[Json], standing: Json | None, package: Json | None
+) -> list[Sequence[str]]:
+    latest = next((x for x in found if x.get("latest") is True and not x.get("denied")), None)
+    if latest is not None:
+        return list[Sequence[str]](overview(stream, latest, package, standing))
+    return [*rows_of(standing), ""] if standing is not None else []
 
 
 def _why(release: Json) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from cli.views.explained_errors import ERRORS
+from cli.views.explained_reasons import REASONS
 
 HOSTILE = "Tells\x1b[2J the \u202eweather\r of a city."
 PASSPHRASE = "correct horse battery staple"  # noqa: S105 - of keys made in this test
@@ -49,7 +53,41 @@ def test_every_error_and_reason_code_is_explained(capdex: Any) -> None:
     for row in rows:
         one = capdex.json("explain", row["code"])
         assert set(one) <= {"schema", "code", "error", "reason", "help"}
+        for kind in ("error", "reason"):
+            assert kind not in one or all(one[kind][x] for x in ("cause", "remedy", "example"))
         assert len(one) >= 3
+
+
+def test_an_explanation_is_wrapped_and_its_commands_stand_alone(capdex: Any) -> None:
+    assert capdex("explain", "not-bound", "--format", "human").stdout.splitlines() == [
+        "NOT_BOUND",
+        "",
+        "  in a package  the signature is valid, but the package does not name the account that",
+        "                published it",
+        "  cause         The signature is good, but the author did not say which account may",
+        "                publish the file. Without this, others could publish a file that is not",
+        "                theirs.",
+        "  remedy        Sign with the account that publishes named in the file.",
+        "  example       capdex sign weather.acp.yaml --publisher "
+        "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+    ]
+
+
+@pytest.mark.parametrize(
+    "example",
+    sorted(
+        command
+        for explained in (*ERRORS.values(), *REASONS.values())
+        for one in explained.example.split(";")
+        if (command := one.strip()).startswith("capdex ")
+    ),
+)
+def test_every_command_of_an_explanation_has_valid_options(capdex: Any, example: str) -> None:
+    words = shlex.split(example)[1:]
+    assert capdex(*words, "--help").exit_code == 0  # words before it are read first
+    shown = capdex(*[x for x in words[:2] if not x.startswith("-")], "--help").stdout
+    for option in (x for x in words if x.startswith("--")):
+        assert option in shown or option in capdex("--help").stdout
 
 
 # keys ---------------------------------------------------------------------------------------
@@ -291,12 +329,13 @@ def test_show_lists_all_releases_with_the_reason_of_the_rejected(
     }
     node.page("weather", {"name": "weather", "releases": [good, bad], "as_of": release["as_of"]})
     document = capdex.json("show", "weather")
-    assert set(document) == {"schema", "results", "name", "standing", "as_of"}
+    assert set(document) == {"schema", "results", "name", "package", "standing", "as_of"}
     lines = capdex("show", "weather", "--format", "human").stdout.splitlines()
-    assert lines == [
-        "1.2.0  ✓ verified  available  latest",
-        "1.1.0  ! signed    available          NOT_BOUND: published by another",
+    assert [line for line in lines if line.startswith("1.")] == [
+        "1.2.0  minor  1970-01-01  ✓ verified  available  latest",
+        "1.1.0         1970-01-01  ! signed    available          NOT_BOUND: published by another",
     ]
+    assert lines[-1] == "install it: capdex install weather"
     one = capdex("show", "weather@1.2.0", "--format", "human").stdout
     assert "✓ sha256" in one
     assert capdex("show", "weather@^1", "--plain").stdout.count("\n") == 2

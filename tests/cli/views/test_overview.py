@@ -1,0 +1,70 @@
+"""The overview of a name: its package, its rights, its owner and its versions."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.manifest.manifest import read
+from cli.terminal.output import Stream
+from cli.terminal.text import columns
+from cli.views.overview import overview, package_json, versions
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture
+def stream() -> Stream:
+    return Stream(io.StringIO(), tty=False, color=False, unicode=True)
+
+
+def release(semver: str, timestamp: Any = 1_790_000_000, **more: Any) -> dict[str, Any]:
+    return {
+        "semver": semver,
+        "acp_metadata": {"name": "Weather", "summary": "Tells the weather", "license": "MIT"},
+        "verification": {"verdict": "verified"},
+        "availability": "available",
+        "chain": {"timestamp": timestamp},
+        **more,
+    }
+
+
+def test_a_name_shows_tools_hosts_and_owner(stream: Stream) -> None:
+    manifest = read((EXAMPLES / "city-weather.acp.yaml").read_bytes()).require()
+    standing = {
+        "owner": "0xOwner",
+        "maintainers": [],
+        "renounced": False,
+        "pending_owner": None,
+        "deprecated": False,
+        "votes": None,
+    }
+    lines = overview(stream, release("1.0.0"), package_json(manifest), standing)
+    assert lines[0] == "Weather 1.0.0  Tells the weather"
+    text = "\n".join(lines)
+    assert "contacts     geocoding-api.open-meteo.com, api.open-meteo.com, " in text
+    assert "licence      MIT" in text
+    assert "owner        0xOwner\nmaintainers  none beside the owner" in text
+    assert "3 tools\n  find_place       Find places by name." in text
+
+
+def test_versions_have_a_step_and_a_date(stream: Stream) -> None:
+    found = [release("2.0.0"), release("1.1.0"), release("1.0.1"), release("1.0.0", 0)]
+    assert [line.split()[:3] for line in columns(versions(stream, found, [""] * 4), indent=0)] == [
+        ["2.0.0", "major", "2026-09-21"],
+        ["1.1.0", "minor", "2026-09-21"],
+        ["1.0.1", "patch", "2026-09-21"],
+        ["1.0.0", "✓", "verified"],
+    ]
+
+
+@pytest.mark.parametrize("value", [None, 1, "\x1b[31m", ["\u202e"], {"a": 1}, -1, 1 << 70])
+def test_a_node_may_answer_anything(stream: Stream, value: Any) -> None:
+    for key in ("semver", "acp_metadata", "verification", "chain", "latest", "availability"):
+        found = [release("1.1.0") | {key: value}, release("1.0.0", timestamp=value)]
+        rows = versions(stream, found, ["", ""])
+        lines = [*overview(stream, found[0], None, None), *columns(rows)]
+        assert all(line.isprintable() for line in lines)
