@@ -72,6 +72,8 @@ class Reason(StrEnum):
     UNBOUND_TOOL = "UNBOUND_TOOL"
     UNDECLARED_PERMISSION = "UNDECLARED_PERMISSION"
     # text that may steer a model (`capdex.manifest.prompt_injection`): shown, never a verdict
+    UNEDITED = "UNEDITED"
+    UNKNOWN_REQUIRED = "UNKNOWN_REQUIRED"
     LINT_OVERRIDE = "LINT_OVERRIDE"
     LINT_HIDDEN_TAG = "LINT_HIDDEN_TAG"
     LINT_SECRECY = "LINT_SECRECY"
@@ -193,6 +195,14 @@ REASONS: dict[Reason, ReasonText] = {
     Reason.UNDECLARED_PERMISSION: ReasonText(
         "a state.* tool is used that permissions.require does not declare",
         "add it to metadata.permissions.require",
+    ),
+    Reason.UNEDITED: ReasonText(
+        "a line stands as the template has it (found by validate and publish, not by nodes)",
+        "write what your capability does, and the address of its service",
+    ),
+    Reason.UNKNOWN_REQUIRED: ReasonText(
+        "required names a property that is not in properties (found by validate, not by nodes)",
+        "add the property, or take its name out of required",
     ),
     Reason.LINT_OVERRIDE: ReasonText(
         "text that tells a model to set earlier instructions aside",

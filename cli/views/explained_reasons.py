@@ -164,6 +164,18 @@ REASONS: Final[dict[Reason, Explained]] = {
         "Declare it; people see permissions before they install.",
         'permissions: {require: ["state.read"]}',
     ),
+    Reason.UNEDITED: Explained(
+        "A line is still as `init` wrote it: an address at example.com, or a sentence of the"
+        " template. Such a package would do nothing, and a version can never be replaced.",
+        "Write your own text and address. A capability without a service needs no tool.",
+        "capdex init plain-words --kind prompt --description 'Rewrites a text in plain words.'",
+    ),
+    Reason.UNKNOWN_REQUIRED: Explained(
+        "A schema requires a property that it does not describe, mostly after a spelling mistake"
+        " or after a property was renamed.",
+        "Write the same name in properties and in required.",
+        "{type: object, properties: {city: {type: string}}, required: [city]}",
+    ),
     Reason.LINT_OVERRIDE: Explained(
         "The text tells a model to forget what it was told before. Attackers write such text.",
         "Say what the capability does. Quote such words where the text is about them.",

@@ -12,6 +12,9 @@ from capdex.manifest import manifest
 from capdex.uri import PREFIX, CapabilityURI, check_name
 
 FIRST_VERSION: Final = "0.1.0"
+PLACEHOLDER_HOST: Final = "api.example.com"
+DESCRIPTION_END: Final = " does, in a sentence or two, for people and models."
+TOOL_DESCRIPTION: Final = "What the tool gives back, and when to call it."
 
 
 class PackageKind(StrEnum):
@@ -57,9 +60,7 @@ def scaffold(
         _METADATA.format(
             uri=uri,
             title=_quote(title),
-            description=_quote(
-                description or f"What {title} does, in a sentence or two, for people and models."
-            ),
+            description=_quote(description or f"What {title}{DESCRIPTION_END}"),
             optional="".join(
                 f"  {key}: {_quote(value)}\n" for key, value in optional.items() if value
             ),
@@ -68,9 +69,9 @@ def scaffold(
             ),
             name=name,
         ),
-        _SCHEMA.format(name=name),
+        empty_schema(name),
         _PROMPT.format(hint=" Use get_answer to look things up." if has_tool else ""),
-        *([_TOOLS.format(name=name)] if has_tool else []),
+        *([_TOOLS.format(name=name, description=TOOL_DESCRIPTION)] if has_tool else []),
     ]
     text = "\n".join(sections)
     reading = manifest.read(text.encode("utf-8", "surrogatepass"))
@@ -83,6 +84,16 @@ def scaffold(
             details={"problems": [problem.to_json() for problem in reading.problems]},
         )
     return text
+
+
+def empty_schema(name: str) -> str:
+    """Return the section of a package that keeps no state."""
+    return _SCHEMA.format(name=name)
+
+
+def placeholder_url(path: str) -> str:
+    """Return an address that the author must replace before publishing."""
+    return f"https://{PLACEHOLDER_HOST}/{path}"
 
 
 def _quote(value: str | Sequence[str]) -> str:
@@ -133,7 +144,7 @@ tools:
   - type: function
     function:
       name: get_answer
-      description: "What the tool gives back, and when to call it."
+      description: "{description}"
       parameters:
         type: object
         properties:

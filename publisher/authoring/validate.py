@@ -15,6 +15,7 @@ from capdex.package import RejectedPackage, judge
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.state import ZERO_ADDRESS
+from publisher.authoring.lint import lint
 from publisher.files import unreadable
 
 
@@ -65,7 +66,7 @@ def validate(file: PackageFile) -> Validation:
     if reading.manifest is None:
         return Validation(file, None, reading.problems, Verdict.INVALID)
     judged = judge(self_announcement(reading), reading)
-    problems = reading.problems
+    problems = (*reading.problems, *lint(reading))
     if isinstance(judged, RejectedPackage):
         problems = (*problems, _problem(judged, reading))
     return Validation(file, reading.manifest, problems, judged.verdict)

@@ -9,12 +9,13 @@ from typing import Final
 from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Reason
+from publisher.authoring.lint import refuse_unedited
 from publisher.authoring.sign import Author, author_url, sign_file
 from publisher.authoring.validate import PackageFile, announcement_of
 
 OpenAuthor = Callable[[], Awaitable[Author]]
 
-MENDED_BY_SIGNING: Final = (Reason.UNSIGNED, Reason.BAD_SIGNATURE)
+CURED_BY_SIGNING: Final = (Reason.UNSIGNED, Reason.BAD_SIGNATURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,9 @@ class Preparation:
         """
         reading = read(file.data)
         self.on_step(FileRead(file, reading))
+        refuse_unedited(reading)
         judged = self._judge(reading)
-        if isinstance(judged, RejectedPackage) and judged.reason in MENDED_BY_SIGNING:
+        if isinstance(judged, RejectedPackage) and judged.reason in CURED_BY_SIGNING:
             judged = await self._sign(file, judged)
         if isinstance(judged, RejectedPackage):
             if judged.reason is Reason.NOT_BOUND:

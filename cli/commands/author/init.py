@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,12 +13,18 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, command
 from cli.terminal.text import safe
 
+if TYPE_CHECKING:
+    from publisher.authoring.imports import Imported
+
 
 @command(
     "init",
     examples=[
         "capdex init",
         "capdex init weather --description 'Tells the weather of a city.' --keyword forecast",
+        "capdex init notes --from-mcp 'npx -y @acme/notes-mcp' --service https://mcp.acme.dev/mcp",
+        "capdex init --from-openapi openapi.yaml --operation listPets --operation addPet",
+        "capdex init --from-skill skills/pdf",
     ],
 )
 @click.argument("name", required=False)
@@ -35,6 +41,15 @@ from cli.terminal.text import safe
     "--kind", type=click.Choice(["tool", "prompt"]), default="tool",
     help="A prompt and a tool that calls a service, or a prompt alone.",
 )  # fmt: skip
+@click.option("--from-mcp", metavar="URL|COMMAND", help="Take the tools of an MCP server.")
+@click.option("--service", metavar="URL", help="With --from-mcp: where others reach that server.")
+@click.option("--from-openai", metavar="FILE", help="Take OpenAI function tools from JSON.")
+@click.option("--from-openapi", metavar="FILE|URL", help="Take operations of an OpenAPI document.")
+@click.option(
+    "--operation", "operations", multiple=True, metavar="ID",
+    help="With --from-openapi: an operationId, or 'GET /path'.",
+)  # fmt: skip
+@click.option("--from-skill", metavar="FOLDER", help="Take an Agent Skill, whose SKILL.md it has.")
 @click.option("--out", type=FILE, metavar="FILE", help="[default: NAME.acp.yaml]")
 def init_command(
     app: App,
@@ -43,12 +58,31 @@ def init_command(
     description: str | None,
     kind: str,
     out: Path | None,
+    from_mcp: str | None,
+    service: str | None,
+    from_openai: str | None,
+    from_openapi: str | None,
+    operations: tuple[str, ...],
+    from_skill: str | None,
     **more: Any,
 ) -> None:
-    """Start a capability package.
+    """Start a capability package, or make one of what you have.
 
-    On a terminal it asks for what no option says. A file that exists is never overwritten.
+    Of an MCP server, a list of tools, an API or a skill it makes a package, and says what a package
+    cannot carry. Without these it asks, on a terminal, for what no option says. A file that exists
+    is never overwritten.
     """
+    sources = Sources(from_mcp, from_openai, from_openapi, from_skill)
+    if service and not from_mcp:
+        raise UsageError("--service is an option of --from-mcp")
+    if operations and not from_openapi:
+        raise UsageError("--operation is an option of --from-openapi")
+    if any(source is not None for source in sources):
+        values = {"title": title, "description": description, **more}
+        imported = app.run(_import(app, sources, name, service or "", operations, values))
+        path = _write(out, imported.name, imported.text)
+        _show(app, path, imported)
+        return
     from publisher.authoring.scaffold import PackageKind, scaffold
 
     if name is None:
@@ -60,8 +94,67 @@ def init_command(
         name = check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))
         title = title or _ask("Title", name.replace("-", " ").title())
         description = description or _ask("Description, in a sentence or two") or None
-    path = out or Path(f"{check_name(name)}.acp.yaml")
+    check_name(name)
     text = scaffold(name, title=title, description=description, kind=PackageKind(kind), **more)
+    path = _write(out, name, text)
+    mark = app.output.out.mark("ok")
+    human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
+    app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
+
+
+class Sources(NamedTuple):
+    """What to import from; at most one is given."""
+
+    mcp: str | None
+    openai: str | None
+    openapi: str | None
+    skill: str | None
+
+
+async def _import(
+    app: App,
+    sources: Sources,
+    name: str | None,
+    service: str,
+    operations: tuple[str, ...],
+    values: dict[str, Any],
+) -> Imported:
+    from publisher.authoring.imports import (
+        import_mcp,
+        import_openai,
+        import_openapi,
+        import_skill,
+        read_source,
+        write_package,
+    )
+
+    given = [(key, source) for key, source in sources._asdict().items() if source is not None]
+    if len(given) > 1:
+        raise UsageError("init imports from one source", fix="make a package of each")
+    [(kind, source)] = given
+    if not source:
+        raise UsageError(f"--from-{kind} is empty")
+    own = check_name(name) if name else None
+    stem = PurePosixPath(source.rstrip("/")).stem
+    if kind == "mcp":
+        app.output.say(f"  asking {safe(source)} for its tools")
+        draft = await import_mcp(source, service=service, name=own or "")
+    elif kind == "openai":
+        draft = import_openai(await read_source(source), stem)
+    elif kind == "openapi":
+        base = source if source.startswith(("http://", "https://")) else ""
+        draft = import_openapi(await read_source(source), stem, operations, base=base)
+    else:
+        draft = import_skill(Path(source))
+    texts = ("title", "description", "summary", "license")
+    draft = draft.with_values(name=own, **{key: values[key] for key in texts})
+    more = {key: values[key] for key in ("keywords", "tags", "domain")}
+    return write_package(draft, **more)
+
+
+def _write(out: Path | None, name: str, text: str) -> Path:
+    """Create the file; raises UsageError if it exists."""
+    path = out or Path(f"{name}.acp.yaml")
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -73,9 +166,27 @@ def init_command(
         raise UsageError(
             f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
         ) from None
-    mark = app.output.out.mark("ok")
-    human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
-    app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
+    return path
+
+
+def _show(app: App, path: Path, imported: Imported) -> None:
+    value = {
+        "file": str(path),
+        "name": imported.name,
+        "left_out": list(imported.left_out),
+        "to_edit": list(imported.to_edit),
+    }
+    human = [f"{app.output.out.mark('ok')} {safe(path)}"]
+    if imported.left_out:
+        human += ["", "  not in the package:", *(f"    {safe(x)}" for x in imported.left_out)]
+    if imported.to_edit:
+        human += [
+            "",
+            "  to edit before you publish:",
+            *(f"    {safe(x)}" for x in imported.to_edit),
+        ]
+    human += ["", f"  then: capdex validate {safe(path)}"]
+    app.output.result("package", value, human=human, plain=[path])
 
 
 def _ask(question: str, default: str = "") -> str:

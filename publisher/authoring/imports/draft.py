@@ -1,0 +1,272 @@
+"""What an import found, and the package that is written of it.
+
+What the format refuses is left out and named, so that the package of every import is valid.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from capdex.errors import InvalidInput
+from capdex.manifest import manifest
+from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
+from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
+from capdex.problems import Problem, Reason, Severity
+from capdex.uri import MAX_NAME_CHARS, PREFIX, CapabilityURI, check_name
+from publisher.authoring.lint import lint
+from publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
+
+Json = dict[str, Any]
+
+MAX_LEFT_OUT: Final = 100  # lines about what is not in the package
+_ROUNDS: Final = 3  # of leaving out what the format refuses
+
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+_NOT_IN_TEXT = re.compile(r"[^\n\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ufeff\uff00-\ufffd]")
+_TOOL = re.compile(r"tools\[(\d+)\]")
+_BINDING = re.compile(r"tool_bindings\.([^.\[]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTool:
+    """A tool with its binding; `source` is its name where it comes from."""
+
+    name: str
+    source: str
+    description: str
+    parameters: Json
+    binding: Json
+    output_schema: Json | None = None
+    annotations: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What an import found. `left_out` are sentences on what a package cannot carry."""
+
+    name: str
+    title: str
+    description: str = ""
+    summary: str = ""
+    prompt: str = ""
+    license: str = ""
+    homepage: str = ""
+    tools: Sequence[DraftTool] = ()
+    left_out: Sequence[str] = ()
+
+    def with_values(self, **values: str | None) -> Draft:
+        """Return a draft with the given values in place of what was found; None keeps a value."""
+        given: Any = {key: value for key, value in values.items() if value is not None}
+        return replace(self, **given)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The text of a package, what it leaves out, and which of its lines the author must edit."""
+
+    name: str
+    text: str
+    left_out: tuple[str, ...]
+    to_edit: tuple[str, ...]
+
+
+def write_package(
+    draft: Draft,
+    *,
+    keywords: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    domain: str | None = None,
+) -> Imported:
+    """Return the package of a draft.
+
+    Tools that the format refuses are left out and named. Raises InvalidInput if a value that was
+    given does not fit its field.
+    """
+    draft, left_out = _bounded(draft)
+    for _ in range(_ROUNDS):
+        text = _text(draft, keywords, tags, domain)
+        reading = manifest.read(text.encode())
+        errors = [x for x in reading.problems if x.severity is Severity.ERROR]
+        if not errors:
+            return Imported(draft.name, text, _counted(left_out), _to_edit(text, reading))
+        draft, said = _without(draft, errors)
+        left_out += said
+        if not said:
+            break
+    first = errors[0]
+    raise InvalidInput(
+        f"a value does not fit {first.path or 'the file'}: {first.message}",
+        why=str(first.code),
+        fix=first.hint or "give another value by its option",
+        details={"problems": [problem.to_json() for problem in errors]},
+    )
+
+
+def name_of(text: str) -> str:
+    """Return a capability name made of a title; empty if it has no usable letter."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    name = "-".join(words)[:MAX_NAME_CHARS].strip("-")
+    name = name.lstrip("0123456789-")
+    try:
+        return check_name(name)
+    except InvalidInput:
+        return ""
+
+
+def tool_name_of(text: str, taken: Sequence[str]) -> str:
+    """Return a tool name made of a text, and none of `taken`: 1 to 64 of A-Z, a-z, 0-9, _ and -."""
+    base = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:60] or "tool"
+    name, number = base, 2
+    while name in taken:
+        name, number = f"{base}_{number}", number + 1
+    return name
+
+
+def clean(text: Any) -> str:
+    """Return text of a stranger without the characters that a package may not hold."""
+    return _NOT_IN_TEXT.sub("", _LONE_SURROGATES.sub("", str(text or ""))).strip()
+
+
+def cut(text: str, most_bytes: int) -> str:
+    """Return text cut to a number of bytes, at the end of a character."""
+    data = text.encode()
+    return (
+        text if len(data) <= most_bytes else data[: most_bytes - 4].decode("utf-8", "ignore") + "…"
+    )
+
+
+def _bounded(draft: Draft) -> tuple[Draft, list[str]]:
+    """Cut texts and lists to the limits of the format."""
+    left_out, tools = list(draft.left_out), []
+    for tool in draft.tools[:MAX_TOOLS]:
+        description = clean(tool.description)
+        kept = cut(description, MAX_TOOL_DESCRIPTION_BYTES)
+        if kept != description:
+            left_out.append(f"the end of the description of {tool.source}, which is too long")
+        tools.append(replace(tool, description=kept or f"Calls {tool.source}."))
+    if rest := draft.tools[MAX_TOOLS:]:
+        names = ", ".join(x.source for x in rest)
+        left_out.append(f"{len(rest)} tools over the limit of {MAX_TOOLS}: {names}")
+    summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
+    description = cut(" ".join(clean(draft.description).split()), MAX_DESCRIPTION_BYTES)
+    title = " ".join(clean(draft.title).split())[:MAX_TITLE_CHARS] or draft.name
+    texts = {"title": title, "summary": summary, "description": description}
+    return replace(draft, **texts, tools=tools), left_out
+
+
+def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[str]]:
+    """Leave out the schemas of outputs, or the tools, that errors are about."""
+    said, tools = [], {tool.name: tool for tool in draft.tools}
+    for error in errors:
+        in_list, in_bindings = _TOOL.match(error.path), _BINDING.match(error.path)
+        if in_list and int(in_list[1]) < len(draft.tools):
+            name = draft.tools[int(in_list[1])].name
+        elif in_bindings:
+            name = in_bindings[1]
+        else:
+            continue
+        tool = tools.get(name)
+        if tool is None:
+            continue
+        if ".output_schema" in error.path:
+            if tool.output_schema is not None:
+                said.append(f"the output schema of {tool.source}: {error.message}")
+                tools[name] = replace(tool, output_schema=None)
+            continue
+        said.append(f"the tool {tool.source}: {error.message}")
+        del tools[name]
+    return replace(draft, tools=list(tools.values())), said
+
+
+def _to_edit(text: str, reading: manifest.ManifestReading) -> tuple[str, ...]:
+    lines = text.split("\n")
+    numbers = {x.line for x in lint(reading) if x.code is Reason.UNEDITED}
+    return tuple(f"line {number}: {lines[number - 1].strip()}" for number in sorted(numbers))
+
+
+def _counted(left_out: Sequence[str]) -> tuple[str, ...]:
+    unique = list(dict.fromkeys(clean(" ".join(x.split())) for x in left_out))
+    more = len(unique) - MAX_LEFT_OUT
+    return (*unique[:MAX_LEFT_OUT], *([f"{more} more of these"] if more > 0 else []))
+
+
+def _text(draft: Draft, keywords: Sequence[str], tags: Sequence[str], domain: str | None) -> str:
+    title = draft.title
+    metadata: Json = {
+        "id": str(CapabilityURI.exact(f"{PREFIX}{draft.name}@{FIRST_VERSION}")),
+        "name": title,
+        "description": draft.description or f"What {title}{DESCRIPTION_END}",
+        **({"summary": draft.summary} if draft.summary else {}),
+        **({"domain": domain} if domain else {}),
+        **({"tags": list(tags)} if tags else {}),
+        **({"license": draft.license} if draft.license else {}),
+        **({"homepage": draft.homepage} if draft.homepage else {}),
+    }
+    lines = ["# Made by capdex init. Edit it, then:  capdex validate FILE  ·  capdex publish FILE"]
+    lines += ["metadata:", *_block(metadata, 1)]
+    lines += ["  # What a person says that should bring this capability up.", "  triggers:"]
+    words = list(keywords) or [draft.name.replace("-", " ")]
+    lines += [f"    - {{type: keyword, value: {_scalar(word)}}}" for word in words]
+    lines += ["  permissions: {require: []}"]
+    lines += ["", *empty_schema(draft.name).splitlines()]
+    lines += ["", "# What the model is told while this capability is in use.", *_prompt(draft)]
+    if draft.tools:
+        lines += ["", "# What the model may call …", "tools:"]
+        for tool in draft.tools:
+            function = {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                **({"output_schema": tool.output_schema} if tool.output_schema else {}),
+                **({"annotations": dict(tool.annotations)} if tool.annotations else {}),
+            }
+            lines += ["  - type: function", "    function:", *_block(function, 3)]
+        lines += ["", "# … and how a call is carried out.", "tool_bindings:"]
+        for tool in draft.tools:
+            lines += [f"  {_key(tool.name)}:", *_block(tool.binding, 2)]
+    return "\n".join([*lines, ""])
+
+
+def _prompt(draft: Draft) -> list[str]:
+    prompt = draft.prompt or f"Use the tools of {draft.title} when the user asks for what they do."
+    lines = prompt.split("\n")
+    if lines[0][:1].isspace() or "\t" in prompt:
+        return [f"prompt: {_scalar(prompt)}"]
+    return ["prompt: |", *(f"  {line.rstrip()}".rstrip() for line in lines)]
+
+
+def _block(value: Mapping[str, Any], level: int) -> Iterator[str]:
+    """Yield a mapping as block YAML; lists and what is short stand on one line."""
+    indent = "  " * level
+    for key, item in value.items():
+        flow = _flow(item)
+        if isinstance(item, Mapping) and item and len(indent) + len(flow) > 100:
+            yield f"{indent}{_key(key)}:"
+            yield from _block(item, level + 1)
+        else:
+            yield f"{indent}{_key(key)}: {flow}"
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _key(key: str) -> str:
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key) and key.lower() not in _WORDS
+    return key if plain else _scalar(key)
+
+
+def _scalar(value: Any) -> str:
+    # JSON's scalars are YAML's; a text is always quoted, so that none is read as another type.
+    return json.dumps(value, ensure_ascii=False)
+
+
+_WORDS: Final = frozenset(["true", "false", "null", "yes", "no", "on", "off", "y", "n"])

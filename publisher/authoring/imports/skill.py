@@ -1,0 +1,82 @@
+"""An Agent Skill as a package: its instructions become the prompt.
+
+Format: agentskills.io specification (a folder with SKILL.md: YAML front matter with `name` and
+`description`, then the instructions).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from capdex.errors import InvalidInput
+from capdex.yaml import read_yaml
+from publisher.authoring.imports.draft import Draft, clean, name_of
+from publisher.authoring.imports.source import read_file
+
+SKILL: Final = "SKILL.md"
+MAX_FILES: Final = 50  # of the folder that are named
+
+_FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
+_CARRIED: Final = frozenset(["name", "description", "license"])
+
+
+def import_skill(folder: Path) -> Draft:
+    """Return the draft of a skill's folder, or of its SKILL.md.
+
+    Scripts and other files of the folder are not carried over. Raises UsageError UNREADABLE, or
+    InvalidInput for a SKILL.md that does not follow its specification.
+    """
+    path = folder if folder.is_file() else folder / SKILL
+    front, prompt = split(read_file(path), str(path))
+    name, description = clean(front.get("name")), clean(front.get("description"))
+    own = name_of(name) or name_of(path.resolve().parent.name)
+    if not own or not description:
+        missing = "description" if own else "name"
+        raise _bad(str(path), f"its front matter has no {missing}")
+    left_out = [f"{key} of its front matter" for key in front if key not in _CARRIED]
+    left_out += [f"the file {clean(x)}" for x in _others(path)]
+    title = name.replace("-", " ").replace("_", " ").title()
+    license_ = clean(front.get("license"))
+    if license_ and not re.fullmatch(r"[A-Za-z0-9.+() -]{1,128}", license_):
+        left_out.append("its license, which is not an SPDX expression")
+        license_ = ""
+    return Draft(own, title, description, prompt=prompt, license=license_, left_out=left_out)
+
+
+def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
+    """Return the front matter and the instructions of a SKILL.md; raises InvalidInput."""
+    match = _FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
+    if match is None:
+        raise _bad(name, "it does not begin with front matter between two lines ---")
+    reading = read_yaml(match[1])
+    if not isinstance(reading.value, dict):
+        why = reading.problems[0].message if reading.problems else "it is not a mapping"
+        raise _bad(name, f"its front matter cannot be read: {why}")
+    prompt = clean(match[2].decode("utf-8", "replace").replace("\r\n", "\n").expandtabs(4))
+    if not prompt:
+        raise _bad(name, "it has no instructions below its front matter")
+    return reading.value, prompt
+
+
+def _others(skill: Path) -> list[str]:
+    found: list[str] = []
+    for place, folders, files in os.walk(skill.parent):  # does not follow links to folders
+        folders[:] = sorted(x for x in folders if not x.startswith("."))
+        for file in sorted(files):
+            path = Path(place) / file
+            if path != skill and not file.startswith("."):
+                found.append(path.relative_to(skill.parent).as_posix())
+            if len(found) == MAX_FILES:
+                return [*found, "… and more"]
+    return found
+
+
+def _bad(name: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is not an Agent Skill",
+        why=why,
+        fix="begin it with --- and the lines name: … and description: …, then ---",
+    )

@@ -1,0 +1,119 @@
+"""Read what an import is made of: a file or a URL, bounded in bytes, depth and time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.limits import MAX_DEPTH
+from publisher.files import unreadable
+
+MAX_SOURCE_BYTES: Final = 4 * 1024 * 1024
+TIMEOUT_S: Final = 30.0
+
+
+async def read_source(source: str) -> bytes:
+    """Return the bytes of a file, or of an http(s) URL.
+
+    Raises UsageError UNREADABLE, InvalidInput TOO_LARGE, or Unavailable.
+    """
+    if not source.startswith(("http://", "https://")):
+        return read_file(Path(source))
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(source, max_redirects=5) as response,
+        ):
+            if response.status != 200:
+                raise _unavailable(source, f"it answered with status {response.status}")
+            data = bytearray()
+            async for chunk in response.content.iter_any():
+                data += chunk
+                if len(data) > MAX_SOURCE_BYTES:
+                    raise _too_large(source)
+            return bytes(data)
+    except TimeoutError:
+        raise _unavailable(source, f"it did not answer in {TIMEOUT_S:g} s") from None
+    except (aiohttp.ClientError, ValueError) as error:
+        raise _unavailable(source, str(error)) from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a file; raises UsageError UNREADABLE or InvalidInput TOO_LARGE."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SOURCE_BYTES + 1)
+    except OSError as error:
+        raise unreadable(str(path), error.strerror or "") from None
+    if len(data) > MAX_SOURCE_BYTES:
+        raise _too_large(str(path))
+    return data
+
+
+def parse(data: bytes, name: str) -> Any:
+    """Return the value of JSON or YAML; raises InvalidInput for what is neither, or is too deep."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if data.lstrip()[:1] in (b"{", b"["):
+            raise _malformed(name, f"it is not JSON: {error}") from None
+        value = _parse_yaml(data, name)
+    if _is_deep(value):
+        raise _malformed(name, f"it nests deeper than {2 * MAX_DEPTH} levels")
+    return value
+
+
+def _parse_yaml(data: bytes, name: str) -> Any:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.load(data, Loader=loader)  # noqa: S506 - one of the two safe ones
+    except (yaml.YAMLError, RecursionError, ValueError, UnicodeError) as error:
+        line = str(error).partition("\n")[0]
+        raise _malformed(name, f"it is neither JSON nor YAML: {line}") from None
+
+
+def _is_deep(value: Any) -> bool:
+    """Return True if a value nests deeper than a schema may; aliases are not followed twice."""
+    level, seen = [value], set[int]()
+    for _ in range(2 * MAX_DEPTH):
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict | list) and id(one) not in seen:
+                seen.add(id(one))
+                below += one.values() if isinstance(one, dict) else one
+        level = below
+        if not level:
+            return False
+    return True
+
+
+def _malformed(name: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} cannot be read", why=why, fix="correct the file, or export it again"
+    )
+
+
+def _too_large(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is too large",
+        Code.TOO_LARGE,
+        why=f"it has more than {MAX_SOURCE_BYTES} bytes",
+        fix="give a smaller part of it",
+    )
+
+
+def _unavailable(source: str, why: str) -> Unavailable:
+    return Unavailable(
+        f"{source} could not be fetched",
+        Code.SERVICE_UNAVAILABLE,
+        why=why,
+        fix="save it as a file, and give the file",
+    )
