@@ -15,6 +15,7 @@ from capdex.package import RejectedPackage, judge
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.state import ZERO_ADDRESS
+from publisher.authoring.imports.detect import FORMATS, import_option_for
 from publisher.authoring.lint import lint
 from publisher.files import unreadable
 
@@ -64,7 +65,8 @@ def validate(file: PackageFile) -> Validation:
     """Check a file; a signed one is judged as if the account it names had published it."""
     reading = read(file.data)
     if reading.manifest is None:
-        return Validation(file, None, reading.problems, Verdict.INVALID)
+        foreign = _foreign(file)
+        return Validation(file, None, foreign or reading.problems, Verdict.INVALID)
     judged = judge(self_announcement(reading), reading)
     problems = (*reading.problems, *lint(reading))
     if isinstance(judged, RejectedPackage):
@@ -84,6 +86,17 @@ def self_announcement(reading: ManifestReading) -> Announcement:
     account = account_of(manifest.publisher or manifest.author or "")
     chain_id, address = (account.chain_id, account.address) if account else (0, ZERO_ADDRESS)
     return announcement_of(reading, chain_id=chain_id, publisher=address)
+
+
+def _foreign(file: PackageFile) -> tuple[Problem, ...]:
+    """Return one problem for a file of another format that `init` can import; else none."""
+    option = import_option_for(file.data)
+    if not option:
+        return ()
+    named = "the URL or the command in it" if option == "--from-mcp" else file.name
+    message = f"this is {FORMATS[option]} and not a package"
+    hint = f"make a package of it: capdex init {option} {named}"
+    return (Problem(Reason.MISSING_FIELD, "", message, 1, 1, Severity.ERROR, hint),)
 
 
 def _problem(judged: RejectedPackage, reading: ManifestReading) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -15,6 +15,9 @@ from cli.terminal.text import safe
 
 if TYPE_CHECKING:
     from publisher.authoring.imports import Imported
+
+
+MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
 
 
 @command(
@@ -179,12 +182,10 @@ def _show(app: App, path: Path, imported: Imported) -> None:
     human = [f"{app.output.out.mark('ok')} {safe(path)}"]
     if imported.left_out:
         human += ["", "  not in the package:", *(f"    {safe(x)}" for x in imported.left_out)]
-    if imported.to_edit:
-        human += [
-            "",
-            "  to edit before you publish:",
-            *(f"    {safe(x)}" for x in imported.to_edit),
-        ]
+    if edits := imported.to_edit:
+        human += ["", "  to edit before you publish:"]
+        human += [f"    {safe(x)}" for x in edits[:MAX_EDITS]]
+        human += [f"    and {len(edits) - MAX_EDITS} more"] if len(edits) > MAX_EDITS else []
     human += ["", f"  then: capdex validate {safe(path)}"]
     app.output.result("package", value, human=human, plain=[path])
 

@@ -11,6 +11,14 @@ from publisher.authoring.imports.source import parse
 MAX_LOOKED_AT_BYTES: Final = 1024 * 1024
 
 
+FORMATS: Final = {
+    "--from-skill": "an Agent Skill",
+    "--from-openapi": "an OpenAPI document",
+    "--from-mcp": "a list of MCP servers",
+    "--from-openai": "a list of OpenAI tools",
+}
+
+
 def import_option_for(data: bytes) -> str:
     """Return the option of `capdex init` that imports such a file; empty if there is none."""
     begin = data.removeprefix(b"\xef\xbb\xbf")[:512]
