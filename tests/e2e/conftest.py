@@ -254,6 +254,20 @@ def shell(open_shell: Callable[..., Shell]) -> Shell:
     return open_shell()
 
 
+@pytest.fixture
+def network(shell: Any) -> dict[str, Any]:
+    """A network of `capdex up` in the shell's folder."""
+    (shell / "none").mkdir()
+    ports = ("--port", "0", "--rpc-port", "0")
+    process = shell.start("up", "--ipfs", "dir", "--examples", "none", *ports)
+
+    def ready() -> Any:
+        return json.loads(process.stdout) if process.stdout.endswith("}\n") else None
+
+    found: dict[str, Any] = process.wait_for(ready, "it was ready")
+    return found
+
+
 @pytest.fixture(scope="session")
 def eventually() -> Callable[..., Any]:
     """As `wait_until`."""
@@ -328,7 +342,7 @@ class Author:
 
     def write(self, name: str, *, version: str = "0.1.0", description: str = "Tells it.") -> Path:
         """A package file of this author, not signed yet."""
-        self.shell("init", name, "--description", description)
+        self.shell("init", name, "--kind", "prompt", "--description", description)
         path = self.shell / f"{name}.acp.yaml"
         path.write_text(path.read_text("utf-8").replace("@0.1.0", f"@{version}"), "utf-8")
         return path

@@ -20,25 +20,11 @@ from mcp.client.stdio import StdioServerParameters
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture
-def network(shell: Any) -> dict[str, Any]:
-    """A network of `capdex up` in the shell's folder."""
-    (shell / "none").mkdir()
-    ports = ("--port", "0", "--rpc-port", "0")
-    process = shell.start("up", "--ipfs", "dir", "--examples", "none", *ports)
-
-    def ready() -> Any:
-        return json.loads(process.stdout) if process.stdout.endswith("}\n") else None
-
-    found: dict[str, Any] = process.wait_for(ready, "it was ready")
-    return found
-
-
 def publish(shell: Any, version: str) -> None:
     path = shell / "tea-timer.acp.yaml"
     if not path.exists():
         words = ("--description", "Says how long a tea should steep.", "--keyword", "tea")
-        shell("init", "tea-timer", *words)
+        shell("init", "tea-timer", "--kind", "prompt", *words)
     said = path.read_text("utf-8")
     path.write_text(said.replace("tea-timer@0.1.0", f"tea-timer@{version}"), "utf-8")
     shell("publish", path.name, "--yes")

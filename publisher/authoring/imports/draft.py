@@ -17,6 +17,7 @@ from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, M
 from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import MAX_NAME_CHARS, PREFIX, CapabilityURI, check_name
+from capdex.yaml.characters import forbidden
 from publisher.authoring.lint import lint
 from publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
 
@@ -26,7 +27,6 @@ MAX_LEFT_OUT: Final = 100  # lines about what is not in the package
 _ROUNDS: Final = 3  # of leaving out what the format refuses
 
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-_NOT_IN_TEXT = re.compile(r"[^\n\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ufeff\uff00-\ufffd]")
 _TOOL = re.compile(r"tools\[(\d+)\]")
 _BINDING = re.compile(r"tool_bindings\.([^.\[]+)")
 
@@ -128,7 +128,10 @@ def tool_name_of(text: str, taken: Sequence[str]) -> str:
 
 def clean(text: Any) -> str:
     """Return text of a stranger without the characters that a package may not hold."""
-    return _NOT_IN_TEXT.sub("", _LONE_SURROGATES.sub("", str(text or ""))).strip()
+    text = _LONE_SURROGATES.sub("", str(text or ""))
+    while hidden := set(forbidden(text)):  # without one, another may stand where it may not
+        text = "".join(char for i, char in enumerate(text) if i not in hidden)
+    return text.strip()
 
 
 def cut(text: str, most_bytes: int) -> str:

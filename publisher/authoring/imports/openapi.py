@@ -216,6 +216,8 @@ class _Arguments:
         required = schema.get("required")
         properties = schema.get("properties")
         for name, value in properties.items() if isinstance(properties, dict) else ():
+            if isinstance(value, dict) and value.get("readOnly") is True:
+                continue  # the service sets it
             key = self._key(name, "body")
             self.properties[key] = value
             if key != name:

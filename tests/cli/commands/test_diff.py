@@ -189,7 +189,7 @@ def published(capdex: Any, anvil: Any, node: Any, folder: Path, monkeypatch: Any
     with urllib.request.urlopen(request) as reply:  # noqa: S310 - the chain of this test
         reply.read()
     monkeypatch.setenv("CAPDEX_REGISTRY", capdex.json("deploy", "--yes")["registry"])
-    capdex.json("init", "weather", "--description", "Tells the weather.")
+    capdex.json("init", "weather", "--kind", "prompt", "--description", "Tells the weather.")
     urls = (x for key in ("mcp", "node", "gateway") for x in ("--config", f"{key}-url="))
     value = capdex.json("publish", "weather.acp.yaml", "--yes", *urls)
     data = (folder / "weather.acp.yaml").read_bytes()

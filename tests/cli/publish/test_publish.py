@@ -51,7 +51,7 @@ def author(
     rich(anvil.url, address)
     registry = capdex.json("deploy", "--yes")["registry"]
     monkeypatch.setenv("CAPDEX_REGISTRY", registry)
-    capdex.json("init", "weather", "--description", "Tells the weather.")
+    capdex.json("init", "weather", "--kind", "prompt", "--description", "Tells the weather.")
     return {"address": address, "registry": registry}
 
 
@@ -228,7 +228,7 @@ def test_of_several_files_each_is_published_and_the_gravest_code_wins(
 ) -> None:
     broken = "metadata:\n  id: did:nuwa:cap:Bad@1\n  triggers: 7\n"
     (folder / "broken.acp.yaml").write_text(broken, encoding="utf-8")
-    capdex.json("init", "tides", "--description", "Tells the tides.")
+    capdex.json("init", "tides", "--kind", "prompt", "--description", "Tells the tides.")
     files = ("broken.acp.yaml", "weather.acp.yaml", "tides.acp.yaml", "absent.acp.yaml")
     result = capdex("publish", *files, "--yes", "--json")
     assert result.exit_code == 2
@@ -253,7 +253,7 @@ def test_of_several_files_each_is_published_and_the_gravest_code_wins(
 def test_several_files_are_one_line_each_for_a_script(
     capdex: Any, author: dict[str, str], alone: None
 ) -> None:
-    capdex.json("init", "tides", "--description", "Tells the tides.")
+    capdex.json("init", "tides", "--kind", "prompt", "--description", "Tells the tides.")
     files = ("weather.acp.yaml", "tides.acp.yaml")
     lines = capdex("publish", *files, "--yes").stdout.splitlines()
     assert [json.loads(line)["already"] for line in lines] == [False, False]
@@ -270,7 +270,7 @@ def test_a_patch_that_widens_permissions_is_refused_unless_the_author_insists(
     capdex.json("publish", "weather.acp.yaml", "--yes")
     path = folder / "weather.acp.yaml"
     path.unlink()
-    capdex.json("init", "weather", "--description", "Tells more.")
+    capdex.json("init", "weather", "--kind", "prompt", "--description", "Tells more.")
     text = path.read_text("utf-8").replace("@0.1.0", "@0.1.1")
     path.write_text(text.replace("require: []", "require: [state.query]"), "utf-8")
     refused = capdex("publish", "weather.acp.yaml", "--yes")
@@ -289,7 +289,7 @@ def test_who_may_not_publish_is_told_whom_to_ask(
     address = capdex.json("account", "new", "--light", "--out", str(other))["address"]
     rich(anvil.url, address)
     (folder / "weather.acp.yaml").unlink()
-    capdex.json("init", "weather", "--description", "Tells mine.")
+    capdex.json("init", "weather", "--kind", "prompt", "--description", "Tells mine.")
     refused = capdex("publish", "weather.acp.yaml", "--yes", "--keystore", str(other))
     assert refused.exit_code == 4
     assert author["address"] in refused.stderr

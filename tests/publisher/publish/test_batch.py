@@ -11,7 +11,7 @@ from capdex.errors import Code, Refused, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import Published
-from publisher.authoring.scaffold import scaffold
+from publisher.authoring.scaffold import PackageKind, scaffold
 from publisher.authoring.sign import sign
 from publisher.authoring.validate import PackageFile
 from publisher.ethereum.contract import Receipt, all_events
@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 
 async def package(signer, name="note", version="1.0.0", description="Notes"):
-    text = scaffold(name, version=version, description=description)
+    text = scaffold(name, version=version, description=description, kind=PackageKind.PROMPT)
     return await sign(text.encode(), signer, chain_id=31337)
 
 

@@ -12,7 +12,7 @@ from eth_account import Account
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.registry.events import Claimed, Committed, Published
-from publisher.authoring.scaffold import scaffold
+from publisher.authoring.scaffold import PackageKind, scaffold
 from publisher.authoring.sign import sign
 from publisher.authoring.validate import PackageFile
 from publisher.commit_reveal.commit import SecretFile, commitment_of, secret_text
@@ -71,7 +71,7 @@ def patience(pass_time):
 
 
 async def package(signer, name="note", version="1.0.0"):
-    text = scaffold(name, version=version, description="Notes")
+    text = scaffold(name, version=version, description="Notes", kind=PackageKind.PROMPT)
     return await sign(text.encode(), signer, chain_id=31337)
 
 

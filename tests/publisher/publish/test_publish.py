@@ -16,7 +16,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import PUBLISHED
 from capdex.registry.logs import LogHead
 from capdex.yaml.reader import read_yaml
-from publisher.authoring.scaffold import scaffold
+from publisher.authoring.scaffold import PackageKind, scaffold
 from publisher.authoring.sign import sign
 from publisher.authoring.validate import PackageFile
 from publisher.ethereum.contract import Receipt, all_events
@@ -35,7 +35,7 @@ class Killed(BaseException):
 
 
 async def package(signer, name="note", version="1.0.0", description="Notes"):
-    text = scaffold(name, version=version, description=description)
+    text = scaffold(name, version=version, description=description, kind=PackageKind.PROMPT)
     return await sign(text.encode(), signer, chain_id=31337)
 
 
@@ -193,7 +193,10 @@ async def test_an_unsigned_or_changed_file_of_ours_is_signed_where_it_is(
     registry, signer, blocks, tmp_path
 ):
     path = tmp_path / "note.acp.yaml"
-    for data in (scaffold("note").encode(), (await package(signer)).replace(b"Notes", b"Words")):
+    for data in (
+        scaffold("note", description="Notes", kind=PackageKind.PROMPT).encode(),
+        (await package(signer)).replace(b"Notes", b"Words"),
+    ):
         path.write_bytes(data)
         for dry_run in (True, False):
             assert path.read_bytes() == data

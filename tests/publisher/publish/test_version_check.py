@@ -10,7 +10,7 @@ from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import verify
-from publisher.authoring.scaffold import scaffold
+from publisher.authoring.scaffold import PackageKind, scaffold
 from publisher.authoring.sign import sign
 from publisher.authoring.validate import announcement_of
 from publisher.publish.preflight import look_up
@@ -22,7 +22,7 @@ WIDER = frozenset({Allowance.WIDENED_PERMISSION})
 
 
 async def package(signer, version, *, permission=""):
-    text = scaffold("note", version=version, description="Notes")
+    text = scaffold("note", version=version, description="Notes", kind=PackageKind.PROMPT)
     text = text.replace("require: []", f"require: [{permission}]")
     return await sign(text.encode(), signer, chain_id=31337)
 

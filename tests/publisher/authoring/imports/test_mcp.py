@@ -1,0 +1,133 @@
+"""Real MCP servers become packages: the reference servers from npm, over stdio and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from capdex.errors import Unavailable, UsageError
+from capdex.manifest.manifest import Manifest
+from publisher.authoring.imports import Imported, import_mcp, write_package
+
+ROOT = Path(__file__).parents[4]
+BIN = ROOT / "node_modules" / ".bin"
+SERVICE = "https://mcp.rain.dev/mcp"
+
+ManifestOf = Callable[[Imported], Manifest]
+
+
+@pytest.fixture
+def command(node_binary: str) -> Callable[..., list[str]]:
+    """Return the command of a reference server, run by the Node.js of the tests."""
+
+    def command(server: str, *args: str) -> list[str]:
+        return [node_binary, str((BIN / f"mcp-server-{server}").resolve()), *args]
+
+    return command
+
+
+@pytest.mark.real
+async def test_the_tools_of_the_reference_server_come_over_with_schemas_and_effects(
+    command: Callable[..., list[str]], manifest_of: ManifestOf
+) -> None:
+    source = shlex.join(command("everything", "stdio"))
+    draft = await import_mcp(source, service=SERVICE, name="everything")
+    package = write_package(draft)
+    manifest = manifest_of(package)
+    tools = {tool.name: tool for tool in manifest.tools}
+    assert {"echo", "get-sum", "get-structured-content"} <= set(tools)
+    assert tools["echo"].parameters["required"] == ["message"]
+    assert tools["echo"].annotations.read_only is True
+    assert tools["get-structured-content"].output_schema is not None
+    assert manifest.bindings["echo"] == {
+        "type": "mcp_service",
+        "service_uri": SERVICE,
+        "mcp_action": "echo",
+    }
+    assert "Everything Server" in manifest.prompt
+    said = " | ".join(package.left_out)
+    assert "the prompts of the server" in said
+    assert [line.partition(": ")[2] for line in package.to_edit] == [
+        'description: "What Everything Reference Server does, in a sentence or two, '
+        'for people and models."'
+    ]
+
+
+@pytest.mark.real
+async def test_without_a_service_each_address_is_a_line_to_edit(
+    command: Callable[..., list[str]], manifest_of: ManifestOf
+) -> None:
+    package = write_package(await import_mcp(shlex.join(command("memory"))))
+    manifest = manifest_of(package)
+    assert manifest.uri.name == "memory-server"
+    addresses = [x for x in package.to_edit if x.endswith('"https://api.example.com/mcp"')]
+    assert len(addresses) == len(manifest.tools) >= 9
+
+
+@pytest.fixture
+async def url(command: Callable[..., list[str]]) -> AsyncIterator[str]:
+    """The reference server over HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        *command("everything", "streamableHttp"),
+        env={"PORT": str(port)},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.close()
+                break
+            except OSError:
+                assert process.returncode is None, "the server ended"
+                await asyncio.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@pytest.mark.real
+async def test_a_url_is_asked_over_http(url: str, manifest_of: ManifestOf) -> None:
+    manifest = manifest_of(write_package(await import_mcp(url, service=SERVICE)))
+    assert manifest.bindings["echo"]["service_uri"] == SERVICE
+    with pytest.raises(Unavailable, match="did not list its tools"):
+        await import_mcp(url.replace("/mcp", "/nothing"))
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("", "--from-mcp is empty"),
+        ("'open", "cannot be read"),
+        ("no-such-program-here", "cannot be started"),
+    ],
+)
+async def test_a_command_that_cannot_be_started_is_named(source: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        await import_mcp(source)
+
+
+@pytest.mark.parametrize(
+    ("program", "word"),
+    [
+        ("import sys; sys.exit('the licence is missing')", "the licence is missing"),
+        ("print('hello')", ""),
+        ("print('{' * 100_000)", ""),
+        ('print(\'{"jsonrpc": "2.0", "id": 1, "result": 7}\')', ""),
+    ],
+)
+async def test_a_program_that_is_no_mcp_server_is_unavailable(program: str, word: str) -> None:
+    with pytest.raises(Unavailable) as told:
+        await import_mcp(shlex.join([sys.executable, "-c", program]))
+    assert word in told.value.why
+    assert told.value.fix.startswith("start it by hand")

@@ -1,0 +1,228 @@
+"""OpenAPI documents become tools that call by GET and POST."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import CapdexError, InvalidInput, UsageError
+from capdex.manifest.manifest import Manifest, read
+from publisher.authoring.imports import Imported, import_openapi, write_package
+from publisher.authoring.imports.source import parse
+
+ManifestOf = Callable[[Imported], Manifest]
+
+
+def imported(document: Any, *operations: str, base: str = "") -> Imported:
+    data = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return write_package(import_openapi(data, "api", operations, base=base))
+
+
+def api(operation: dict[str, Any], method: str = "get", path: str = "/x", **more: Any) -> Any:
+    return {
+        "openapi": "3.0.3",
+        "info": {"title": "Rain Service"},
+        "servers": [{"url": "https://rain.dev/v1/"}],
+        "paths": {path: {method: operation}},
+        **more,
+    }
+
+
+def test_public_documents_become_packages(
+    openapi_documents: dict[str, bytes], manifest_of: ManifestOf
+) -> None:
+    trek = manifest_of(imported(openapi_documents["star-trek"], "GET /animal/search"))
+    [tool] = trek.tools
+    assert tool.name == "GET_animal_search"
+    assert tool.parameters["properties"]["pageNumber"]["type"] == "integer"
+    # Its server is named by http, which a package may not call.
+    assert trek.bindings[tool.name]["url"] == "https://api.example.com/v1/animal/search"
+    travel = imported(openapi_documents["train-travel"], "get-trips", "create-booking")
+    package = manifest_of(travel)
+    trips, booking = package.tools
+    assert trips.parameters["required"] == ["origin", "destination", "date"]
+    assert "id" not in booking.parameters["properties"]  # the service sets it
+    assert package.bindings["create-booking"]["type"] == "http_post"
+    assert package.bindings["create-booking"]["auth"] == {"type": "bearer", "secret": "OAUTH2"}
+    uspto = manifest_of(imported(openapi_documents["uspto"], "list-searchable-fields"))
+    [fields] = uspto.tools
+    assert set(fields.parameters["required"]) == {"dataset", "version"}
+    url = uspto.bindings["list-searchable-fields"]["url"]
+    assert url.endswith("/{dataset}/{version}/fields")
+
+
+@pytest.mark.parametrize("name", ["star-trek", "petstore", "parameters", "circular", "uspto"])
+def test_each_operation_becomes_a_valid_package_or_a_reason(
+    openapi_documents: dict[str, bytes], manifest_of: ManifestOf, name: str
+) -> None:
+    data = openapi_documents[name]
+    paths = parse(data, name)["paths"]
+    names = [
+        f"{method.upper()} {path}"
+        for path, item in paths.items()
+        for method in item
+        if method in ("get", "post", "put", "delete")
+    ][:12]
+    made = 0
+    for operation in names:
+        try:
+            package = imported(data, operation)
+        except InvalidInput as error:
+            assert error.why  # noqa: PT017 - or a package
+            continue
+        assert len(manifest_of(package).tools) == 1
+        made += 1
+    assert made > 0
+
+
+def test_arguments_go_where_the_document_says(manifest_of: ManifestOf) -> None:
+    operation = {
+        "operationId": "setRain",
+        "parameters": [
+            {"name": "pet-id", "in": "path", "required": True, "schema": {"type": "string"}},
+            {"name": "pet-id", "in": "query", "schema": {"type": "integer"}},
+            {"name": "Accept-Language", "in": "header", "schema": {"type": "string"}},
+            {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+            {"name": "session", "in": "cookie", "schema": {"type": "string"}},
+        ],
+        "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/s"}}}},
+    }
+    components = {
+        "s": {
+            "type": "object",
+            "required": ["mm"],
+            "properties": {
+                "mm": {"type": "number", "nullable": True, "minimum": 0, "exclusiveMinimum": True},
+                "id": {"type": "string", "readOnly": True},
+                "next": {"$ref": "#/components/s"},
+            },
+        }
+    }
+    package = imported(api(operation, "post", "/p/{pet-id}", components=components))
+    manifest = manifest_of(package)
+    [tool] = manifest.tools
+    assert tool.parameters["properties"]["mm"] == {
+        "type": ["number", "null"],
+        "exclusiveMinimum": 0,
+    }
+    assert tool.parameters["required"] == ["pet-id", "mm"]
+    assert manifest.bindings["setRain"] == {
+        "type": "http_post",
+        "url": "https://rain.dev/v1/p/{pet-id}",
+        "parameters": {
+            "pet-id_query": {"in": "query", "name": "pet-id"},
+            "Accept-Language": {"in": "header", "name": "Accept-Language"},
+        },
+    }
+    said = " | ".join(package.left_out)
+    for word in ("the header Authorization", "the cookie session", "leads back to itself"):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("scheme", "auth"),
+    [
+        ({"type": "http", "scheme": "bearer"}, {"type": "bearer", "secret": "RAIN_KEY"}),
+        ({"type": "http", "scheme": "basic"}, {"type": "basic", "secret": "RAIN_KEY"}),
+        (
+            {"type": "apiKey", "in": "header", "name": "X-Key"},
+            {"type": "header", "name": "X-Key", "secret": "RAIN_KEY"},
+        ),
+        ({"type": "apiKey", "in": "query", "name": "key"}, None),
+    ],
+)
+def test_a_secret_is_named_and_never_asked_of_a_model(
+    manifest_of: ManifestOf, scheme: Any, auth: Any
+) -> None:
+    schemes = {"securitySchemes": {"rain-key": scheme}}
+    more: Any = {"components": schemes, "security": [{"rain-key": []}]}
+    package = imported(api({"operationId": "rain"}, **more))
+    assert manifest_of(package).bindings["rain"].get("auth") == auth
+    assert any("authenticate rain-key" in x for x in package.left_out) == (auth is None)
+
+
+def test_a_relative_server_is_of_the_documents_host(manifest_of: ManifestOf) -> None:
+    document = api({"operationId": "rain"}) | {"servers": [{"url": "/v2"}]}
+    package = imported(document, base="https://rain.dev/openapi.json")
+    assert manifest_of(package).bindings["rain"]["url"] == "https://rain.dev/v2/x"
+    without = imported(document)
+    assert without.to_edit[-1].endswith('url: "https://api.example.com/v1/x"')
+
+
+def test_several_operations_must_be_chosen_by_name() -> None:
+    two = api({"operationId": "rain"}) | {
+        "paths": {"/a": {"get": {"operationId": "rain"}, "put": {}}}
+    }
+    with pytest.raises(UsageError) as told:
+        imported(two)
+    assert told.value.why == "the document has 2: rain, PUT /a"
+    assert told.value.fix == "--operation 'rain', once for each"
+    with pytest.raises(UsageError, match="no operation 'snow'"):
+        imported(two, "snow")
+    with pytest.raises(InvalidInput, match="none of these operations") as told_put:
+        imported(two, "PUT /a")
+    assert "a package cannot send PUT" in told_put.value.why
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (b"", "not an OpenAPI 3 document"),
+        (b'{"swagger": "2.0"}', "not an OpenAPI 3 document"),
+        (b'{"openapi": "3.0.0", "paths": 1}', "has no operations"),
+        (b"{", "cannot be read"),
+        (b"a: [", "cannot be read"),
+        (b"[" * 5_000 + b"]" * 5_000, "cannot be read"),
+        (b"a: &a [*a]", "not an OpenAPI 3 document"),
+    ],
+)
+def test_what_is_no_openapi_document_is_named(data: bytes, word: str) -> None:
+    with pytest.raises(InvalidInput, match=word):
+        imported(data)
+
+
+def test_aliases_that_grow_are_left_out() -> None:
+    lines = ["openapi: 3.0.0", "x: &a0 {type: object, properties: {a: {type: string}}}"]
+    for i in range(1, 12):
+        refs = ", ".join(f"p{n}: *a{i - 1}" for n in range(10))
+        lines.append(f"x{i}: &a{i} {{type: object, properties: {{{refs}}}}}")
+    lines.append("paths: {/a: {get: {parameters: [{in: query, name: q, schema: *a11}]}}}")
+    with pytest.raises(InvalidInput) as told:
+        imported("\n".join(lines).encode())
+    assert "too large" in told.value.why
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["object"]),
+    lambda below: (
+        st.lists(below, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "properties", "required", "$ref", "schema", "name", "in", "content", "get"]
+            )
+            | st.text(max_size=5),
+            below,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(values, values, values, values)
+def test_any_document_gives_a_package_or_a_typed_error(
+    operation: Any, parameters: Any, components: Any, servers: Any
+) -> None:
+    base = operation if isinstance(operation, dict) else {}
+    document = api({**base, "parameters": parameters}, servers=servers, components=components)
+    try:
+        text = imported(document).text
+    except CapdexError as error:
+        assert error.message  # noqa: PT017 - or a package
+        return
+    assert read(text.encode()).manifest is not None

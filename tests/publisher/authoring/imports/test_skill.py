@@ -1,0 +1,122 @@
+"""Agent Skills become packages of a prompt, and other files are told what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import CapdexError, InvalidInput, UsageError
+from capdex.manifest.manifest import Manifest, read
+from publisher.authoring.imports import Imported, import_option_for, import_skill, write_package
+from publisher.authoring.imports.skill import split
+
+ManifestOf = Callable[[Imported], Manifest]
+
+TEXT = """\
+---
+name: pdf-forms
+description: "Fills the forms of a PDF: use it when a user gives one."
+license: Apache-2.0
+allowed-tools: Bash
+---
+
+# Forms
+
+1. List the fields.
+\t2. Fill them.
+"""
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Path:
+    folder = tmp_path / "pdf-forms"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(TEXT)
+    (folder / "scripts" / "fill.py").write_text("print()")
+    return folder
+
+
+@pytest.mark.parametrize("file", ["", "SKILL.md"])
+def test_a_skill_becomes_a_prompt(skill: Path, file: str, manifest_of: ManifestOf) -> None:
+    package = write_package(import_skill(skill / file))
+    manifest = manifest_of(package)
+    assert (manifest.uri.name, manifest.title) == ("pdf-forms", "Pdf Forms")
+    assert manifest.description == "Fills the forms of a PDF: use it when a user gives one."
+    assert manifest.metadata["license"] == "Apache-2.0"
+    assert manifest.prompt == "# Forms\n\n1. List the fields.\n    2. Fill them.\n"
+    assert manifest.tools == ()
+    assert package.left_out == (
+        "allowed-tools of its front matter",
+        "the file scripts/fill.py",
+    )
+    assert package.to_edit == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "does not begin with front matter"),
+        ("---\nname: a\n", "does not begin with front matter"),
+        ("---\nname: [\n---\nDo it.", "front matter cannot be read"),
+        ("---\n- a\n---\nDo it.", "it is not a mapping"),
+        ("---\nname: a-b\n---\nDo it.", "has no description"),
+        ("---\nname: a-b\ndescription: c\n---\n", "has no instructions"),
+    ],
+)
+def test_what_is_no_skill_is_named(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "SKILL.md").write_text(text)
+    with pytest.raises(InvalidInput, match="is not an Agent Skill") as told:
+        import_skill(tmp_path)
+    assert why in told.value.why
+
+
+def test_a_folder_without_a_skill_is_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"SKILL\.md"):
+        import_skill(tmp_path)
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda x: f"---\n{x}\n---\nx".encode()))
+def test_any_bytes_are_read_or_refused_by_type(data: bytes) -> None:
+    try:
+        front, prompt = split(data, "SKILL.md")
+    except CapdexError as error:
+        assert error.why  # noqa: PT017 - or a skill
+        return
+    assert prompt
+    assert isinstance(front, dict)
+
+
+@pytest.mark.parametrize(
+    ("data", "option"),
+    [
+        (TEXT.encode(), "--from-skill"),
+        (b'{"openapi": "3.1.0"}', "--from-openapi"),
+        (b"swagger: '2.0'", "--from-openapi"),
+        (b'[{"type": "function", "function": {"name": "a"}}]', "--from-openai"),
+        (b'{"mcpServers": {"a": {"command": "npx"}}}', "--from-mcp"),
+        (b'{"name": "a", "remotes": [], "packages": []}', "--from-mcp"),
+        (b"metadata: {id: 1}", ""),
+        (b"", ""),
+        (b"\xff\xfe", ""),
+        (b"{" * 100_000, ""),
+    ],
+)
+def test_files_of_other_formats_are_recognised(data: bytes, option: str) -> None:
+    assert import_option_for(data) == option
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_can_be_looked_at(data: bytes) -> None:
+    assert import_option_for(data) in ("", "--from-skill", "--from-openapi", "--from-openai")
+
+
+def test_texts_of_a_stranger_are_cleaned(tmp_path: Path) -> None:
+    hidden = "Do\u202e it.\x1b[31m\u200b\r\nThen\u2028 stop."
+    text = f"---\nname: tidy\ndescription: d\n---\n{hidden}"
+    (tmp_path / "SKILL.md").write_text(text, newline="")
+    package = write_package(import_skill(tmp_path))
+    assert read(package.text.encode()).problems == ()

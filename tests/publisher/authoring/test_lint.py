@@ -1,0 +1,100 @@
+"""Lines that nobody edited, and names that are required and not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from capdex.errors import InvalidInput
+from capdex.manifest.manifest import read
+from capdex.problems import Reason, Severity
+from publisher.authoring.lint import lint, refuse_unedited
+from publisher.authoring.scaffold import PackageKind, scaffold
+from publisher.authoring.validate import PackageFile, validate
+
+
+def codes(text: str) -> list[tuple[Reason, str, int]]:
+    return [(x.code, x.path, x.line) for x in lint(read(text.encode()))]
+
+
+def test_each_line_of_the_template_is_named_with_its_place() -> None:
+    text = scaffold("tea")
+    found = codes(text)
+    lines = text.splitlines()
+    assert [(code, path) for code, path, _ in found] == [
+        (Reason.UNEDITED, "metadata.description"),
+        (Reason.UNEDITED, "tools[0].function.description"),
+        (Reason.UNEDITED, "tool_bindings.get_answer.url"),
+    ]
+    assert [lines[number - 1].split(":")[0].strip() for _, _, number in found] == [
+        "description",
+        "description",
+        "url",
+    ]
+
+
+def test_what_was_edited_is_not_named() -> None:
+    assert codes(scaffold("tea", description="Tells.", kind=PackageKind.PROMPT)) == []
+    edited = scaffold("tea", description="Tells.").replace("api.example.com", "api.tea.dev")
+    edited = edited.replace("What the tool gives back, and when to call it.", "Tells the time.")
+    assert codes(edited) == []
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "EXAMPLE.org", "a.b.example.net"]
+)
+def test_every_example_host_counts(host: str) -> None:
+    text = scaffold("tea", description="Tells.").replace("api.example.com", host)
+    assert (Reason.UNEDITED, "tool_bindings.get_answer.url") in [x[:2] for x in codes(text)]
+
+
+def test_validate_warns_and_publish_refuses() -> None:
+    data = scaffold("tea").encode()
+    validation = validate(PackageFile("tea.acp.yaml", data))
+    assert validation.valid
+    warned = [x for x in validation.problems if x.code is Reason.UNEDITED]
+    assert {x.severity for x in warned} == {Severity.WARNING}
+    with pytest.raises(InvalidInput, match="lines of the template that are not edited") as told:
+        refuse_unedited(read(data))
+    assert "metadata.description: " in told.value.why
+    assert "(and 2 more)" in told.value.why
+    assert told.value.details is not None
+    assert told.value.details["reason"] == "UNEDITED"
+    refuse_unedited(read(scaffold("tea", description="T.", kind=PackageKind.PROMPT).encode()))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("required: [question]", "required: [qestion]", "tools[0].function.parameters.required"),
+        ('"properties": {}', '"required": ["city"], "properties": {}', "schema"),
+        (
+            "required: [question]",
+            "$defs: {day: {type: object, required: [a], properties: {b: {}}}}",
+            "tools[0].function.parameters.$defs.day.required",
+        ),
+    ],
+)
+def test_a_required_name_without_a_property_is_a_warning(old: str, new: str, path: str) -> None:
+    found = codes(scaffold("tea").replace(old, new))
+    assert [x for code, x, _ in found if code is Reason.UNKNOWN_REQUIRED] == [path]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "allOf: [{properties: {a: {}}}], required: [a]",
+        "patternProperties: {'^x': {}}, required: [xa]",
+        "properties: {required: {type: object}}",
+        "default: {required: [a]}",
+    ],
+)
+def test_a_property_that_another_place_describes_is_not_missing(new: str) -> None:
+    text = scaffold("tea").replace(
+        "        type: object\n        properties:\n"
+        '          question: {type: string, description: "What is asked"}\n'
+        "        required: [question]\n",
+        f"        {{type: object, {new}}}\n".replace("        {", " {", 0),
+    )
+    reading = read(text.encode())
+    assert reading.manifest is not None
+    assert [x for x in codes(text) if x[0] is Reason.UNKNOWN_REQUIRED] == []
