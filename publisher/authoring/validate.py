@@ -15,7 +15,6 @@ from capdex.package import RejectedPackage, judge
 from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.state import ZERO_ADDRESS
-from publisher.authoring.imports.detect import FORMATS, import_option_for
 from publisher.authoring.lint import lint
 from publisher.files import unreadable
 
@@ -90,6 +89,8 @@ def self_announcement(reading: ManifestReading) -> Announcement:
 
 def _foreign(file: PackageFile) -> tuple[Problem, ...]:
     """Return one problem for a file of another format that `init` can import; else none."""
+    from publisher.authoring.imports.detect import FORMATS, import_option_for  # a tenth of a second
+
     option = import_option_for(file.data)
     if not option:
         return ()

@@ -233,8 +233,8 @@ def test_show_tells_owner_maintainers_offer_and_flags_from_the_chain_alone(
         f"on offer to  {STRANGER}",
         "deprecated   gone; use forecast instead",
         "",
-        "1.1.0  · on chain, deprecated      wait for 2",
-        "1.0.0  · on chain, yanked          wrong unit",
+        "1.1.0  minor    · on chain, deprecated      wait for 2",
+        "1.0.0           · on chain, yanked          wrong unit",
     ]
     one = capdex("show", "weather@1.0.0", "--format", "human").stdout
     assert "yanked" in one

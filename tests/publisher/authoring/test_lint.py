@@ -39,9 +39,7 @@ def test_what_was_edited_is_not_named() -> None:
     assert codes(edited) == []
 
 
-@pytest.mark.parametrize(
-    "host", ["example.com", "EXAMPLE.org", "a.b.example.net"]
-)
+@pytest.mark.parametrize("host", ["example.com", "EXAMPLE.org", "a.b.example.net"])
 def test_every_example_host_counts(host: str) -> None:
     text = scaffold("tea", description="Tells.").replace("api.example.com", host)
     assert (Reason.UNEDITED, "tool_bindings.get_answer.url") in [x[:2] for x in codes(text)]
