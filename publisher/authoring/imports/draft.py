@@ -126,9 +126,9 @@ def tool_name_of(text: str, taken: Sequence[str]) -> str:
     return name
 
 
-def clean(text: Any) -> str:
+def clean(value: Any) -> str:
     """Return text of a stranger without the characters that a package may not hold."""
-    text = _LONE_SURROGATES.sub("", str(text or ""))
+    text = _LONE_SURROGATES.sub("", str(value or ""))
     while hidden := set(forbidden(text)):  # without one, another may stand where it may not
         text = "".join(char for i, char in enumerate(text) if i not in hidden)
     return text.strip()
