@@ -29,6 +29,16 @@ CALL_LIMIT_S: Final = 10.0
 
 Arguments = Mapping[str, Any]
 
+# Of each tool that has an argument which must be given.
+EXAMPLES: Final[dict[str, dict[str, str]]] = {
+    RESOLVE.name: {"cap_uri": "did:nuwa:cap:weather@^1"},
+    SEARCH.name: {"query_string": "will it rain tomorrow"},
+    ROUTE.name: {"message": "will it rain tomorrow?"},
+    GET.name: {"cap_uri": "did:nuwa:cap:weather@^1"},
+    DESCRIBE.name: {"capability_id": "did:nuwa:cap:weather"},
+    BROWSE.name: {"level": "domains"},
+}
+
 log = structlog.get_logger(part="mcp")
 
 
@@ -133,8 +143,13 @@ def _maybe(arguments: Arguments, key: str) -> str | None:
 
 
 def _known(arguments: Arguments, tool: str) -> Arguments:
-    """Return the arguments; raise InvalidInput for one that the tool does not take."""
-    known = TOOLS[tool].input_schema["properties"]
+    """Return the arguments; raise InvalidInput for a missing one, or one that is not taken."""
+    schema = TOOLS[tool].input_schema
+    known = schema["properties"]
+    for key in schema.get("required", ()):
+        if arguments.get(key) is None:
+            example = orjson.dumps(EXAMPLES[tool]).decode()
+            raise InvalidInput(f"{tool} needs the argument {key}", fix=f"for example {example}")
     for key in arguments:
         if key not in known:
             near = difflib.get_close_matches(str(key)[:64], known, n=1)

@@ -20,6 +20,14 @@ from mcp_service.queries.reader import Reader, read_cards
 DEFAULT_PAGE: Final = 10
 FACETS: Final = ("domain", "tag", "language", "license", "permission", "binding")
 DETAILS: Final = ("brief", "full")
+# Arguments that clients write into `filters` by mistake, each with an example.
+ARGUMENTS: Final = {
+    "limit": "5",
+    "cursor": '"…"',
+    "detail": '"full"',
+    "facets": '["domain"]',
+    "query_string": '"…"',
+}
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
 
 
@@ -42,7 +50,12 @@ class SearchRequest:
             came = "nothing" if query is None else type(query).__name__
             raise InvalidInput("query_string is missing or not a string", why=f"it is {came}")
         if filters is not None and not isinstance(filters, dict):
-            raise InvalidInput("filters is not an object")
+            raise InvalidInput("filters is not an object", fix='write {"domain": "weather"}')
+        for key in ARGUMENTS.keys() & (filters or {}).keys():
+            raise InvalidInput(
+                f"{key} is not a filter, but an argument beside filters",
+                fix=f'write {{"query_string": "…", "filters": {{…}}, "{key}": {ARGUMENTS[key]}}}',
+            )
         limit = given.get("limit", DEFAULT_PAGE)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
             raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")

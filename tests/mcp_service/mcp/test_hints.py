@@ -1,0 +1,61 @@
+"""What an error of a call says to write instead, to a model that has read no page of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mcp
+import pytest
+
+from mcp_service.mcp.calls import EXAMPLES
+from mcp_service.mcp.tools import TOOLS
+
+ClientOf = Callable[..., mcp.Client]
+
+
+async def fix_of(client: mcp.Client, tool: str, **arguments: Any) -> str:
+    """The `fix` of a call that must fail, which the text for a model has as well."""
+    result: Any = await client.call_tool(tool, arguments)
+    assert result.is_error, result.structured_content
+    fix: str = result.structured_content["details"]["fix"]
+    assert fix[:40] in result.content[0].text
+    return fix
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("limit", 5), ("cursor", "x"), ("detail", "full"), ("facets", []), ("query_string", "x")],
+)
+async def test_an_argument_among_the_filters_is_told_its_place(
+    client_of: ClientOf, key: str, value: Any
+) -> None:
+    async with client_of() as client:
+        given = {"query_string": "rain", "filters": {key: value}}
+        fix = await fix_of(client, "search_capabilities", **given)
+        assert fix.startswith('write {"query_string": "…", "filters": {…}, ')
+        assert f'"{key}": ' in fix
+
+
+@pytest.mark.parametrize("tool", ["resolve_capability", "get_capability"])
+@pytest.mark.parametrize("name", ["weather", "weather@^1.2"])
+async def test_a_bare_name_is_answered_with_the_uri(
+    client_of: ClientOf, tool: str, name: str
+) -> None:
+    async with client_of() as client:
+        assert await fix_of(client, tool, cap_uri=name) == f"write did:nuwa:cap:{name}"
+        assert "<name>" in await fix_of(client, tool, cap_uri="Not a name!")
+
+
+@pytest.mark.parametrize(
+    ("tool", "key"),
+    [(name, key) for name, tool in TOOLS.items() for key in tool.input_schema.get("required", ())],
+)
+async def test_a_missing_argument_is_answered_with_an_example_that_works(
+    client_of: ClientOf, tool: str, key: str
+) -> None:
+    async with client_of() as client:
+        assert f'for example {{"{key}":' in await fix_of(client, tool)
+        result: Any = await client.call_tool(tool, EXAMPLES[tool])
+        if result.is_error:  # the growing registry need not have such a name
+            assert result.structured_content["code"] == "NOT_FOUND"
