@@ -101,6 +101,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
         keystore=paths.get("keystore"),
         author_key=paths.get("author-key"),
         passphrase_file=paths.get("passphrase-file"),
+        author_passphrase_file=paths.get("author-passphrase-file"),
         signer=values.get("signer", ""),
         signer_address=values.get("signer-address", ""),
         fee_cap_wei=_wei(values["fee-cap"]) if "fee-cap" in values else DEFAULT_FEE_CAP_WEI,

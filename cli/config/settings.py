@@ -107,6 +107,7 @@ class Settings:
     keystore: Path | None = None
     author_key: Path | None = None
     passphrase_file: Path | None = None
+    author_passphrase_file: Path | None = None
     signer: str = ""  # URL or command of an external signer, instead of a key file
     signer_address: str = ""  # account that the signer signs for
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI

@@ -22,7 +22,7 @@ LOCAL: Final = "local"  # the network of a running `capdex up`
 PROJECT_FILE: Final = "capdex.toml"
 PROJECT: Final = "project"  # kind of file
 NETWORK_KEYS: Final = tuple(f.name.replace("_", "-") for f in fields(Network) if f.name != "name")
-PATH_KEYS: Final = ("keystore", "author-key", "passphrase-file")
+PATH_KEYS: Final = ("keystore", "author-key", "passphrase-file", "author-passphrase-file")
 ACCOUNT_KEYS: Final = (*PATH_KEYS, "signer", "signer-address", "fee-cap")
 # A second endpoint checks the first one only if the author of the first one did not choose it.
 NOT_FROM_A_PROJECT: Final = (*ACCOUNT_KEYS, "trust-rpc-url")
@@ -46,6 +46,15 @@ class Layer:
         text = self.networks.get(network or "", {}).get(key, self.values.get(key))
         if text is None or key not in PATH_KEYS:
             return text
+        if not text.strip():
+            name = f"CAPDEX_{key.upper().replace('-', '_')}"
+            is_variable = self.origin == "environment"
+            raise UsageError(
+                f"{name if is_variable else key} is empty",
+                Code.CONFIG,
+                why=f"it names a file; set by {self.origin}",
+                fix=f"unset {name}" if is_variable else f"give {key} the path of a file",
+            )
         try:
             return str(self.folder / Path(text).expanduser())
         except RuntimeError as error:  # ~name of no user
@@ -64,8 +73,15 @@ def read_options(overrides: Sequence[str]) -> Layer:
 
 
 def read_environment(environ: Mapping[str, str]) -> Layer:
-    """Return the values of CAPDEX_* variables."""
-    values = {key: environ[name] for name, key in ENVIRONMENT.items() if environ.get(name)}
+    """Return the values of CAPDEX_* variables; an empty one counts only where it names a file.
+
+    There it is a mistake, such as a missing secret of a CI job, which is refused when it is read.
+    """
+    values = {
+        key: environ[name]
+        for name, key in ENVIRONMENT.items()
+        if environ.get(name) or (key in PATH_KEYS and name in environ)
+    }
     return Layer("environment", values, folder=Path.cwd())
 
 
@@ -139,7 +155,7 @@ def find_local_network(cwd: Path) -> Layer | None:
             return None
         names = {**{key: key.replace("-", "_") for key in NETWORK_KEYS}, "node-url": "http_url"}
         values = {key: str(stack[name]) for key, name in names.items() if stack.get(name)}
-        files = ("keys/account.json", "keys/author.json", "keys/passphrase")
+        files = ("keys/account.json", "keys/author.json", *["keys/passphrase"] * 2)
         values |= {"network": LOCAL, **dict(zip(PATH_KEYS, files, strict=True))}
         return Layer(str(path), values, folder=path.parent)
     return None

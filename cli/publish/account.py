@@ -61,6 +61,9 @@ PASSPHRASE_FD: Final = click.option(
 PASSPHRASE_FILE: Final = _option(
     "--passphrase-file", "FILE", "Read the passphrase from a file of mode 0600."
 )
+AUTHOR_PASSPHRASE_FILE: Final = _option(
+    "--author-passphrase-file", "FILE", "The same for the author's key, if it has another."
+)
 KEYSTORE: Final = _option("--keystore", "FILE", "Key file of the publishing account.")
 SIGNER: Final = _option(
     "--signer", "URL|COMMAND", "Sign elsewhere: JSON-RPC over http(s), or a command."
@@ -82,6 +85,11 @@ CONFIRMATIONS: Final = _option(
 def passphrase_options(function: F) -> F:
     """Add --passphrase-fd and --passphrase-file."""
     return PASSPHRASE_FD(PASSPHRASE_FILE(function))
+
+
+def author_options(function: F) -> F:
+    """Add --author-key and --author-passphrase-file."""
+    return AUTHOR_KEY(AUTHOR_PASSPHRASE_FILE(function))
 
 
 def account_options(function: F) -> F:
@@ -174,7 +182,7 @@ async def open_author(app: App) -> Author:
 
     path = author_path(app)
     if app.settings.author_key or path.exists():
-        return load_did_key(path, passphrase(app, path))
+        return load_did_key(path, passphrase(app, path, author=True))
     return await open_signer(app)
 
 

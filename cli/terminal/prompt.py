@@ -44,10 +44,16 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
         raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
 
 
-def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
-    """Return the passphrase: from a descriptor, a file, CAPDEX_PASSPHRASE (warned), or a prompt."""
+def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -> Secret:
+    """Return the passphrase: from a descriptor, a file, CAPDEX_PASSPHRASE (warned), or a prompt.
+
+    `author`: of the author's key, which may have a passphrase file of its own.
+    """
     from publisher.keys.secret import Secret, read_passphrase
 
+    own_file = app.settings.author_passphrase_file if author else None
+    if own_file is not None:
+        return read_passphrase(file=own_file)
     fd = app.passphrase_fd
     if fd is not None:  # a descriptor can be read once, and two keys may share the passphrase
         if fd not in app.secrets:
@@ -59,7 +65,8 @@ def passphrase(app: App, of: Path, *, new: bool = False) -> Secret:
             "CAPDEX_PASSPHRASE can be read by other programs of yours; prefer --passphrase-file"
         )
         return Secret(text)
-    question = f"{'New passphrase' if new else 'Passphrase'} of {safe(of)}"
+    what = "" if new else "the author key " if author else "the account "
+    question = f"{'New passphrase' if new else 'Passphrase'} of {what}{safe(of)}"
     prompt = (lambda: ask_secret(question, twice=new)) if app.may_ask else None
     return read_passphrase(file=file, prompt=prompt)
 

@@ -47,7 +47,12 @@ def keygen_command(app: App, out: Path | None, light: bool) -> None:
 
     path = out or user_directories().keys / "author.json"
     did = create_did_key(path, passphrase(app, path, new=True), light=light).did
-    human = [f"{app.output.out.mark('ok')} {did}", f"  in {safe(path)}"]
+    named = "" if out is None else f" --author-key {safe(path)}"
+    human = [
+        f"{app.output.out.mark('ok')} {did}",
+        f"  in {safe(path)}",
+        f"  next: capdex sign FILE{named}",
+    ]
     app.output.result("key", {"did": did, "file": str(path)}, human=human, plain=[did])
 
 
@@ -61,7 +66,8 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
 
     path = out or user_directories().keys / "account.json"
     account = create_account(path, passphrase(app, path, new=True), light=light)
-    _show(app, str(account.address), path)
+    named = "" if out is None else f" --keystore {safe(path)}"
+    _show(app, str(account.address), path, f"send it ether, then: capdex account balance{named}")
 
 
 @command(
@@ -151,10 +157,11 @@ def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
     return secret_of(sys.stdin.buffer.read(MAX_SECRET_BYTES + 1), "stdin"), "stdin"
 
 
-def _show(app: App, address: str, path: Path | None) -> None:
+def _show(app: App, address: str, path: Path | None, after: str = "") -> None:
     place = f"in {safe(path)}" if path else f"by the {key_source(app)}"
     value = {"address": address, "file": None if path is None else str(path)}
-    app.output.result("account", value, human=[address, f"  {place}"], plain=[address])
+    human = [address, f"  {place}", *([f"  next: {after}"] if after else [])]
+    app.output.result("account", value, human=human, plain=[address])
 
 
 account_command = Group(

@@ -11,7 +11,13 @@ import click
 
 from capdex.errors import CapdexError
 from capdex.uri import PREFIX, check_name
-from cli.publish.account import AUTHOR_KEY, fee_cap_wei, open_author, open_signer, spending_options
+from cli.publish.account import (
+    author_options,
+    fee_cap_wei,
+    open_author,
+    open_signer,
+    spending_options,
+)
 from cli.publish.change import ChangeProgress, sending_options
 from cli.publish.publish import PublishProgress
 from cli.terminal.app import App
@@ -47,7 +53,7 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
     help="Publish although the version moves less than its changes require.",
 )
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
-@AUTHOR_KEY
+@author_options
 @spending_options
 def publish_command(
     app: App, files: tuple[str, ...], dry_run: bool, allow: tuple[str, ...], ipfs: str | None
@@ -115,12 +121,14 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
     values = []
     for one in published:
         name = one.cap_uri.removeprefix(PREFIX).partition("@")[0]
-        page = f"{network.node_url}/c/{name}.json" if network.node_url else None
+        page = f"{network.node_url}/c/{name}.json" if network.node_url and not dry_run else None
         where = {"chain_id": network.chain_id, "registry": network.registry, "page": page}
         value = one.to_json() | where | {"dry_run": dry_run}
         values.append({k: x for k, x in value.items() if not (dry_run and k in SENT)})
     lines = (line for one in values for line in (one["cap_uri"], one["page"]))
     human = [safe(line) for line in lines if line]
+    if dry_run:  # nothing is at these addresses
+        human = [f"would publish {safe(one['cap_uri'])}" for one in values]
     cids = [one.cid for one in published]
     if len(values) == 1 and not (many and app.output.format is Format.JSON):
         app.output.result("publication", values[0], human=human, plain=cids)

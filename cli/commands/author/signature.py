@@ -9,7 +9,13 @@ from typing import Any
 import click
 
 from capdex.errors import CapdexError
-from cli.publish.account import AUTHOR_KEY, account_options, has_account, open_author, open_signer
+from cli.publish.account import (
+    account_options,
+    author_options,
+    has_account,
+    open_author,
+    open_signer,
+)
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK, exit_code, show, worst
@@ -32,7 +38,7 @@ FROM_CHAIN = ("event", "cid", "sha256", "id")  # checks that compare with the an
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--publisher", metavar="0x…", help="The account that will publish.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
-@AUTHOR_KEY
+@author_options
 @account_options
 def sign_command(app: App, files: tuple[str, ...], publisher: str | None, dry_run: bool) -> None:
     """Sign a package.

@@ -75,7 +75,7 @@ def _values(app: App) -> list[dict[str, Any]]:
     found: dict[str, object] = {"network": settings.network.name if settings.network else None}
     for key in NETWORK_KEYS:
         found[key] = getattr(settings.network, key.replace("-", "_"), None)
-    for key in ("keystore", "author-key", "passphrase-file"):
+    for key in ("keystore", "author-key", "passphrase-file", "author-passphrase-file"):
         path = getattr(settings, key.replace("-", "_"))
         found[key] = None if path is None else str(path)
     found["signer"], found["signer-address"] = settings.signer, settings.signer_address

@@ -125,6 +125,44 @@ def test_a_passphrase_comes_from_a_descriptor(capdex: Any) -> None:
         os.close(read)
 
 
+@pytest.mark.parametrize("key", ["keystore", "author-key", "passphrase-file"])
+def test_an_empty_path_is_refused_as_empty(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    result = capdex("keygen", "--light", "--config", f"{key}=")
+    assert result.exit_code == 2
+    assert f"{key} is empty" in result.stderr
+    name = f"CAPDEX_{key.upper().replace('-', '_')}"
+    monkeypatch.setenv(name, "")
+    result = capdex("keygen", "--light")
+    assert (result.exit_code, "chmod" in result.stderr) == (2, False)
+    assert f"{name} is empty" in result.stderr
+    assert f"fix: unset {name}" in result.stderr
+
+
+def test_the_author_key_may_have_a_passphrase_of_its_own(
+    capdex: Any, folder: Path, passphrase_file: Path, package: Path
+) -> None:
+    other = folder / "author-pass"
+    other.write_text("another one for the author\n", encoding="utf-8")
+    other.chmod(0o600)
+    (folder / package.name).write_bytes(package.read_bytes())
+    capdex.json("keygen", "--light", "--out", "author.json", "--passphrase-file", "author-pass")
+    capdex.json("account", "new", "--light", "--out", "account.json", "--passphrase-file", "pass")
+    sign = ("sign", package.name, "--author-key", "author.json", "--keystore", "account.json")
+    chain = ("--config", "chain-id=31337", "--passphrase-file", "pass")
+    assert "WRONG_PASSPHRASE" in capdex(*sign, *chain).stderr
+    capdex.json(*sign, *chain, "--author-passphrase-file", "author-pass")
+    assert capdex.json("validate", package.name)["verdict"] == "verified"
+
+
+def test_new_keys_end_with_the_next_command(capdex: Any, passphrase_file: Path) -> None:
+    secret = ("--light", "--passphrase-file", "pass", "--format", "human")
+    assert "next: capdex sign FILE\n" in capdex("keygen", *secret).stdout
+    shown = capdex("account", "new", *secret, "--out", "a.json").stdout
+    assert "next: send it ether, then: capdex account balance --keystore a.json\n" in shown
+
+
 def test_a_passphrase_in_the_environment_is_taken_with_a_warning(
     capdex: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +194,7 @@ def test_no_command_takes_a_passphrase_as_an_argument(commands: dict[str, Any]) 
     assert {name for name in names if "passphrase" in name} == {
         "--passphrase-fd",
         "--passphrase-file",
+        "--author-passphrase-file",
     }
 
 
