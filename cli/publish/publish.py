@@ -94,6 +94,9 @@ class PublishProgress(Progress):
         self._step("ok", "validated", f"{manifest.uri}   {words}" if self._many else words)
 
     def _show_comparison(self, step: VersionComparison) -> None:
+        if step.latest is not None:
+            words = f"{safe(step.cap_uri)}: {step.latest} is higher, and stays the latest"
+            self._step("warn", "not latest", words)
         if step.unread:
             words = f"{safe(step.cap_uri)}: {step.previous} could not be read ({safe(step.unread)})"
             self._step("warn", "not compared", words)

@@ -26,12 +26,15 @@ class VersionComparison:
     """Comparison of a release with its predecessor; `previous` is None for a first release.
 
     `difference` is None where the predecessor could not be read; `unread` then says why.
+    `latest` is the highest stable release on chain if it is above this one: the name alone, or a
+    range, will then not mean the new release.
     """
 
     cap_uri: str
     previous: Version | None = None
     difference: Difference | None = None
     unread: str = ""
+    latest: Version | None = None
 
 
 async def compare_with_previous(
@@ -59,16 +62,20 @@ async def compare_with_previous(
         for release in await registry.releases(candidate.name):
             if not release.yanked:
                 on_chain[Version.parse(release.semver)] = release
+    above = [x for x in on_chain if x > version and not x.prerelease]
+    latest = max(above, default=None)
     previous = predecessor({*in_call, *on_chain}, version)
     if previous is None:
-        return VersionComparison(candidate.uri)
+        return VersionComparison(candidate.uri, latest=latest)
     try:
         old = in_call.get(previous) or await _fetch_manifest(on_chain[previous], sources)
     except (InvalidInput, Unavailable) as error:
-        return VersionComparison(candidate.uri, previous, unread=error.why or error.message)
+        return VersionComparison(
+            candidate.uri, previous, unread=error.why or error.message, latest=latest
+        )
     difference = compare(old, candidate.package.manifest)
     check_step(difference, previous, version, allow=allow)
-    return VersionComparison(candidate.uri, previous, difference)
+    return VersionComparison(candidate.uri, previous, difference, latest=latest)
 
 
 async def _fetch_manifest(release: ReleaseState, sources: Sequence[Source]) -> Manifest:

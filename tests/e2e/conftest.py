@@ -27,6 +27,7 @@ import pytest
 T = TypeVar("T")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES_START_S = 120.0
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 CHAIN_ID = 31337
 # Ends with the test process, however that ends (PR_SET_PDEATHSIG).
@@ -266,6 +267,32 @@ def network(shell: Any) -> dict[str, Any]:
 
     found: dict[str, Any] = process.wait_for(ready, "it was ready")
     return found
+
+
+@pytest.fixture
+def examples_up(tmp_path: Path) -> Iterator[Path]:
+    """A directory in which `capdex up` runs, with `.venv/bin/capdex` as the README has it."""
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    command = [sys.executable, "-m", "capdex", "up", "--port", "0", "--rpc-port", "0"]
+    process = subprocess.Popen(
+        [*command, "--examples", str(REPOSITORY / "examples")],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + EXAMPLES_START_S
+        while not (tmp_path / ".capdex" / "up.json").exists():
+            assert process.poll() is None, process.stderr and process.stderr.read()
+            assert time.monotonic() < deadline, "capdex up was never ready"
+            time.sleep(0.05)
+        yield tmp_path
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="session")

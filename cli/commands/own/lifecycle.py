@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import UsageError
-from capdex.uri import CapabilityURI
+from capdex.uri import CapabilityURI, check_name
 from cli.config.completion_cache import complete
 from cli.publish.change import change, makes_change, sending_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
+from cli.terminal.text import safe
+from cli.views.progress import open_registry
 
 if TYPE_CHECKING:
     from publisher.registry.change import Change
@@ -90,7 +92,22 @@ def deprecate_command(
             return change_release(registry, "deprecate", name, version[0], message)
         return deprecate_name(registry, name, message, replaced_by)
 
-    app.run(change(app, make, dry_run=dry_run))
+    async def run() -> None:
+        if replaced_by:
+            await _warn_of_unknown(app, check_name(replaced_by))
+        await change(app, make, dry_run=dry_run)
+
+    app.run(run())
+
+
+async def _warn_of_unknown(app: App, name: str) -> None:
+    """Warn if nobody has claimed the name that people are sent to."""
+    from publisher.registry.name_history import name_view
+
+    async with open_registry(app) as registry:
+        state, _ = await name_view(registry, name)
+    if state is None:
+        app.output.warn(f"there is no capability {safe(name)}; whoever claims it first will own it")
 
 
 @command("undeprecate", examples=["capdex undeprecate weather@1.3.0", "capdex undeprecate weather"])

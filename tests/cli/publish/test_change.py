@@ -187,6 +187,13 @@ def test_a_change_is_awaited_until_the_node_knows_its_block(
     assert "✓ served" in done.stderr
 
 
+def test_a_name_that_nobody_has_is_warned_of_as_a_replacement(capdex: Any, chain: Chain) -> None:
+    words = ("deprecate", "weather", "--message", "gone", "--dry-run", "--replaced-by")
+    assert "there is no capability nothing-here" in capdex(*words, "nothing-here").stderr
+    capdex.json("claim", "forecast", "--yes")
+    assert "there is no capability" not in capdex(*words, "forecast").stderr
+
+
 # ----------------------------------------------------------------------------------- what is shown
 
 

@@ -281,6 +281,38 @@ def test_a_patch_that_widens_permissions_is_refused_unless_the_author_insists(
     assert (done["already"], done["previous"]) == (False, "0.1.0")
 
 
+def test_a_version_below_the_latest_is_published_with_a_warning(
+    capdex: Any, folder: Path, author: dict[str, str], alone: None
+) -> None:
+    path = folder / "weather.acp.yaml"
+    text = path.read_text("utf-8")
+    for version, warned in (("1.2.0", False), ("1.1.0", True), ("1.3.0-rc.1", False)):
+        path.write_text(text.replace("@0.1.0", f"@{version}"), "utf-8")
+        done = capdex("publish", path.name, "--yes", "--format", "human")
+        assert done.exit_code == 0, done.stderr
+        words = f"did:nuwa:cap:weather@{version}: 1.2.0 is higher, and stays the latest"
+        assert (words in done.stderr) == warned
+
+
+def test_a_dry_run_says_would_publish_and_prints_no_address(
+    capdex: Any, author: dict[str, str], alone: None
+) -> None:
+    shown = capdex("publish", "weather.acp.yaml", "--dry-run", "--format", "human")
+    assert shown.stdout == "would publish did:nuwa:cap:weather@0.1.0\n"
+    assert "http" not in shown.stdout
+    assert capdex.json("publish", "weather.acp.yaml", "--dry-run")["page"] is None
+
+
+def test_a_template_is_not_published(
+    capdex: Any, folder: Path, author: dict[str, str], alone: None
+) -> None:
+    capdex.json("init", "tides")
+    refused = capdex("publish", "tides.acp.yaml", "--yes")
+    assert refused.exit_code == 1
+    assert "lines of the template that are not edited" in refused.stderr
+    assert "metadata.description: this is the description of the template" in refused.stderr
+
+
 def test_who_may_not_publish_is_told_whom_to_ask(
     capdex: Any, folder: Path, author: dict[str, str], alone: None, anvil: Any
 ) -> None:
