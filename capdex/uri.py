@@ -27,6 +27,12 @@ RESERVED = (
 )
 
 
+def _usual(name: str) -> str:
+    """Return a valid name like the given text, or an example."""
+    usual = "-".join(re.findall(r"[a-z0-9]+", name[:MAX_NAME_CHARS].lower()))
+    return usual if NAME.fullmatch(usual) and len(usual) >= MIN_NAME_CHARS else "weather-reporter"
+
+
 @lru_cache(maxsize=4096)  # a name has many releases
 def check_name(name: str) -> str:
     """Return `name` if it follows P1, else raise InvalidInput."""
@@ -34,7 +40,7 @@ def check_name(name: str) -> str:
         raise InvalidInput(
             f"{name[:80]!r} is not a capability name",
             why="a name is 2 to 64 of a-z, 0-9 and single inner hyphens, and starts with a letter",
-            fix="pick a name like weather-reporter",
+            fix=f"write {_usual(name)}",
         )
     return name
 

@@ -23,14 +23,19 @@ class Fields:
 
     @classmethod
     def of(
-        cls, value: object, path: Path, findings: Findings, code: Reason = Reason.BAD_VALUE
+        cls,
+        value: object,
+        path: Path,
+        findings: Findings,
+        code: Reason = Reason.BAD_VALUE,
+        *,
+        hint: str = "",
     ) -> Fields | None:
         """The fields of `value`, or None and a problem when it is not a mapping."""
         if isinstance(value, dict):
             return cls(value, path, findings, code)
-        findings.error(
-            Reason.WRONG_TYPE, path, f"this is {type_name(value)}; a mapping belongs here"
-        )
+        message = f"this is {type_name(value)}; a mapping belongs here"
+        findings.error(Reason.WRONG_TYPE, path, message, hint=hint)
         return None
 
     def at(self, name: str) -> Path:

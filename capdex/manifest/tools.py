@@ -19,6 +19,8 @@ FUNCTION_FIELDS: Final = (
     *("output_schema", "annotations"),
 )
 
+_FORM: Final = "write {type: function, function: {name: …, description: …, parameters: …}}"
+
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
@@ -90,8 +92,12 @@ def read_tools(top: Fields, package_schema: dict[str, Any] | None) -> dict[int, 
 def _read(
     item: Any, path: Path, findings: Findings, package_schema: dict[str, Any] | None
 ) -> Tool | None:
-    outer = Fields.of(item, path, findings, Reason.BAD_TOOL)
+    outer = Fields.of(item, path, findings, Reason.BAD_TOOL, hint=_FORM)
     if outer is None:
+        return None
+    if "function" not in outer.values and "name" in outer.values:
+        message = "name, description and parameters belong in function, below type"
+        findings.error(Reason.MISSING_FIELD, outer.at("function"), message, hint=_FORM)
         return None
     outer.note_unknown(("type", "function"))
     type_ = outer.text("type", required=True)

@@ -46,6 +46,8 @@ MULTIBASE = re.compile(
     r"f[0-9a-f]+|b[a-z2-7]+|z[1-9A-HJ-NP-Za-km-z]+|u[A-Za-z0-9_-]+|m[A-Za-z0-9+/]+", re.ASCII
 )
 
+_FORM: Final = "write {type: keyword, value: …}"
+
 
 class Trigger(NamedTuple):
     """A trigger; `model` is set for an embedding given as sign bits."""
@@ -78,7 +80,7 @@ def read_triggers(metadata: Fields) -> tuple[Trigger, ...]:
 
 
 def _read(item: Any, path: Path, findings: Findings) -> Trigger | None:
-    fields = Fields.of(item, path, findings, Reason.BAD_TRIGGER)
+    fields = Fields.of(item, path, findings, Reason.BAD_TRIGGER, hint=_FORM)
     if fields is None:
         return None
     fields.note_unknown(("type", "value", "model"))
@@ -109,7 +111,8 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
         compiled = compile_pattern(pattern)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if error.args else "refused"
-        fields.wrong("value", f"RE2 cannot compile {show(pattern)}: {show(why)[1:-1]}")
+        hint = "RE2 has no look-around and no back-references: write a simpler pattern or a keyword"
+        fields.wrong("value", f"RE2 cannot compile {show(pattern)}: {show(why)[1:-1]}", hint=hint)
         return False
     if compiled.search("") is not None:
         fields.findings.warn(

@@ -68,7 +68,8 @@ class Composer:
             at = (1, 1) if mark is None else place(self._text, min(mark.index, len(self._text)))
             what = ": ".join(x for x in (error.context, error.problem) if x)
             path, whole = self._path(self._stack)
-            self._findings.error(Reason.YAML_SYNTAX, path if whole else (), what, at=at)
+            hint = "indent with spaces, not with a tab" if "tab character" in what else ""
+            self._findings.error(Reason.YAML_SYNTAX, path if whole else (), what, hint=hint, at=at)
             raise Stop from None
         if not self.outline.root.value:
             self._findings.error(Reason.YAML_SYNTAX, (), "the file is empty")

@@ -98,7 +98,8 @@ def _check_target(name: str, text: str, fields: Fields) -> None:
         case _:
             return
     if complaint:
-        fields.wrong(name, f"{name} is refused: {complaint}")
+        hint = "write the https:// address of a public host"
+        fields.wrong(name, f"{name} is refused: {complaint}", hint=hint)
 
 
 def _did_fault(text: str) -> str | None:
