@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,24 +14,11 @@ PAGE = (REPOSITORY / "docs" / "python-api.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
 
 
-def load_readme_test() -> Any:
-    path = Path(__file__).parent / "test_readme.py"
-    spec = importlib.util.spec_from_file_location("e2e_test_readme", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-up = load_readme_test().up
-
-
 @pytest.mark.real
-def test_every_call_of_the_page_gives_what_it_says(up: Path) -> None:
+def test_every_call_of_the_page_gives_what_it_says(examples_up: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(BLOCKS)],
-        cwd=up,
+        cwd=examples_up,
         capture_output=True,
         text=True,
         timeout=300,
