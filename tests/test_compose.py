@@ -53,7 +53,7 @@ def _environment(*names: str) -> dict[str, str]:
     example = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE, re.MULTILINE))
 
     def fill(match: re.Match[str]) -> str:
-        return example.get(match[1]) or match[2] or "filled"
+        return example.get(match[1]) or (match[2] if match[2] is not None else "filled")
 
     return {key: re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", fill, v) for key, v in values.items()}
 
@@ -91,7 +91,8 @@ def test_a_service_runs_without_root_or_privileges_in_bounded_memory(name: str) 
 @each_service
 def test_ports_are_bound_to_this_machine(name: str) -> None:
     for port in SERVICES[name].get("ports", []):
-        assert re.match(r"127\.0\.0\.1:|\$\{KUBO_SWARM_BIND:-127\.0\.0\.1\}:", port), port
+        bind = r"127\.0\.0\.1:|\$\{(KUBO_SWARM_BIND|CAPDEX_PUBLIC_BIND):-127\.0\.0\.1\}:"
+        assert re.match(bind, port), port
 
 
 @each_lasting_service
@@ -190,6 +191,38 @@ def test_no_password_stands_in_the_files_and_none_has_a_default() -> None:
                 assert re.fullmatch(r"\$\{POSTGRES_PASSWORD:\?[^}]+\}", str(value)), key
     assert re.search(r"^POSTGRES_PASSWORD=$", ENV_EXAMPLE, re.MULTILINE)
     assert not re.search(r"postgres(ql)?://[^@\s]*:[^@\s]*@", str(COMPOSE))
+
+
+def test_several_endpoints_sources_and_names_come_from_the_environment() -> None:
+    environment = _environment("node") | {
+        "CAPDEX_RPC_URLS": "http://a:1 http://b:2",
+        "CAPDEX_IPFS_SOURCES": "http://kubo:5001 gateway:http://c:3",
+        "CAPDEX_ALLOWED_HOSTS": "node rain.dev",
+    }
+    given = _parse(_words(SERVICES["node"]["command"]), environment).params
+    assert given["rpc_url"] == ("http://a:1", "http://b:2")
+    assert given["ipfs"] == ("http://kubo:5001", "gateway:http://c:3")
+    assert given["allowed_host"] == ("node", "rain.dev")
+    plain = _parse(_words(SERVICES["node"]["command"]), _environment("node")).params
+    assert (plain["rpc_url"], plain["ipfs"]) == ((), ())  # the single ones of the network
+
+
+def test_every_variable_that_a_page_names_is_one_that_something_reads() -> None:
+    from cli.config.load import unused_variables
+    from cli.views.help_topics import environment
+
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "compose").iterdir()]
+    pages += [ROOT / name for name in (".env.example", "docker-compose.yml", "Dockerfile")]
+    named = {
+        name
+        for page in pages
+        if page.name != "CHANGELOG.md"
+        for name in re.findall(r"\bCAPDEX_[A-Z][A-Z_]*[A-Z]\b", page.read_text("utf-8"))
+    }
+    assert len(named) > 20
+    assert unused_variables(dict.fromkeys(named, "1")) == []
+    explained = environment()
+    assert [name for name in sorted(named) if name not in explained] == []
 
 
 def test_every_variable_asked_for_is_explained_in_the_example() -> None:

@@ -41,6 +41,9 @@ OTHER_VARIABLES: Final = (
     *("WORKERS", "PROFILE", "SEMANTIC"),
     *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT", "CLIENT_TIMEOUT", "KEEP_ALIVE", "RATE"),
     *("LIMIT_LOOPBACK", "TRUSTED_PROXY", "TOKEN_FILE"),
+    *("RPC_URLS", "IPFS_SOURCES", "ALLOWED_HOSTS"),
+    # docker-compose.yml reads these; an env_file hands them to the node as well.
+    *("PUBLIC_BIND", "PUBLIC_NAMES", "PUBLIC_PORT", "STANDBY_PORT", "BALANCER_PORT"),
 )
 
 

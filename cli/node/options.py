@@ -20,9 +20,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 SEMANTIC: Final = "CAPDEX_SEMANTIC"
 
 
-def environment_option(name: str, **attributes: Any) -> Callable[[F], F]:
-    """Return an option that a variable sets, too: CAPDEX_ and its name."""
-    variable = f"CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}"
+def environment_option(name: str, *, plural: str = "", **attributes: Any) -> Callable[[F], F]:
+    """Return an option that a variable sets, too: CAPDEX_ and its name, or `plural`.
+
+    `plural` is the variable of an option that may be repeated: its values have spaces between them.
+    """
+    variable = plural or f"CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}"
+    if plural:
+        attributes["multiple"] = True
     return click.option(name, envvar=variable, show_envvar=True, **attributes)
 
 

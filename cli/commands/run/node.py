@@ -53,7 +53,9 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
         "capdex node --role reader --db postgresql://reader@db/capdex --host 0.0.0.0",
     ],
 )
-@click.option("--rpc-url", multiple=True, metavar="URL", help="Chain endpoint; several fail over.")
+@environment_option(
+    "--rpc-url", plural="CAPDEX_RPC_URLS", metavar="URL", help="Chain endpoint; several fail over."
+)
 @click.option("--chain-id", type=int, help="Chain id of the endpoints.")
 @click.option("--registry", metavar="ADDRESS", help="Registry contract.")
 @click.option(
@@ -62,9 +64,10 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 )  # fmt: skip
 @click.option("--start-block", type=click.IntRange(0), help="Block the registry was deployed in.")
 @database_option
-@click.option(
-    "--ipfs", multiple=True, metavar="SPEC", help="dir:PATH, gateway:URL or a Kubo RPC address."
-)
+@environment_option(
+    "--ipfs", plural="CAPDEX_IPFS_SOURCES", metavar="SPEC",
+    help="dir:PATH, gateway:URL or a Kubo RPC address; several are asked in turn.",
+)  # fmt: skip
 @blocks_option
 @environment_option("--host", default="127.0.0.1", help="Address.")
 @environment_option(
@@ -94,8 +97,8 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S",
     help="Seconds between looks at the chain.",
 )  # fmt: skip
-@click.option(
-    "--allowed-host", multiple=True, metavar="HOST",
+@environment_option(
+    "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
     help="Accept this Host header besides loopback's.",
 )  # fmt: skip
 @client_limit_options
