@@ -261,7 +261,7 @@ async def test_a_compressed_body_is_unpacked(serve: Any, local: Egress) -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "body"),
-    [("gzip", b"no gzip"), ("gzip", gzip.compress(b"hello" * 99)[:-9]), ("br", b"x")],
+    [("gzip", b"no gzip"), ("gzip", gzip.compress(b"hello" * 99, mtime=0)[:-9]), ("br", b"x")],
 )
 async def test_a_body_that_cannot_be_unpacked_is_a_failure(
     encoding: str, body: bytes, serve: Any, local: Egress
