@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from capdex.diagnostics import TYPE_NAMES, Findings, Path, show, type_name
 from capdex.problems import Reason
 
 MAX_UNKNOWN = 20  # unknown fields reported a mapping; comparing names costs time
+# A field of somebody else than the format, such as `x-acme-team` (P10a).
+EXTENSION: Final = re.compile(r"x(?:-[a-z0-9]+){2,}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +140,9 @@ class Fields:
         return texts
 
     def note_unknown(self, known: Iterable[str]) -> None:
-        """Note every field that the format does not know; they are kept."""
+        """Note every field that the format does not know; they are kept, as `x-…` fields are."""
         names = list(known)
-        unknown = [name for name in self.values if name not in names]
+        unknown = [x for x in self.values if x not in names and not EXTENSION.fullmatch(x)]
         for name in unknown[:MAX_UNKNOWN]:
             hint = self.findings.suggest(name, [x for x in names if x not in self.values])
             message = f"the field {show(name)} is unknown; it is kept as it is"

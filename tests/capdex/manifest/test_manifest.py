@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capdex.diff.diff import compare
+from capdex.diff.semver_step import Step
 from capdex.manifest.manifest import Manifest, read
 from capdex.problems import Problem, Reason, Severity
 
@@ -348,3 +350,22 @@ def test_a_fault_in_a_schema_that_is_folded_is_placed_at_the_section() -> None:
     (problem,) = [x for x in problems(data) if x.severity is Severity.ERROR]
     assert (problem.code, problem.path) == (Reason.BAD_SCHEMA, "schema")
     assert data.splitlines()[problem.line - 1].startswith(b"schema")
+
+
+def test_extension_fields_are_kept_without_a_note_at_every_level() -> None:
+    tool = (
+        "tools:\n  - type: function\n    x-acme-owner: me\n    function: {name: a, description: b,"
+        " x-acme-cost: {cents: 2}}\n"
+        "tool_bindings:\n  a: {type: http_get, url: 'https://rain.dev/', x-acme-region: eu}\n"
+    )
+    data = package("x-acme-team: [one, two]", rest="x-acme-build: 7\nprompt: Do it.\n" + tool)
+    assert problems(data) == []
+    found = manifest(data)
+    assert found.metadata["x-acme-team"] == ["one", "two"]
+    assert compare(found, manifest(package())).required >= Step.PATCH
+
+
+@pytest.mark.parametrize("name", ["x-team", "X-acme-team", "x-acme-Team", "x--team", "x_acme_team"])
+def test_a_field_without_a_namespace_is_noted(name: str) -> None:
+    [problem] = problems(package(f"{name}: 1"))
+    assert (problem.code, problem.severity) == (Reason.UNKNOWN_FIELD, Severity.NOTE)
