@@ -71,9 +71,13 @@ class Errand:
             **({"timeout_s": 60} | options),
         )
 
-    async def resign(self, count):
-        """Return when `count` transactions have been signed."""
-        await until(lambda: len(self.signed) >= count)
+    async def resign(self, count, waiting=None):
+        """Return when `count` transactions have been signed; raise what ended `waiting` before."""
+        ended = waiting.done if waiting is not None else lambda: False
+        await until(lambda: len(self.signed) >= count or ended())
+        if len(self.signed) < count:
+            await waiting
+            pytest.fail("the wait ended without a second signature")
 
 
 @pytest.fixture
@@ -312,7 +316,7 @@ async def test_a_block_that_is_reorganised_away_is_not_believed(errand, local_ch
     await until(lambda: local_chain.call("eth_getTransactionReceipt", first.tx_hash))
     local_chain.call("anvil_reorg", 1, [])
     assert await registry.chain.receipt(first.tx_hash) is None
-    await errand.resign(2)
+    await errand.resign(2, waiting)
     receipt = await until_mined(local_chain, waiting)
     assert receipt.tx_hash in errand.signed[-1].hashes
     assert len(await events_of(registry)) == 1
