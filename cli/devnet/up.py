@@ -20,7 +20,8 @@ from capdex.net.ipfs.open import open_storage
 from cli.devnet.directory import NetworkDirectory
 from cli.devnet.examples import publish_examples
 from cli.node.options import semantic_wanted, served_verdicts
-from cli.node.serve import listen, serve, url_of
+from cli.node.serve import serve
+from cli.node.server import listen, url_of
 from cli.terminal import logs
 from cli.terminal.output import Output
 from indexer.node.node import Node

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TextIO, cast
 
 import structlog
-import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
 from capdex import __version__
-from capdex.errors import Code, UsageError
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
 from capdex.net.tasks import end
 from cli.node.descriptors import fit_descriptors
 from cli.node.options import create_directories
+from cli.node.server import listen, serve_app, url_of
 from cli.node.workers import WorkerOptions, run_workers
 from cli.terminal import logs
 from cli.terminal.output import Output
@@ -41,14 +38,10 @@ from mcp_service.http.routes import ReaderRoutes, build_reader_routes
 from mcp_service.limits.bodies import WholeBody
 from mcp_service.limits.client_faults import ClientFaults
 from mcp_service.limits.clients import client_check
-from mcp_service.limits.connections import build_table
 from mcp_service.limits.hosts import HostCheck, known_hosts
 from mcp_service.limits.options import ClientLimits
-from mcp_service.limits.protocol import BoundedProtocol
 from mcp_service.queries.reader import Reader
 
-BACKLOG: Final = 1024  # connections that come in a moment; the kernel may have a lower limit
-STOP_S: Final = 3  # open requests have this long to end
 STOP_WITHIN_S: Final = 4.5  # service managers and tests may count on five seconds
 
 log = structlog.get_logger(part="node")
@@ -151,34 +144,6 @@ def build_app(
     )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Open a listening socket; raises UsageError if the address is taken or not this machine's."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because event loops set TCP_NODELAY only on sockets that name TCP.
-    # Without TCP_NODELAY each answer waits 40 ms for the client's delayed acknowledgement.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise UsageError(
-            f"cannot listen on {host}:{port}",
-            Code.CONFIG,
-            why=error.strerror or str(error),
-            fix="choose another port with --port, or 0 for any free one",
-        ) from None
-    listener.listen(BACKLOG)
-    listener.setblocking(False)
-    return listener
-
-
-def url_of(listener: socket.socket) -> str:
-    """Return the URL of a listening socket."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 @asynccontextmanager
 async def open_prover(
     rpc_urls: Sequence[str], *, chain_id: int, registry: str
@@ -231,32 +196,8 @@ async def serve(
             face = build_reader_routes(reader, profile=profile, sessions=sessions)
         faults = ClientFaults()
         limits = fit_descriptors(limits)
-        table = build_table(limits, faults.note)
-        sweeping = asyncio.create_task(table.sweep_always())
-        parts.push_async_callback(end, [sweeping])
-        protocol = partial(BoundedProtocol, table=table)
-        config = uvicorn.Config(
-            build_app(surface, face, allowed=allowed, faults=faults, ask=ask, limits=limits),
-            http=cast("type[asyncio.Protocol]", protocol),
-            ws="none",
-            backlog=BACKLOG,
-            headers=[("X-Content-Type-Options", "nosniff")],
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            date_header=False,
-            timeout_graceful_shutdown=STOP_S,
-        )
-        server_log = logging.getLogger("uvicorn.error")
-        server_log.addFilter(faults)
-        parts.callback(server_log.removeFilter, faults)
-        # Not uvicorn's own `serve`: it would replace the signal handlers of `run_until_stopped`.
-        config.load()
-        server = uvicorn.Server(config)
-        server.lifespan = config.lifespan_class(config)
-        server.server_state.default_headers = list(config.encoded_headers)
-        await server.startup(sockets=[listener])
-        serving = asyncio.create_task(_serve(server, listener))
+        app = build_app(surface, face, allowed=allowed, faults=faults, ask=ask, limits=limits)
+        await parts.enter_async_context(serve_app(app, listener, faults=faults, limits=limits))
         running = asyncio.create_task(node.run())
         try:
             yield running
@@ -264,12 +205,5 @@ async def serve(
             running.cancel()
             if face is not None:
                 await face.end_streams()
-            server.should_exit = True
             # An exception of the loops reaches the caller by the yielded task, not from here.
-            await asyncio.gather(running, serving, return_exceptions=True)
-
-
-async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    if not server.should_exit:
-        await server.main_loop()
-    await server.shutdown(sockets=[listener])
+            await asyncio.gather(running, return_exceptions=True)

@@ -20,17 +20,20 @@ class WholeBody:
     code behind this has to expect half a body.
     """
 
-    def __init__(self, app: ASGIApp, *, faults: ClientFaults) -> None:
+    def __init__(
+        self, app: ASGIApp, *, faults: ClientFaults, max_bytes: int = MAX_BODY_BYTES
+    ) -> None:
         self.app = app
         self.faults = faults
+        self.max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, answer 413, or drop it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if _declared_bytes(scope) > MAX_BODY_BYTES:
-            await _too_large(scope, receive, send)
+        if _declared_bytes(scope) > self.max_bytes:
+            await self._too_large(scope, receive, send)
             return
         body, more = bytearray(), True
         while more:
@@ -40,8 +43,8 @@ class WholeBody:
                 return
             body += message.get("body", b"")
             more = message.get("more_body", False)
-            if len(body) > MAX_BODY_BYTES:
-                await _too_large(scope, receive, send)
+            if len(body) > self.max_bytes:
+                await self._too_large(scope, receive, send)
                 return
         whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
 
@@ -54,6 +57,10 @@ class WholeBody:
 
         await self.app(scope, replay, send)
 
+    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
+        error = InvalidInput(f"a request has at most {self.max_bytes} bytes", Code.TOO_LARGE)
+        await refuse(error, scope, receive, send)
+
 
 def _declared_bytes(scope: Scope) -> int:
     """Return the declared length of the body, 0 if it is not declared."""
@@ -61,8 +68,3 @@ def _declared_bytes(scope: Scope) -> int:
         if key == b"content-length" and value.strip().isdigit():
             return int(value.strip()[:20])
     return 0
-
-
-async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
-    error = InvalidInput(f"a request has at most {MAX_BODY_BYTES} bytes", Code.TOO_LARGE)
-    await refuse(error, scope, receive, send)

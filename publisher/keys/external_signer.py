@@ -4,8 +4,7 @@ A command is given one JSON line on stdin, `{"method": "eth_signTransaction", "p
 answers on stdout with `{"result": …}` or `{"error": {"message": …}}`; its stderr is shown. No shell
 reads the command line. The methods are those of Ethereum's JSON-RPC API, and Clef's names for them.
 
-A signer may be wrong, old or hostile: a transaction is sent only if it is the requested one, field
-by field, and is signed by the requested account.
+`publisher.keys.signer_replies` checks each reply.
 """
 
 from __future__ import annotations
@@ -20,20 +19,22 @@ from typing import Any, Final
 
 import orjson
 
-from capdex import did, signing
 from capdex.encoding.abi import parse_address
-from capdex.encoding.keccak import keccak
-from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
+from capdex.errors import Code, Refused, Unavailable, UsageError
 from capdex.net.rpc.client import redact
 from publisher.keys.signer import Signed
+from publisher.keys.signer_replies import (
+    check_message,
+    check_transaction,
+    check_typed_data,
+    refused,
+)
 
 ANSWER_WAIT_S: Final = 120.0  # a person may have to press a button
 CONNECT_S: Final = 5.0
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # a full block's transaction in hex, twice over
 MAX_WORDS: Final = 300
 METHOD_NOT_FOUND: Final = -32601  # JSON-RPC 2.0, section 5.1
-DYNAMIC_FEE: Final = b"\x02"  # the transaction type of EIP-1559
-HALF_ORDER: Final = signing.ORDERS[did.Algorithm.SECP256K1] // 2  # a higher s is invalid on chain
 
 
 class _NoSuchMethod(Exception):
@@ -84,15 +85,24 @@ class ExternalSigner:
         )
         return check_message(answer, message, self.address)
 
+    async def sign_typed_data(self, document: dict[str, Any]) -> bytes:
+        """Request an EIP-712 signature and check the reply."""
+        self._show(f"{self.shown} is asked to sign a publication; agree there if it waits")
+        answer = await self._ask_first(
+            ("eth_signTypedData_v4", [self.address, document]),
+            ("account_signTypedData", [self.address, document]),
+        )
+        return check_typed_data(answer, document, self.address)
+
     async def accounts(self) -> list[str]:
         """Return the addresses that the signer offers (EIP-55)."""
         found = await self._ask_first(("eth_accounts", []), ("account_list", []))
         if not isinstance(found, list):
-            raise _refused("its list of accounts is none")
+            raise refused("its list of accounts is none")
         try:
             return [parse_address(str(one)) for one in found]
         except UsageError as error:
-            raise _refused(f"its list of accounts holds no address: {error.message}") from None
+            raise refused(f"its list of accounts holds no address: {error.message}") from None
 
     async def _ask_first(self, *calls: tuple[str, list[Any]]) -> object:
         """Return the result of the first method that the signer supports."""
@@ -120,9 +130,9 @@ class ExternalSigner:
         try:
             reply = orjson.loads(raw)
         except orjson.JSONDecodeError:
-            raise _refused("its answer is not JSON") from None
+            raise refused("its answer is not JSON") from None
         if not isinstance(reply, dict) or not ({"result", "error"} & reply.keys()):
-            raise _refused("its answer has neither a result nor an error")
+            raise refused("its answer has neither a result nor an error")
         error = reply.get("error")
         if error is None:
             return reply.get("result")
@@ -193,7 +203,7 @@ class ExternalSigner:
         finally:
             words.cancel()
         if code != 0 and not answer.strip():
-            raise _refused(f"{self.shown} ended with code {code} and no answer")
+            raise refused(f"{self.shown} ended with code {code} and no answer")
         return answer
 
     async def _show_lines(self, stream: asyncio.StreamReader) -> None:
@@ -239,88 +249,13 @@ async def open_external(
     return signer
 
 
-def check_transaction(answer: object, fields: dict[str, Any], address: str) -> Signed:
-    """Return the signed transaction of a reply (0x hex, or an object with `raw`).
-
-    Raises Refused SIGNER_REFUSED for anything but `fields` signed by `address`.
-    """
-    from eth_account import Account  # a second that only signing pays
-    from eth_account.typed_transactions.typed_transaction import TypedTransaction
-    from hexbytes import HexBytes
-
-    text = answer.get("raw") if isinstance(answer, dict) else answer
-    raw = _bytes(text, "a signed transaction")
-    if raw[:1] != DYNAMIC_FEE:
-        raise _refused("it is not a transaction of type 2 (EIP-1559)")
-    try:
-        signed = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
-        signature = {name: signed[name] for name in "vrs"}
-        requested = TypedTransaction.from_dict({**fields, "accessList": (), **signature})
-    except Exception:  # noqa: BLE001 - the library raises whatever the bytes provoke
-        raise _refused("it is not a transaction at all") from None
-    for name, expected in requested.as_dict().items():
-        if signed[name] != expected:
-            raise _refused(
-                f"its {name} is {_shown(signed[name])}, not {_shown(expected)}"
-            ) from None
-    canonical = bytes(requested.encode()) == raw and signature["v"] in (0, 1)
-    if not canonical or not 0 < signature["s"] <= HALF_ORDER:
-        raise _refused("its signature is not in canonical form")
-    try:
-        signer = Account.recover_transaction(raw)
-    except Exception:  # noqa: BLE001 - as above
-        raise _refused("its signature is none") from None
-    if signer != address:
-        raise _refused(f"it is signed by {signer}, not by {address}")
-    return Signed(raw, "0x" + keccak(raw).hex())
-
-
-def check_message(answer: object, message: bytes, address: str) -> bytes:
-    """Return the signature of a reply (65 bytes, r‖s‖v, v is 27 or 28).
-
-    Raises Refused SIGNER_REFUSED.
-    """
-    signature = _bytes(answer, "a signature")
-    if len(signature) == 65 and signature[64] in (0, 1):  # some signers count from 0
-        signature = signature[:64] + bytes([signature[64] + 27])
-    try:
-        signing.verify_signature(did.did_url(did.pkh(1, address)), message, signature)
-    except CapdexError:
-        raise _refused(f"it is not the signature of {address} over the message") from None
-    return signature
-
-
-def _refused(why: str) -> Refused:
-    """Return the error for a reply that must not be used."""
-    return Refused(
-        "the external signer did not sign what it was asked to",
-        Code.SIGNER_REFUSED,
-        why=why,
-        fix="check which signer and which account are configured (--signer, signer-address)",
-    )
-
-
-def _bytes(text: object, what: str) -> bytes:
-    try:
-        if not isinstance(text, str) or not text.startswith("0x"):
-            raise ValueError
-        return bytes.fromhex(text[2:])
-    except ValueError:
-        raise _refused(f"its answer is not {what}") from None
-
-
-def _shown(item: object) -> str:
-    text = "0x" + item.hex() if isinstance(item, bytes) else str(item)
-    return text if len(text) <= 66 else text[:66] + "…"
-
-
 async def _read_bounded(stream: Any) -> bytes:
     """Read a stream to its end, up to the limit."""
     raw = b""
     while chunk := await stream.read(65_536):
         raw += chunk
         if len(raw) > MAX_ANSWER_BYTES:
-            raise _refused(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
+            raise refused(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
     return raw
 
 

@@ -64,6 +64,10 @@ class KeystoreSigner:
         """Sign a message; see `Signer`."""
         return await self.unlock().sign_message(message)
 
+    async def sign_typed_data(self, document: dict[str, Any]) -> bytes:
+        """Sign a document of EIP-712; see `Signer`."""
+        return await self.unlock().sign_typed_data(document)
+
 
 def check_free(path: Path) -> None:
     """Raise UsageError if a file stands where a key file is to go."""

@@ -21,7 +21,8 @@ import uvicorn
 from capdex import manifest
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from cli.node.serve import build_app, listen
+from cli.node.serve import build_app
+from cli.node.server import listen
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index

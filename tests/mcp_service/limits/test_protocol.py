@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 import uvicorn
 
-from cli.node.serve import listen
+from cli.node.server import listen
 from mcp_service.limits.addresses import Addresses
 from mcp_service.limits.connections import ConnectionTable
 from mcp_service.limits.options import ClientLimits

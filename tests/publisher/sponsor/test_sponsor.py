@@ -1,0 +1,292 @@
+"""A sponsor on a real Anvil: pays once, for whom it may, no more than it may."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex.registry.events import Published
+from publisher.authoring.scaffold import PackageKind, scaffold
+from publisher.authoring.sign import sign
+from publisher.ethereum.contract import all_events
+from publisher.keys.signer import recover_typed_data
+from publisher.publish.upload import Uploader
+from publisher.sponsor.budget import Budget
+from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
+from publisher.sponsor.send import sign_request
+from publisher.sponsor.sponsor import Sponsor
+from tests.publisher.publish.test_publish import Killed
+
+VECTORS = Path(__file__).parents[2] / "vectors/contract/signatures.json"
+ETHER = 10**18
+
+
+async def signed(registry, author, name="note", version="1.0.0", **options):
+    text = scaffold(name, version=version, description="Notes", kind=PackageKind.PROMPT)
+    data = await sign(text.encode(), author, chain_id=31337)
+    request = SponsorRequest(31337, registry.address, author.address, 0, 0, data)
+    return await sign_request(request.verify(), registry=registry, signer=author, **options)
+
+
+def body(request):
+    return orjson.dumps(request.to_json())
+
+
+@pytest.fixture
+def author(local_chain):
+    return local_chain.signer(wei=0)
+
+
+@pytest.fixture
+def open_sponsor(registry, signer, blocks, tmp_path, author):
+    """Open the sponsor of one budget file; `author` alone is on its allow list."""
+
+    def make(wei=ETHER, **options):
+        budget = Budget(tmp_path / "budget.json", wei)
+        options = {"allowed": [author.address], **options}
+        return Sponsor(registry, signer, Uploader(blocks), budget, **options)
+
+    return make
+
+
+async def published(registry):
+    return [x for x in await all_events(registry, []) if isinstance(x, Published)]
+
+
+async def test_an_author_without_ether_publishes(registry, chain, open_sponsor, author, signer):
+    sponsor, before = open_sponsor(), await chain.balance(signer.address)
+    release = await sponsor.publish(body(await signed(registry, author)))
+    (event,) = await published(registry)
+    assert event.announcement.publisher == author.address
+    assert release.cap_uri == event.announcement.cap_uri == "did:nuwa:cap:note@1.0.0"
+    assert not release.already
+    assert await chain.balance(author.address) == 0
+    paid = before - await chain.balance(signer.address)
+    assert paid == release.fee_wei == sponsor.budget.spent_wei
+    assert sponsor.budget.left_wei == ETHER - paid
+
+
+async def test_requests_at_once_and_again_are_paid_once(
+    registry, chain, open_sponsor, author, signer
+):
+    request, sponsor = body(await signed(registry, author)), open_sponsor()
+    first, second = await asyncio.gather(sponsor.publish(request), sponsor.publish(request))
+    assert first == second
+    left = await chain.balance(signer.address)
+    assert (await sponsor.publish(request)).already
+    assert (await open_sponsor().publish(request)).already  # after a restart
+    assert await chain.balance(signer.address) == left
+    assert len(await published(registry)) == 1
+
+
+@pytest.mark.parametrize("mined", [True, False])
+async def test_a_sponsor_that_was_killed_pays_once(
+    registry, chain, local_chain, open_sponsor, author, signer, monkeypatch, mined
+):
+    request = body(await signed(registry, author))
+    send = chain.send_raw
+
+    async def send_and_die(raw):
+        await send(raw)
+        raise Killed
+
+    local_chain.call("evm_setAutomine", mined)
+    monkeypatch.setattr(chain, "send_raw", send_and_die)
+    with pytest.raises(Killed):
+        await open_sponsor().publish(request)
+    monkeypatch.undo()
+    local_chain.call("evm_setAutomine", True)
+    if not mined:
+        local_chain.call("anvil_mine")
+    restarted = open_sponsor()
+    assert restarted.budget.left_wei < ETHER  # what was set aside stays counted
+    release = await restarted.publish(request)
+    assert release.cap_uri == "did:nuwa:cap:note@1.0.0"
+    assert len(await published(registry)) == 1
+    assert await chain.nonce(signer.address, "latest") == 1
+    assert 0 < restarted.budget.spent_wei <= 10**16
+
+
+async def test_two_releases_of_an_account_in_order(registry, open_sponsor, author):
+    sponsor = open_sponsor()
+    await sponsor.publish(body(await signed(registry, author)))
+    await sponsor.publish(body(await signed(registry, author, version="1.1.0")))
+    assert len(await published(registry)) == 2
+
+
+def foreign_chain(request):
+    return dataclasses.replace(request, chain_id=1)
+
+
+def foreign_registry(request):
+    return dataclasses.replace(request, registry="0x" + "11" * 20)
+
+
+def other_signature(request):
+    return dataclasses.replace(request, signature=bytes(64) + b"\x1b")
+
+
+def other_deadline(request):
+    return dataclasses.replace(request, deadline=request.deadline + 1)
+
+
+def short_signature(request):
+    return dataclasses.replace(request, signature=b"\x01")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (foreign_chain, Code.WRONG_CHAIN),
+        (foreign_registry, Code.WRONG_CHAIN),
+        (other_signature, Code.PERMISSION_DENIED),
+        (other_deadline, Code.PERMISSION_DENIED),
+        (short_signature, Code.PERMISSION_DENIED),
+    ],
+)
+async def test_what_is_not_signed_for_it_is_refused(registry, open_sponsor, author, change, code):
+    sponsor = open_sponsor()
+    with pytest.raises(Refused) as refusal:
+        await sponsor.publish(body(change(await signed(registry, author))))
+    assert refusal.value.code is code
+    assert (await published(registry), sponsor.budget.left_wei) == ([], ETHER)
+
+
+async def test_an_account_that_is_not_allowed(registry, open_sponsor, author):
+    sponsor = open_sponsor(allowed=[])
+    with pytest.raises(Refused, match="does not pay for") as refusal:
+        await sponsor.publish(body(await signed(registry, author)))
+    assert refusal.value.code is Code.PERMISSION_DENIED
+    assert "--allow" in refusal.value.fix
+
+
+async def test_over_the_budget_nothing_is_sent(registry, chain, open_sponsor, author, signer):
+    sponsor, before = open_sponsor(wei=1000), await chain.balance(signer.address)
+    with pytest.raises(Refused, match="budget") as refusal:
+        await sponsor.publish(body(await signed(registry, author)))
+    assert refusal.value.code is Code.FEE_OVER_CAP
+    assert await chain.balance(signer.address) == before
+    assert sponsor.budget.left_wei == 1000
+
+
+async def test_a_signature_of_an_earlier_number(registry, open_sponsor, author):
+    sponsor = open_sponsor()
+    late = await signed(registry, author, version="2.0.0")
+    await sponsor.publish(body(await signed(registry, author)))
+    with pytest.raises(Refused, match="the next one is 1"):
+        await sponsor.publish(body(late))
+
+
+async def test_a_signature_that_is_no_longer_valid(registry, open_sponsor, author):
+    with pytest.raises(Refused, match="no longer valid"):
+        await open_sponsor().publish(body(await signed(registry, author, valid_s=-10**9)))
+
+
+async def test_a_package_with_another_byte_is_refused(registry, open_sponsor, author):
+    request = await signed(registry, author)
+    changed = dataclasses.replace(request, package=request.package + b"# more\n")
+    with pytest.raises(CapdexError) as refusal:
+        await open_sponsor().publish(body(changed))
+    assert refusal.value.code is Code.UNVERIFIED
+
+
+async def test_a_request_over_the_limit(open_sponsor):
+    with pytest.raises(InvalidInput) as refusal:
+        await open_sponsor().publish(b" " * (MAX_REQUEST_BYTES + 1))
+    assert refusal.value.code is Code.TOO_LARGE
+
+
+async def test_a_name_of_another_account_is_refused(
+    registry, open_sponsor, author, local_chain, blocks
+):
+    other = local_chain.signer(wei=0)
+    sponsor = open_sponsor(allowed=[author.address, other.address])
+    request = await signed(registry, author)
+    await sponsor.publish(body(await signed(registry, other)))
+    with pytest.raises(Refused) as refusal:
+        await sponsor.publish(body(request))
+    assert refusal.value.code is Code.NAME_TAKEN
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), st.lists))
+def test_no_other_json_is_a_request(value):
+    with pytest.raises(InvalidInput):
+        SponsorRequest.parse(json.dumps(value).encode())
+
+
+@given(st.binary(max_size=200))
+def test_no_other_bytes_are_a_request(data):
+    with pytest.raises(InvalidInput):
+        SponsorRequest.parse(data)
+
+
+async def test_a_request_survives_its_json(registry, author):
+    request = await signed(registry, author)
+    assert SponsorRequest.parse(body(request)) == request
+
+
+@given(st.sampled_from(["chain_id", "nonce", "secret", "signature", "package", "publisher"]),
+       st.none() | st.booleans() | st.floats() | st.lists(st.integers()) | st.just("0xzz")
+       | st.just("9" * 100) | st.just(-1))  # fmt: skip
+def test_a_member_of_another_kind_is_refused(member, value):
+    whole = SponsorRequest(1, "0x" + "00" * 20, "0x" + "00" * 20, 0, 0, b"x").to_json()
+    if member == "package" and isinstance(value, str):
+        return
+    with pytest.raises(InvalidInput):
+        SponsorRequest.parse(json.dumps(whole | {member: value}).encode())
+
+
+@pytest.mark.parametrize("vector", json.loads(VECTORS.read_text())["signatures"])
+def test_the_signed_document_is_that_of_the_vectors(vector):
+    """The contract's own vectors; the document's values are not those of a package."""
+    from types import SimpleNamespace
+
+    package = SimpleNamespace(
+        announcement=SimpleNamespace(
+            semver=vector["semver"], cid=vector["cid"], sha256=bytes.fromhex(vector["sha256"][2:])
+        ),
+        manifest=SimpleNamespace(uri=SimpleNamespace(name=vector["name"])),
+    )
+    request = SponsorRequest(
+        int(vector["chain_id"]), vector["contract"], vector["publisher"], int(vector["nonce"]),
+        int(vector["deadline"]), b"", bytes.fromhex(vector["secret"][2:]),
+    )  # fmt: skip
+    signature = bytes.fromhex(vector["signature"][2:])
+    assert recover_typed_data(request.document(package), signature) == vector["publisher"]
+
+
+def test_two_sponsors_do_not_share_a_budget(tmp_path):
+    path = tmp_path / "sponsor" / "budget.json"
+    with Budget.open(path, 1), pytest.raises(UsageError), Budget.open(path, 1):
+        raise AssertionError
+
+
+def test_a_broken_budget_file_is_not_a_new_budget(tmp_path):
+    path = tmp_path / "budget.json"
+    path.write_text("{")
+    with pytest.raises(UsageError):
+        Budget(path, 1)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 50), st.integers(0, 50))))
+def test_a_budget_is_never_exceeded(tmp_path_factory, steps):
+    path = tmp_path_factory.mktemp("budget") / "budget.json"
+    budget = Budget(path, 100)
+    for key, reserved, cost in steps:
+        try:
+            budget.reserve(key, reserved)
+        except Refused:
+            continue
+        budget.charge(key, min(cost, reserved))
+        again = Budget(path, 100)
+        assert (again.spent_wei, again.left_wei) == (budget.spent_wei, budget.left_wei)
+        budget.release(key)
+        assert budget.spent_wei + budget.left_wei == 100
