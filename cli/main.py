@@ -35,6 +35,7 @@ _COMMANDS = {
         "verify": "Verify files against the chain: digest, CID, signature, publisher",
         "claim": "Claim a name before anything is published under it",
         "publish": "Publish packages: check, sign, upload, announce, wait until served",
+        "sponsor": "Publish without ether: sign, and let a sponsor send and pay",
     },
     "Find": {
         "search": "Find capabilities by what they do",

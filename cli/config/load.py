@@ -107,7 +107,9 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
         author_passphrase_file=paths.get("author-passphrase-file"),
         signer=values.get("signer", ""),
         signer_address=values.get("signer-address", ""),
-        fee_cap_wei=_wei(values["fee-cap"]) if "fee-cap" in values else DEFAULT_FEE_CAP_WEI,
+        fee_cap_wei=wei(values["fee-cap"], "fee-cap")
+        if "fee-cap" in values
+        else DEFAULT_FEE_CAP_WEI,
         up=Path(local.origin) if local else None,
         origins=origins,
     )
@@ -164,17 +166,18 @@ def _number(key: str, text: str) -> int:
     return int(text)
 
 
-def _wei(text: str) -> int:
-    """Convert an amount in ETH (`0.01`) to wei."""
+def wei(text: str, key: str) -> int:
+    """Convert an amount in ETH (`0.01`) to wei; `key` is the option without its dashes."""
     try:
-        wei = Decimal(text) * 10**18
+        amount = Decimal(text) * 10**18
     except ArithmeticError:
-        wei = Decimal(-1)
-    if not wei.is_finite() or not 0 <= wei < 10**30 or wei != int(wei):
+        amount = Decimal(-1)
+    if not amount.is_finite() or not 0 <= amount < 10**30 or amount != int(amount):
+        also = f", or {key} in your config.toml" if key == "fee-cap" else ""
         raise UsageError(
-            f"the fee cap is not an amount: {text[:40]!r}",
+            f"the {key.replace('-', ' ')} is not an amount: {text[:40]!r}",
             Code.CONFIG,
             why="it is an amount in ETH of 0 or more, with at most 18 decimals",
-            fix="write it like 0.01 (--fee-cap, or fee-cap in your config.toml)",
+            fix=f"write it like 0.01 (--{key}{also})",
         )
-    return int(wei)
+    return int(amount)

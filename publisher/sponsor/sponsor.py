@@ -43,6 +43,7 @@ from publisher.sponsor.budget import Budget
 from publisher.sponsor.request import SponsorRequest, not_signed
 from publisher.tx.submit import share_cap
 
+SIGNATURE_GAS: Final = 45_000  # of a signature and its number, above those of a publication
 MAX_OPEN: Final = 32  # publications at once: each holds a package and some connections
 
 
@@ -165,7 +166,8 @@ class Sponsor:
             change = publication_of(self._registry, request, package)
             said = package.announcement
             release = SponsoredRelease(said.cap_uri, said.cid, said.sha256.hex(), already=True)
-            bound = gas_bound([await look_up(package, registry=self._registry)])
+            candidate = await look_up(package, registry=self._registry)
+            bound = gas_bound([candidate]) + SIGNATURE_GAS
             plan = await self._plan(key, change, bound)
             if plan.already:
                 self.budget.forfeit(key)

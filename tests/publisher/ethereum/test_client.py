@@ -179,6 +179,9 @@ async def test_a_replacement_that_the_signer_refuses_leaves_the_first_one(errand
         async def sign_message(self, message):
             return await errand.signer.sign_message(message)
 
+        async def sign_typed_data(self, document):
+            return await errand.signer.sign_typed_data(document)
+
     waiting = asyncio.create_task(
         confirm(registry.chain, first, signer=Tired(), is_done=errand.done)
     )

@@ -16,14 +16,9 @@ from hypothesis import strategies as st
 
 from capdex import signing
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
-from publisher.keys.external_signer import (
-    MAX_ANSWER_BYTES,
-    ExternalSigner,
-    check_message,
-    check_transaction,
-    open_external,
-)
+from publisher.keys.external_signer import MAX_ANSWER_BYTES, ExternalSigner, open_external
 from publisher.keys.signer import LocalSigner
+from publisher.keys.signer_replies import check_message, check_transaction
 from publisher.tx.submit import submit
 
 ACCOUNT = Account.from_key(b"\x07" * 32)
@@ -408,9 +403,51 @@ async def test_a_hostile_signer_sends_nothing(registry, local_chain, signer):
         async def sign_message(self, message):
             return await signer.sign_message(message)
 
+        async def sign_typed_data(self, document):
+            return await signer.sign_typed_data(document)
+
     remembered = []
     for changes in ({"nonce": 7}, {"to": OTHER.address}, {"chainId": 1}, {"value": 10**18}):
         with pytest.raises(Refused):
             await submit(registry.chain, Hostile(**changes), priced, on_signed=remembered.append)
     assert remembered == []
     assert local_chain.call("eth_getTransactionCount", signer.address, "pending") == "0x0"
+
+
+# typed data -------------------------------------------------------------------------------------
+
+DOCUMENT = {
+    "types": {
+        "EIP712Domain": [{"name": "name", "type": "string"}],
+        "Publication": [{"name": "name", "type": "string"}],
+    },
+    "primaryType": "Publication",
+    "domain": {"name": "capdex"},
+    "message": {"name": "note"},
+}
+
+
+@pytest.mark.parametrize("method", ["eth_signTypedData_v4", "account_signTypedData"])
+async def test_a_signer_signs_typed_data_under_either_name(method):
+    def answer(asked, params):
+        if asked != method:
+            return error(-32601)
+        assert params == [ACCOUNT.address, DOCUMENT]
+        return "0x" + bytes(ACCOUNT.sign_typed_data(full_message=params[1]).signature).hex()
+
+    async with signer_at(answer) as url:
+        given = await ExternalSigner(url, ACCOUNT.address).sign_typed_data(DOCUMENT)
+    assert given == await LocalSigner(bytes(ACCOUNT.key)).sign_typed_data(DOCUMENT)
+
+
+@pytest.mark.parametrize("account", [OTHER, None])
+async def test_typed_data_signed_by_another_account_is_refused(account):
+    def answer(_, __):
+        if account is None:
+            return "0x" + "00" * 65
+        return "0x" + bytes(account.sign_typed_data(full_message=DOCUMENT).signature).hex()
+
+    async with signer_at(answer) as url:
+        with pytest.raises(Refused) as refusal:
+            await ExternalSigner(url, ACCOUNT.address).sign_typed_data(DOCUMENT)
+    assert refusal.value.code is Code.SIGNER_REFUSED

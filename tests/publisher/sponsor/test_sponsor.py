@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import orjson
 import pytest
@@ -13,12 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex.package import VerifiedPackage
 from capdex.registry.events import Published
 from publisher.authoring.scaffold import PackageKind, scaffold
 from publisher.authoring.sign import sign
+from publisher.deploy import create2
+from publisher.deploy.deploy import deploy
 from publisher.ethereum.contract import all_events
 from publisher.keys.signer import recover_typed_data
 from publisher.publish.upload import Uploader
+from publisher.registry.registry import Registry
 from publisher.sponsor.budget import Budget
 from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
 from publisher.sponsor.send import sign_request
@@ -115,6 +121,22 @@ async def test_a_sponsor_that_was_killed_pays_once(
     assert 0 < restarted.budget.spent_wei <= 10**16
 
 
+async def test_a_new_name_is_reserved_first_where_the_registry_asks(
+    chain, local_chain, signer, author, blocks, tmp_path
+):
+    wanted = create2.registry(31337, min_age_s=1, max_age_s=86_400)
+    made, _ = await deploy(chain, local_chain.signer(), tmp_path / "aged", wanted)
+    registry = Registry(chain, made.address, start_block=made.block_number)
+    budget = Budget(tmp_path / "budget.json", ETHER)
+    sponsor = Sponsor(registry, signer, Uploader(blocks), budget, allowed=[author.address])
+    before = await chain.balance(signer.address)
+    release = await sponsor.publish(body(await signed(registry, author)))
+    assert await registry.owner_of("note") == author.address
+    assert await chain.nonce(signer.address, "latest") == 2  # the commitment and the publication
+    paid = before - await chain.balance(signer.address)
+    assert paid == release.fee_wei == budget.spent_wei
+
+
 async def test_two_releases_of_an_account_in_order(registry, open_sponsor, author):
     sponsor = open_sponsor()
     await sponsor.publish(body(await signed(registry, author)))
@@ -187,7 +209,7 @@ async def test_a_signature_of_an_earlier_number(registry, open_sponsor, author):
 
 async def test_a_signature_that_is_no_longer_valid(registry, open_sponsor, author):
     with pytest.raises(Refused, match="no longer valid"):
-        await open_sponsor().publish(body(await signed(registry, author, valid_s=-10**9)))
+        await open_sponsor().publish(body(await signed(registry, author, valid_s=-(10**9))))
 
 
 async def test_a_package_with_another_byte_is_refused(registry, open_sponsor, author):
@@ -235,7 +257,7 @@ async def test_a_request_survives_its_json(registry, author):
 
 @given(st.sampled_from(["chain_id", "nonce", "secret", "signature", "package", "publisher"]),
        st.none() | st.booleans() | st.floats() | st.lists(st.integers()) | st.just("0xzz")
-       | st.just("9" * 100) | st.just(-1))  # fmt: skip
+       | st.just("9" * 101) | st.just(-1))  # fmt: skip
 def test_a_member_of_another_kind_is_refused(member, value):
     whole = SponsorRequest(1, "0x" + "00" * 20, "0x" + "00" * 20, 0, 0, b"x").to_json()
     if member == "package" and isinstance(value, str):
@@ -247,8 +269,6 @@ def test_a_member_of_another_kind_is_refused(member, value):
 @pytest.mark.parametrize("vector", json.loads(VECTORS.read_text())["signatures"])
 def test_the_signed_document_is_that_of_the_vectors(vector):
     """The contract's own vectors; the document's values are not those of a package."""
-    from types import SimpleNamespace
-
     package = SimpleNamespace(
         announcement=SimpleNamespace(
             semver=vector["semver"], cid=vector["cid"], sha256=bytes.fromhex(vector["sha256"][2:])
@@ -260,7 +280,10 @@ def test_the_signed_document_is_that_of_the_vectors(vector):
         int(vector["deadline"]), b"", bytes.fromhex(vector["secret"][2:]),
     )  # fmt: skip
     signature = bytes.fromhex(vector["signature"][2:])
-    assert recover_typed_data(request.document(package), signature) == vector["publisher"]
+    assert (
+        recover_typed_data(request.document(cast("VerifiedPackage", package)), signature)
+        == vector["publisher"]
+    )
 
 
 def test_two_sponsors_do_not_share_a_budget(tmp_path):

@@ -1,0 +1,305 @@
+"""`capdex sponsor`: publish without ether, and pay for the publications of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from capdex.errors import Code, UsageError
+from cli.config.load import wei
+from cli.config.settings import user_directories
+from cli.node.options import environment_option
+from cli.publish.account import (
+    account_options,
+    author_options,
+    fee_cap_wei,
+    open_author,
+    open_signer,
+    spending_options,
+    unlock,
+)
+from cli.terminal.app import App
+from cli.terminal.click_commands import FILE, Group, command
+from cli.terminal.file_arguments import read
+from cli.terminal.status_line import StatusLine
+from cli.terminal.text import safe, short
+from cli.views.progress import open_registry, until_served
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from mcp_service.limits.client_faults import ClientFaults
+    from mcp_service.limits.options import ClientLimits
+    from publisher.sponsor.request import SponsorRequest
+    from publisher.sponsor.sponsor import Sponsor
+
+DEFAULT_PORT = 8767
+SUFFIX = ".publication.json"
+OTHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # an account for the examples
+
+HOURS = click.option(
+    "--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True,
+    help="How long the signature is valid.",
+)  # fmt: skip
+
+
+@command(
+    "sign",
+    examples=[
+        "capdex sponsor sign weather.acp.yaml",
+        "capdex sponsor sign weather.acp.yaml --out ci/weather.publication.json --hours 72",
+    ],
+)
+@click.argument("file", metavar="FILE")
+@click.option("--out", type=FILE, metavar="FILE", help="Where the signed publication goes.")
+@HOURS
+@author_options
+@account_options
+def sign_command(app: App, file: str, out: Path | None, hours: int) -> None:
+    """Sign the publication of a package, for a sponsor to send.
+
+    Nothing is sent and nothing is paid. The file that is written holds the package and one
+    signature of the publishing account: whoever has it can publish this release and nothing else,
+    so a pipeline needs no key. A signature is used once, in the order in which they were made.
+    """
+    from publisher.files import write_atomically
+
+    request = app.run(_sign(app, file, hours))
+    path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
+    write_atomically(path, _json(request))
+    human = [f"next: capdex sponsor send {safe(path)} --to URL"]
+    value = {
+        "file": str(path),
+        "publisher": request.publisher,
+        "number": request.nonce,
+        "deadline": request.deadline,
+    }
+    app.output.result("publication-request", value, human=human, plain=[str(path)])
+
+
+@command(
+    "send",
+    examples=[
+        "capdex sponsor send weather.publication.json --to https://sponsor.example.net",
+        "capdex sponsor send weather.acp.yaml --to https://sponsor.example.net",
+    ],
+)
+@click.argument("file", metavar="FILE")
+@click.option("--to", required=True, metavar="URL", help="The sponsor.")
+@HOURS
+@author_options
+@account_options
+def send_command(app: App, file: str, to: str, hours: int) -> None:
+    """Publish by a sponsor, which pays; wait until it is on chain and served.
+
+    FILE is what `capdex sponsor sign` wrote, which needs no key and no chain endpoint here; or a
+    package, which is signed first. Safe to stop and to run again: nothing is paid twice.
+    """
+    app.run(_send(app, file, to, hours))
+
+
+@command(
+    "serve",
+    examples=[
+        f"capdex sponsor serve --allow {OTHER} --budget 0.05",
+        "capdex sponsor serve --allow-file authors.txt --budget 1 --host 0.0.0.0 "
+        "--allowed-host sponsor.example.net",
+    ],
+)
+@click.option("--allow", multiple=True, metavar="0x…", help="Pay for this account; repeatable.")
+@click.option(
+    "--allow-file", type=FILE, metavar="FILE", help="Pay for the accounts in it, one in a line."
+)
+@click.option("--budget", required=True, metavar="ETH", help="The most to spend in all, in ETH.")
+@click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True,
+    help="Port; 0: any free one.",
+)  # fmt: skip
+@environment_option(
+    "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
+    help="Accept this Host header besides loopback's.",
+)  # fmt: skip
+@spending_options
+def serve_command(
+    app: App,
+    allow: tuple[str, ...],
+    allow_file: Path | None,
+    budget: str,
+    ipfs: str | None,
+    host: str,
+    port: int,
+    allowed_host: tuple[str, ...],
+) -> int:
+    """Pay for the publications of the accounts that you allow, up to a budget.
+
+    Each package is verified before anything is paid. What was spent is kept in a file of the state
+    directory, also over restarts; --fee-cap limits one publication. Runs until it is stopped.
+    """
+    from cli.terminal import logs
+    from indexer.node.signals import run_until_stopped
+
+    allowed = _accounts(allow, allow_file)
+    limit_wei = wei(budget, "budget")
+    logs.set_up("logfmt" if app.output.err.tty else "json")
+    return run_until_stopped(_serve(app, allowed, limit_wei, ipfs, host, port, allowed_host))
+
+
+sponsor_command = Group(
+    "sponsor",
+    commands=[sign_command, send_command, serve_command],
+    help="Publish without ether: sign, and let a sponsor send and pay.",
+    examples=[
+        "capdex sponsor sign weather.acp.yaml",
+        "capdex sponsor send weather.publication.json --to https://sponsor.example.net",
+        f"capdex sponsor serve --allow {OTHER} --budget 0.05",
+    ],
+)
+
+
+async def _sign(app: App, name: str, hours: int) -> SponsorRequest:
+    from capdex.package import VerifiedPackage
+    from publisher.authoring.validate import PackageFile
+    from publisher.progress import ignore
+    from publisher.publish.prepare import Preparation
+    from publisher.sponsor.send import sign_request
+
+    signer = await open_signer(app)
+    preparation = Preparation(
+        account=signer.address,
+        chain_id=app.settings.need_network("chain_id").chain,
+        author=partial(open_author, app),
+        write=True,
+        on_step=ignore,
+    )
+    package = await preparation.prepare(PackageFile(name, read(name), Path(name)))
+    if not isinstance(package, VerifiedPackage):
+        raise package.failure()
+    async with open_registry(app) as registry:
+        request = await sign_request(
+            package, registry=registry, signer=signer, valid_s=hours * 3600
+        )
+    words = f"{package.announcement.cap_uri} as {short(signer.address)}, valid for {hours} h"
+    app.output.step("ok", "signed", safe(words))
+    return request
+
+
+async def _send(app: App, name: str, url: str, hours: int) -> None:
+    from publisher.progress import ignore, wait_served
+    from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
+    from publisher.sponsor.send import send_request
+
+    if name.endswith(".json"):
+        request = SponsorRequest.parse(read(name, MAX_REQUEST_BYTES))
+    else:
+        request = await _sign(app, name, hours)
+    line = StatusLine(app.output)
+    try:
+        answer = await send_request(request, url, on_wait=lambda words: line.show(safe(words)))
+    finally:
+        line.clear()
+    uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
+    place = f"tx {safe(answer.get('tx_hash'))}" if answer.get("tx_hash") else "before"
+    app.output.step("ok", "published", f"{place}, paid by the sponsor")
+    served = until_served(app) if app.settings.network is not None else None
+    after_s = await wait_served(None if served is None else lambda: served(uri, sha256), ignore)
+    if after_s is not None:
+        app.output.step("ok", "served", f"your node answers with it after {after_s:.1f} s")
+    value = {**answer, "served_after_s": after_s}
+    app.output.result("publication", value, human=[safe(uri)], plain=[str(answer.get("cid"))])
+
+
+async def _serve(
+    app: App,
+    allowed: Sequence[str],
+    limit_wei: int,
+    ipfs: str | None,
+    host: str,
+    port: int,
+    allowed_host: Sequence[str],
+) -> None:
+    import asyncio
+
+    import structlog
+
+    from cli.node.server import listen, serve_app, url_of
+    from mcp_service.limits.client_faults import ClientFaults
+    from mcp_service.limits.hosts import known_hosts
+    from mcp_service.limits.options import ClientLimits
+    from publisher.publish.upload import Uploader
+    from publisher.sponsor.budget import Budget
+    from publisher.sponsor.sponsor import Sponsor
+
+    log = structlog.get_logger(part="sponsor")
+    network = app.settings.need_network("rpc_url", "chain_id", "registry")
+    ipfs = ipfs or app.settings.need_network("ipfs").ipfs
+    names, faults, limits = known_hosts(host, allowed_host), ClientFaults(), ClientLimits()
+    signer = await open_signer(app)
+    unlock(app)  # while a person is there
+    where = f"{network.chain}-{network.registry}-{signer.address}".lower()
+    path = user_directories().state / "sponsor" / f"{where}.json"
+    with listen(host, port) as listener, Budget.open(path, limit_wei) as budget:
+        async with open_registry(app) as registry, Uploader.open(ipfs) as uploader:
+            sponsor = Sponsor(
+                registry, signer, uploader, budget, allowed=allowed, fee_cap_wei=fee_cap_wei(app)
+            )
+            served = _app(sponsor, names, faults, limits)
+            async with serve_app(served, listener, faults=faults, limits=limits):
+                log.info("listening", url=url_of(listener), **sponsor.to_json())
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    await sponsor.close()
+
+
+def _app(
+    sponsor: Sponsor, names: Sequence[str], faults: ClientFaults, limits: ClientLimits
+) -> ASGIApp:
+    """Return the ASGI application of a sponsor behind the checks of client, host and body."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+
+    from mcp_service.http.problem import EXCEPTION_HANDLERS
+    from mcp_service.limits.bodies import WholeBody
+    from mcp_service.limits.clients import client_check
+    from mcp_service.limits.hosts import HostCheck
+    from publisher.sponsor.http import routes
+    from publisher.sponsor.request import MAX_REQUEST_BYTES
+
+    return Starlette(
+        routes=routes(sponsor),
+        middleware=[
+            client_check(limits),
+            Middleware(HostCheck, allowed=names),
+            Middleware(WholeBody, faults=faults, max_bytes=MAX_REQUEST_BYTES),
+        ],
+        exception_handlers=EXCEPTION_HANDLERS,
+    )
+
+
+def _accounts(allow: Sequence[str], allow_file: Path | None) -> list[str]:
+    """Return the accounts of the options (EIP-55); raises UsageError if there are none."""
+    from capdex.encoding.abi import parse_address
+
+    lines = [] if allow_file is None else read(str(allow_file)).decode("utf-8").splitlines()
+    written = [line.partition("#")[0].strip() for line in lines]
+    accounts = [parse_address(one) for one in (*allow, *filter(None, written))]
+    if not accounts:
+        raise UsageError(
+            "a sponsor must know for whom it pays",
+            Code.CONFIG,
+            why="else anybody could spend its budget",
+            fix="name the accounts: --allow 0x…, or --allow-file FILE",
+        )
+    return accounts
+
+
+def _json(request: SponsorRequest) -> bytes:
+    import json
+
+    return (json.dumps(request.to_json(), indent=2, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,87 @@
+"""An author without ether publishes by a sponsor: three commands, on a network of `capdex up`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def author(shell: Any) -> dict[str, str]:
+    """The variables of an author whose account was never sent anything."""
+    (shell / "pass.txt").write_text("not a secret of anybody\n")
+    (shell / "pass.txt").chmod(0o600)
+    keys = {
+        "CAPDEX_KEYSTORE": str(shell / "poor.json"),
+        "CAPDEX_PASSPHRASE_FILE": str(shell / "pass.txt"),
+        "CAPDEX_AUTHOR_KEY": str(shell / "did.json"),
+        "CAPDEX_AUTHOR_PASSPHRASE_FILE": str(shell / "pass.txt"),
+    }
+    secret = ("--light", "--passphrase-file", "pass.txt")
+    shell("account", "new", "--out", "poor.json", *secret)
+    shell("keygen", "--out", "did.json", *secret)
+    return keys
+
+
+def serve(shell: Any, *options: str) -> tuple[Any, str]:
+    process = shell.start("sponsor", "serve", "--port", "0", *options)
+    return process, process.url()
+
+
+def test_an_author_without_ether_publishes(
+    network: Any, shell: Any, author: dict[str, str], http: Callable[..., tuple[int, bytes]]
+) -> None:
+    assert network
+    address = json.loads((shell / "poor.json").read_text())["address"]
+    process, url = serve(shell, "--allow", f"0x{address}", "--budget", "0.05")
+    shell("init", "tea-timer", "--description", "Times how long tea steeps.", "--kind", "prompt")
+    package = shell / "tea-timer.acp.yaml"
+    request = shell.json("sponsor", "sign", package.name, "--hours", "2", **author)
+    assert Path(request["file"]).name == "tea-timer.publication.json"
+
+    sent = shell.json("sponsor", "send", request["file"], "--to", url)  # needs no key
+    assert sent["cap_uri"] == "did:nuwa:cap:tea-timer@0.1.0"
+    assert sent["served_after_s"] is not None
+    shown = shell.json("show", "tea-timer")
+    assert shown["name"] == "tea-timer"
+
+    again = shell.json("sponsor", "send", request["file"], "--to", url)
+    assert again["already"]
+    status, body = http(url)
+    told = json.loads(body)
+    assert status == 200
+    assert int(told["spent_wei"]) == sent["fee_wei"] > 0
+
+    assert process.stop() == 130
+    _, url = serve(shell, "--allow", f"0x{address}", "--budget", "0.05")
+    assert json.loads(http(url)[1])["spent_wei"] == told["spent_wei"]  # over a restart
+
+
+def test_a_sponsor_answers_each_refusal_with_its_code(
+    network: Any, shell: Any, author: dict[str, str], http: Callable[..., tuple[int, bytes]]
+) -> None:
+    nobody = "0x" + "11" * 20
+    _, url = serve(shell, "--allow", nobody, "--budget", "0.05")
+    shell("init", "tea-timer", "--description", "Times how long tea steeps.", "--kind", "prompt")
+    error = shell.error("sponsor", "send", "tea-timer.acp.yaml", "--to", url, code=4, **author)
+    assert error["code"] == "PERMISSION_DENIED"
+    assert "--allow" in error["fix"]
+    kind = {"Content-Type": "application/json"}
+    status, body = http(f"{url}/publications", b"{}", **kind)
+    assert (status, json.loads(body)["code"]) == (400, "INVALID_INPUT")
+    assert http(f"{url}/publications")[0] == 405
+    assert network
+
+
+def test_a_sponsor_for_nobody_does_not_start(network: Any, shell: Any) -> None:
+    assert network
+    error = shell.error("sponsor", "serve", "--budget", "1", code=2)
+    assert "--allow" in error["fix"]
+    error = shell.error("sponsor", "serve", "--allow", "0x" + "11" * 20, "--budget", "lots", code=2)
+    assert "the budget is not an amount" in error["what"]
