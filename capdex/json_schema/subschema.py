@@ -62,9 +62,12 @@ class Schema(NamedTuple):
         return self.sub(prefix[index] if index < len(prefix) else self.get("items", True))
 
     def listed(self) -> list[Any] | None:
-        """Return the values that `const` or `enum` lists; None without such a list."""
-        const = isinstance(self.value, dict) and "const" in self.value
-        return [self.value["const"]] if const else self.get("enum")
+        """Return the values that `const` and `enum` leave; None without either."""
+        listed: list[Any] | None = self.get("enum")
+        if not isinstance(self.value, dict) or "const" not in self.value:
+            return listed
+        const = self.value["const"]
+        return [const] if listed is None or any(same(const, x) for x in listed) else []
 
     def types(self) -> frozenset[str]:
         """Return the kinds of values that `type`, `enum` and `const` leave."""

@@ -104,6 +104,11 @@ def _metadata() -> Json:
             "An SPDX expression.", "Apache-2.0", "MIT", most=metadata.MAX_WORD_CHARS, one_line=True
         ),
         "homepage": link("A page about it, for people.", "https://example.com/"),
+        "proof": {  # another value is passed over, not refused
+            "description": "A file under /.well-known/ on the homepage's host that names this name "
+            "and its publisher.",
+            "examples": ["https://example.com/.well-known/capdex.json"],
+        },
         "repository": link("Where its source is kept.", "https://example.com/weather"),
         "triggers": listed("What brings it up.", _trigger(), triggers.MAX_TRIGGERS),
         "memory_scope": text(

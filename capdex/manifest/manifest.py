@@ -50,6 +50,7 @@ class Manifest:
     languages: tuple[str, ...]
     license: str | None
     homepage: str | None
+    proof: str | None
     repository: str | None
     triggers: tuple[Trigger, ...]
     tools: tuple[Tool, ...]
@@ -151,7 +152,8 @@ class _Manifest:
             "tags": metadata.texts("tags", most=meta.MAX_TAGS, most_chars=meta.MAX_WORD_CHARS),
             "languages": meta.read_languages(metadata),
             "license": metadata.text("license", most_chars=meta.MAX_WORD_CHARS, one_line=True),
-            "homepage": meta.read_link(metadata, "homepage"),
+            "homepage": (homepage := meta.read_link(metadata, "homepage")),
+            "proof": meta.read_proof(metadata, homepage),
             "repository": meta.read_link(metadata, "repository"),
             "triggers": read_triggers(metadata),
             "memory_scope": metadata.text(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from capdex.diagnostics import show
 from capdex.errors import InvalidInput
@@ -25,6 +26,7 @@ MAX_NAMES: Final = 64  # models, features or permissions named
 MAX_WORD_CHARS: Final = 128
 MAX_SCOPE_CHARS: Final = 128
 MAX_DID_CHARS: Final = 512
+WELL_KNOWN: Final = "/.well-known/"  # RFC 8615: files that speak for a whole host
 
 DOMAINS: Final = (
     *("productivity", "knowledge", "weather", "travel", "finance", "communication"),
@@ -33,7 +35,7 @@ DOMAINS: Final = (
 KNOWN: Final = (
     *("id", "name", "description", "triggers", "memory_scope", "permissions", "llm_requirements"),
     *("signature", "author", "publisher", "summary", "domain", "tags", "languages", "license"),
-    *("homepage", "repository", "examples"),
+    *("homepage", "proof", "repository", "examples"),
 )
 
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)  # BCP 47, well-formed
@@ -83,6 +85,37 @@ def read_link(metadata: Fields, name: str) -> str | None:
     if url is not None and (complaint := url_fault(url, schemes=("https", "http"))):
         metadata.wrong(name, f"{name} is refused: {complaint}")
     return url
+
+
+def read_proof(metadata: Fields, homepage: str | None) -> str | None:
+    """`proof`: the https address, on the homepage's host, of a file that names name and publisher.
+
+    None with a warning for another value: a proof never changes a verdict.
+    """
+    value = metadata.values.get("proof")
+    if value is None:
+        return None
+    complaint = "it is not text"
+    if isinstance(value, str):
+        complaint = url_fault(value) or ""
+        path = urlsplit(value).path if not complaint else ""
+        if not complaint and not path.startswith(WELL_KNOWN):
+            complaint = f"its path does not begin with {WELL_KNOWN}"
+        elif (
+            not complaint
+            and urlsplit(value).netloc.lower() != urlsplit(homepage or "").netloc.lower()
+        ):
+            complaint = "its host is not that of homepage"
+        if not complaint:
+            return value
+    example = "https://example.com/.well-known/capdex.json"
+    metadata.findings.warn(
+        Reason.BAD_VALUE,
+        metadata.at("proof"),
+        f"proof is passed over: {complaint}",
+        hint=f"write an address on the host of homepage, like {example}",
+    )
+    return None
 
 
 def read_permissions(metadata: Fields) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from cli.terminal.file_arguments import expand, read, write
 from cli.terminal.output import Stream
 from cli.terminal.text import safe
 from cli.views.progress import open_registry
+
+if TYPE_CHECKING:
+    from capdex.manifest.manifest import Manifest
 
 FROM_CHAIN = ("event", "cid", "sha256", "id")  # checks that compare with the announcement
 
@@ -86,21 +89,27 @@ async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run
     examples=[
         "capdex verify weather.acp.yaml",
         "capdex verify --offline weather.acp.yaml     # the signature alone",
+        "capdex verify --homepage weather.acp.yaml    # and whether its host names it",
         "capdex verify --json - < weather.acp.yaml",
     ],
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--offline", is_flag=True, help="Ask no chain: judge as its own author published it.")
-def verify_command(app: App, files: tuple[str, ...], offline: bool) -> int:
+@click.option(
+    "--homepage", is_flag=True,
+    help="Ask the host of the homepage, too, whether it names the capability and its publisher.",
+)  # fmt: skip
+def verify_command(app: App, files: tuple[str, ...], offline: bool, homepage: bool) -> int:
     """Verify files against the chain: digest, CID, signature, publisher.
 
     The release that a file says it is (metadata.id) is looked up in the registry, and the file is
-    held against it exactly as a node or a router would. Exit code: 0 verified, 1 not.
+    held against it exactly as a node or a router would. Exit code: 0 verified, 1 not. What the
+    host of a homepage says is a label of this moment, and changes neither.
     """
     codes, values = [], []
     for name in expand(files):
         try:
-            values.append(app.run(_verify(app, name, offline)))
+            values.append(app.run(_verify(app, name, offline, homepage)))
             codes.append(OK if values[-1]["verdict"] == "verified" else NO)
         except CapdexError as error:
             show(error, app.output)
@@ -111,7 +120,7 @@ def verify_command(app: App, files: tuple[str, ...], offline: bool) -> int:
     return worst(codes)
 
 
-async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
+async def _verify(app: App, name: str, offline: bool, homepage: bool) -> dict[str, Any]:
     from capdex.manifest.manifest import read as read_package
     from capdex.package import RejectedPackage, judge
     from publisher.authoring.validate import self_announcement
@@ -128,7 +137,7 @@ async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
             app.output.warn(f"{manifest.uri} is yanked")
     judged = judge(said, reading)
     rejected = judged if isinstance(judged, RejectedPackage) else None
-    return {
+    value: dict[str, Any] = {
         "file": name,
         "cap_uri": str(manifest.uri),
         "against": "itself" if offline else "chain",
@@ -140,6 +149,31 @@ async def _verify(app: App, name: str, offline: bool) -> dict[str, Any]:
         # Offline, a file is compared with its own claims: these checks would always hold.
         "checks": [x.to_json() for x in judged.checks if not (offline and x.name in FROM_CHAIN)],
     }
+    if homepage:
+        value["homepage"] = await _ask_homepage(manifest, said.chain_id, said.publisher)
+    return value
+
+
+async def _ask_homepage(manifest: Manifest, chain_id: int, publisher: str) -> dict[str, Any]:
+    """Return what the host of a homepage says; private addresses are not contacted."""
+    from yarl import URL
+
+    from publisher.authoring.homepage import MAX_PROOF_BYTES, TIMEOUT_S, check_homepage
+    from router.bindings.egress import Egress
+
+    egress = Egress()
+
+    async def fetch(url: str) -> tuple[int, bytes]:
+        target = URL(url, encoded=True)
+        limits: dict[str, Any] = {"timeout_s": TIMEOUT_S, "max_bytes": MAX_PROOF_BYTES}
+        reply = await egress.fetch("GET", target, **limits)
+        return reply.status, reply.body
+
+    try:
+        found = await check_homepage(manifest, chain_id=chain_id, publisher=publisher, fetch=fetch)
+    finally:
+        await egress.close()
+    return found.to_json()
 
 
 def _lines(stream: Stream, value: dict[str, Any]) -> Iterator[str]:
@@ -148,6 +182,10 @@ def _lines(stream: Stream, value: dict[str, Any]) -> Iterator[str]:
     for check in value["checks"]:
         detail = safe(check["detail"])
         yield f"  {stream.mark('ok' if check['ok'] else 'fail')} {check['name'].ljust(12)} {detail}"
+    if (label := value.get("homepage")) is not None:
+        kind = {True: "ok", False: "warn"}.get(label["names_publisher"], "plan")
+        words = f"{safe(label['detail'])}; checked by {label['checked_by']}, {label['checked_at']}"
+        yield f"  {stream.mark(kind)} {'homepage'.ljust(12)} {words}"
     if value["against"] == "itself":
         yield "  the chain was not asked whether this was published"
     elif not held:

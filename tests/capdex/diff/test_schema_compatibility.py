@@ -199,6 +199,12 @@ def test_a_schema_fits_itself_and_anything_fits_no_schema_at_all(schema: dict[st
     assert fits({"not": {}}, schema) or fits(False, schema)
 
 
+def test_a_const_that_its_enum_does_not_list_leaves_no_value() -> None:
+    schema = {"enum": [None], "const": []}
+    assert found(schema, dict(schema), state=True) == []
+    assert found({"enum": [1, 2], "const": 1}, {"const": 1}, state=True) == []
+
+
 # what counts, one by one ------------------------------------------------------------------------
 
 TEXT, NUMBER, INTEGER = ({"type": x} for x in ("string", "number", "integer"))

@@ -86,6 +86,7 @@ tags: [notes]
 languages: [en, zh-Hant]
 license: MIT
 homepage: http://example.org/
+proof: https://example.org/.well-known/capdex.json
 repository: https://git.example.org/note
 author: did:key:z6Mk#z6Mk
 publisher: eip155:1:0x00000000000000000000000000000000000000aa
@@ -119,6 +120,7 @@ tool_bindings: {}
         "MIT",
     )
     assert (m.homepage, m.repository) == ("http://example.org/", "https://git.example.org/note")
+    assert m.proof == "https://example.org/.well-known/capdex.json"
     assert [(x.type, x.value, x.model) for x in m.triggers] == [("keyword", "note", None)]
     assert [x.name for x in m.tools] == ["state.create"]
     assert (m.bindings, m.permissions, m.memory_scope) == ({}, ("state.create",), "sc:note")

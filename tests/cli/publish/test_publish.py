@@ -197,6 +197,11 @@ def test_a_file_is_verified_against_the_chain_or_alone(
     (value,) = json.loads(alone.stdout)["results"]
     assert (value["verdict"], value["against"]) == ("verified", "itself")
     assert [check["name"] for check in value["checks"]] == ["manifest", "signature", "binding"]
+    assert "homepage" not in value
+    asked = capdex("verify", "--offline", "--homepage", "weather.acp.yaml", "--json")
+    (value,) = json.loads(asked.stdout)["results"]
+    assert (asked.exit_code, value["homepage"]["names_publisher"]) == (0, None)
+    assert value["homepage"]["detail"] == "the package names no proof (metadata.proof)"
 
     file = folder / "weather.acp.yaml"
     file.write_bytes(file.read_bytes() + b"# more\n")
