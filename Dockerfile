@@ -40,11 +40,12 @@ LABEL org.opencontainers.image.title="capdex" \
 
 # The number is fixed, so that files on a volume keep their owner from image to image.
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /data --shell /usr/sbin/nologin capdex \
- && install --directory --owner capdex --group capdex --mode 0750 /data
+ && install --directory --owner capdex --group capdex --mode 0750 /data /deployments
 
 COPY --from=build /opt/capdex /opt/capdex
 
-# Nothing is written outside /data: the root file system may be read-only.
+# Nothing is written outside /data (and, by `capdex deploy` in compose, /deployments): the root file
+# system may be read-only.
 # CAPDEX_HOST is left alone on purpose. Until it is told otherwise (compose does, naming the hosts it
 # may be called by), the node listens inside its own container only.
 ENV PATH=/opt/capdex/bin:$PATH \

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,8 @@ def test_data_lives_in_a_named_volume_of_its_service(name: str) -> None:
     elif name == "balancer":
         assert volumes == []
     else:
-        assert [x[0] for x in volumes] == [name]
+        shared = ["deployments"] if name in ("node", "standby") else []
+        assert [x[0] for x in volumes] == [name, *shared]
         assert name in COMPOSE["volumes"]
 
 
@@ -176,12 +178,42 @@ def test_the_balancer_takes_its_configuration(tmp_path: Path) -> None:
     assert "not formatted" not in done.stderr
 
 
-def test_the_development_registry_is_the_one_that_is_deployed() -> None:
-    artifact = (ROOT / "capdex/abi/CapabilityRegistry.json").read_text("utf-8")
-    found = re.search(r'^ *"bytecode": "(0x[0-9a-f]*)".*', artifact, re.MULTILINE)  # as its sed
-    assert found is not None
-    assert found[1] == json.loads(artifact)["bytecode"]
-    assert "./capdex/abi:/abi:ro" in SERVICES["deploy"]["volumes"]
+@pytest.mark.real
+def test_the_node_takes_the_registry_that_was_deployed(anvil: Any, tmp_path: Path) -> None:
+    """The command of the service `deploy` on a real chain, then the settings of the node."""
+    from cli.config.load import load
+
+    folder = tmp_path / "deployments"
+    at = {"http://anvil:8545": anvil.url, "/deployments": str(folder), "/data": str(tmp_path)}
+    environment = {key: at.get(x, x) for key, x in _environment("deploy").items()}
+    words = [at.get(x, x) for x in _words(SERVICES["deploy"]["command"])]
+    done = subprocess.run(
+        [sys.executable, "-m", "capdex", *words],
+        env=os.environ | environment, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (file,) = folder.iterdir()
+    assert _environment("node")["CAPDEX_DEPLOYMENT"] == f"/deployments/{file.name}"
+
+    given = _environment("node") | {"CAPDEX_DEPLOYMENT": str(file), "CAPDEX_HOME": str(tmp_path)}
+    network = load(environ=given, cwd=tmp_path).need_network("rpc_url", "chain_id", "registry")
+    deployed = json.loads(file.read_text("utf-8"))
+    assert (network.registry, network.start_block) == (
+        deployed["registry"],
+        deployed["block_number"],
+    )
+    assert deployed["block_number"] > 0
+    own = {"CAPDEX_REGISTRY": "0x" + "11" * 20}
+    assert load(environ=given | own, cwd=tmp_path).need_network().registry == "0x" + "11" * 20
+
+
+def test_a_deployment_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    from capdex.errors import UsageError
+    from cli.config.load import load
+
+    environment = {"CAPDEX_DEPLOYMENT": str(tmp_path / "none.json"), "CAPDEX_HOME": str(tmp_path)}
+    with pytest.raises(UsageError, match=r"none\.json"):
+        load(environ=environment, cwd=tmp_path)
 
 
 def test_no_password_stands_in_the_files_and_none_has_a_default() -> None:
@@ -243,7 +275,7 @@ def test_the_image_runs_as_a_fixed_user_on_a_volume() -> None:
     assert _instructions("USER") == ["10001:10001"] == [SERVICES["node"]["user"]]
     assert _instructions("VOLUME") == ["/data"]
     assert SERVICES["node"]["read_only"] is True
-    assert SERVICES["node"]["volumes"] == ["node:/data"]
+    assert SERVICES["node"]["volumes"] == ["node:/data", "deployments:/deployments:ro"]
 
 
 def test_the_image_installs_what_is_locked_with_hashes() -> None:
@@ -319,10 +351,10 @@ def test_readers_read_the_replica(name: str) -> None:
 def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_path: Path) -> None:
     from cli.config.load import load
 
-    settings = load(environ=_environment("node") | {"CAPDEX_HOME": str(tmp_path)}, cwd=tmp_path)
-    network = settings.need_network("rpc_url", "chain_id", "registry", "ipfs")
+    own = {"CAPDEX_HOME": str(tmp_path), "CAPDEX_DEPLOYMENT": ""}
+    network = load(environ=_environment("node") | own, cwd=tmp_path).need_network("rpc_url", "ipfs")
     assert (network.rpc_url, network.chain_id) == ("http://anvil:8545", 31_337)
-    assert (network.start_block, network.ipfs) == (0, "http://kubo:5001")
+    assert network.ipfs == "http://kubo:5001"
 
 
 @pytest.mark.parametrize("name", OURS)

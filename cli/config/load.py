@@ -25,6 +25,7 @@ from cli.config.sources import (
     Layer,
     configuration_files,
     find_local_network,
+    read_deployment,
     read_environment,
     read_file,
     read_options,
@@ -36,7 +37,7 @@ NUMBERS: Final = ("chain-id", "start-block", "confirmations")
 MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
 # Variables that are read elsewhere: by options of single commands, and for secrets.
 OTHER_VARIABLES: Final = (
-    *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL"),
+    *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL", "DEPLOYMENT"),
     *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT", "ROLE", "STANDBY"),
     *("WORKERS", "PROFILE", "SEMANTIC"),
     *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT", "CLIENT_TIMEOUT", "KEEP_ALIVE", "RATE"),
@@ -60,7 +61,7 @@ def load(
     """
     cwd = Path.cwd() if cwd is None else cwd
     typed = Layer("--network", {"network": network} if network else {})
-    layers = [typed, read_options(overrides), read_environment(environ)]
+    layers = [typed, read_options(overrides), read_environment(environ), read_deployment(environ)]
     chosen_files = [Path(text) for text in overrides if "=" not in text]
     if chosen_files:
         layers += [read_file(path) for path in reversed(chosen_files)]

@@ -26,6 +26,7 @@ PATH_KEYS: Final = ("keystore", "author-key", "passphrase-file", "author-passphr
 ACCOUNT_KEYS: Final = (*PATH_KEYS, "signer", "signer-address", "fee-cap")
 # A second endpoint checks the first one only if the author of the first one did not choose it.
 NOT_FROM_A_PROJECT: Final = (*ACCOUNT_KEYS, "trust-rpc-url")
+DEPLOYMENT: Final = "CAPDEX_DEPLOYMENT"
 ENVIRONMENT: Final = {
     **{f"CAPDEX_{key.upper().replace('-', '_')}": key for key in (*NETWORK_KEYS, *ACCOUNT_KEYS)},
     "CAPDEX_NETWORK": "network",
@@ -83,6 +84,22 @@ def read_environment(environ: Mapping[str, str]) -> Layer:
         if environ.get(name) or (key in PATH_KEYS and name in environ)
     }
     return Layer("environment", values, folder=Path.cwd())
+
+
+def read_deployment(environ: Mapping[str, str]) -> Layer:
+    """Return what the file of CAPDEX_DEPLOYMENT, which `capdex deploy` wrote, says of a network."""
+    text = environ.get(DEPLOYMENT)
+    if not text:
+        return Layer(DEPLOYMENT)
+    from publisher.deploy.deploy import read_deployment
+
+    found = read_deployment(Path(text).expanduser())
+    values = {
+        "chain-id": str(found.chain_id),
+        "registry": found.registry,
+        "start-block": str(found.block_number),
+    }
+    return Layer(DEPLOYMENT, values)
 
 
 def read_file(path: Path, kind: str = "") -> Layer:

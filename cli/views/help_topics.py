@@ -95,6 +95,7 @@ _OTHERS = {
     "CAPDEX_HOME": "one directory for configuration, keys, state and cache",
     "CAPDEX_PASSPHRASE": "the passphrase itself; gives a warning, since other programs may read it",
     "CAPDEX_PRIVATE_KEY": "the account's key itself; gives a warning: for test chains only",
+    "CAPDEX_DEPLOYMENT": "the file of capdex deploy that names chain, registry and block",
     "CAPDEX_ANVIL": "the Anvil binary that up starts",
     "CAPDEX_DB": "the database of node and mcp",
     "CAPDEX_BLOCKS": "the node's directory of verified packages",
