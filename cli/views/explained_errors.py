@@ -54,8 +54,8 @@ ERRORS: Final[dict[Code, Explained]] = {
         "capdex secret weather api.example.net WEATHER_API_KEY",
     ),
     Code.PERMISSION_DENIED: Explained(
-        "The credentials are known and do not suffice, or the policy of this machine does not"
-        " allow the call.",
+        "The credentials are known and do not suffice, the policy of this machine does not allow"
+        " the call, or a sponsor does not pay for this account.",
         "See what the capability asks for, and grant it if you agree.",
         "capdex grant",
     ),
@@ -178,7 +178,8 @@ ERRORS: Final[dict[Code, Explained]] = {
         '"$id": "did:nuwa:state:weather#v2"',
     ),
     Code.FEE_OVER_CAP: Explained(
-        "The transaction could cost more than the fee cap. --yes never raises the cap.",
+        "The transaction could cost more than the fee cap, or more than is left of a sponsor's"
+        " budget. --yes never raises the cap.",
         "Wait for lower fees, or raise the cap if you agree with the cost.",
         "capdex publish weather.acp.yaml --fee-cap 0.02",
     ),

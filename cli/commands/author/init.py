@@ -33,9 +33,9 @@ MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
 @click.argument("name", required=False)
 @click.option("--title", metavar="TEXT", help="What people call it.")
 @click.option("--description", metavar="TEXT", help="What it does, in a sentence or two.")
-@click.option("--summary", metavar="TEXT", help="The same in 120 characters.")
+@click.option("--summary", metavar="TEXT", help="The description in at most 120 characters.")
 @click.option(
-    "--keyword", "keywords", multiple=True, metavar="TEXT", help="A word that should bring it up."
+    "--keyword", "keywords", multiple=True, metavar="TEXT", help="A keyword that triggers it."
 )
 @click.option("--tag", "tags", multiple=True, metavar="TEXT", help="A tag.")
 @click.option("--domain", metavar="TEXT", help="Its domain, like weather or productivity.")

@@ -21,7 +21,7 @@ def show_command(app: App, origin: bool) -> None:
 
 @command("path", examples=["capdex config path", "capdex config path --plain"])
 def path_command(app: App) -> None:
-    """Show which files are read, strongest first."""
+    """Show which files are read, in order of precedence."""
     from cli.config.sources import configuration_files
 
     found = configuration_files().items()

@@ -33,8 +33,8 @@ Json = dict[str, Any]
         "capdex list --owner 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 --json",
     ],
 )
-@click.option("--mine", is_flag=True, help="Those of your own account; so it is without --owner.")
-@click.option("--owner", metavar="ADDRESS", help="Those of this account.")
+@click.option("--mine", is_flag=True, help="Names of your own account; the default.")
+@click.option("--owner", metavar="ADDRESS", help="Names of this account.")
 @account_options
 def list_command(app: App, mine: bool, owner: str | None) -> None:
     """List the names that an account holds.

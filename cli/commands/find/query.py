@@ -63,7 +63,7 @@ def _filters(function: click.decorators.FC) -> click.decorators.FC:
     type=click.IntRange(1, 2**53 - 1),
     help="Works with a context window of so many tokens.",
 )
-@click.option("--limit", type=click.IntRange(1, 50), default=10, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 50), default=10, help="The most results of a page.")
 @click.option("--cursor", metavar="CURSOR", help="next_cursor of the page before.")
 def search_command(
     app: App,

@@ -105,7 +105,7 @@ def add_command(registry: Registry, name: str, account: str) -> Change:
 @ACCOUNT
 @makes_change
 def remove_command(registry: Registry, name: str, account: str) -> Change:
-    """Take that permission back.
+    """Remove a maintainer of a name.
 
     The owner may remove anyone, and a maintainer itself. What it published stays.
     """

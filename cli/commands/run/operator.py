@@ -110,7 +110,9 @@ def accept_command(app: App, block_hash: str, db: str | None) -> None:
     ],
 )
 @click.argument("name", required=False)
-@click.option("--state", type=click.Choice(["pending", "parked"]), help="Only those in this state.")
+@click.option(
+    "--state", type=click.Choice(["pending", "parked"]), help="Only releases in this state."
+)
 @click.option("--rearm", is_flag=True, help="Put parked releases back into the queue.")
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=50, metavar="N", help="Releases a page."

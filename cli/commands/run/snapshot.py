@@ -101,7 +101,7 @@ def import_command(
     db: str | None,
     blocks: Path | None,
 ) -> None:
-    """Prove a snapshot, then write it into an empty database.
+    """Verify a snapshot, then write it into an empty database.
 
     Storage proofs show that its log heads belong to the hash of its block, which the endpoint of
     the network gives (or --trust-block). Every event is compared with the endpoint's logs. A node

@@ -13,7 +13,7 @@ PORT = click.IntRange(0, 65535)
 
 
 @command("up", examples=["capdex up", "capdex up --fresh --examples examples"])
-@click.option("--fresh", is_flag=True, help="Delete what an earlier run left.")
+@click.option("--fresh", is_flag=True, help="Delete the data of an earlier run first.")
 @click.option("--port", type=PORT, default=8765, help="Port of the node; 0: any free one.")
 @click.option("--rpc-port", type=PORT, default=8545, help="Port of the chain; 0: any free one.")
 @click.option(

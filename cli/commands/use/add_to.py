@@ -38,7 +38,7 @@ NAMES = ("claude", "cursor", "vscode", "zed", "codex", "gemini")
     "--scope", type=click.Choice(["user", "project"]), default="user",
     help="For all your projects, or for the current directory and whoever shares it.",
 )  # fmt: skip
-@click.option("--remove", is_flag=True, help="Take the router out.")
+@click.option("--remove", is_flag=True, help="Remove the router.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 def add_to_command(app: App, host: str | None, scope: Scope, remove: bool, dry_run: bool) -> None:
     """Add the router to an agent's host: claude, cursor, vscode, zed, codex, gemini.

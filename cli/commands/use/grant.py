@@ -33,7 +33,9 @@ DAY_S = 86_400.0
 @click.argument("targets", nargs=-1)
 @click.option("--digest", metavar="SHA256", help="The content that the grant is for.")
 @click.option("--days", type=click.IntRange(1, 3650), default=30, help="How long it lasts.")
-@click.option("--revoke", is_flag=True, help="Take grants back: those named, or all of it.")
+@click.option(
+    "--revoke", is_flag=True, help="Revoke the grants of the tools named, or all of the capability."
+)
 def grant_command(
     app: App,
     capability: str | None,

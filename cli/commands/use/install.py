@@ -224,7 +224,9 @@ def installed_command(app: App) -> None:
 
 
 @command("audit", examples=["capdex audit", "capdex audit --last 100 --json"])
-@click.option("--last", type=click.IntRange(0, 100_000), default=20, help="Show so many lines.")
+@click.option(
+    "--last", type=click.IntRange(0, 100_000), default=20, help="Number of lines to show."
+)
 def audit_command(app: App, last: int) -> None:
     """Check the audit log of the router, and show its last lines.
 

@@ -36,12 +36,12 @@ EXISTING = click.Path(exists=True, path_type=Path)
     "--intents", metavar="PATH", type=EXISTING,
     help="An adapter's file, or a folder with manifest.json and capability.json.",
 )  # fmt: skip
-@click.option("--writable", is_flag=True, help="It may change files of the work directory.")
+@click.option("--writable", is_flag=True, help="Let it change files in the work directory.")
 @click.option(
     "--read", "readable", metavar="DIR", multiple=True, type=EXISTING,
-    help="It may read this directory, too.",
+    help="Let it read this directory, too.",
 )  # fmt: skip
-@click.option("--remove", is_flag=True, help="Forget it.")
+@click.option("--remove", is_flag=True, help="Remove the program.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 def learn_command(
     app: App,

@@ -26,7 +26,7 @@ from cli.views.installing import router_home
 @click.argument("capability")
 @click.argument("host")
 @click.argument("name")
-@click.option("--remove", is_flag=True, help="Forget the secret.")
+@click.option("--remove", is_flag=True, help="Remove the secret.")
 def secret_command(app: App, capability: str, host: str, name: str, remove: bool) -> None:
     """Store a secret that a capability names, for one host.
 

@@ -71,7 +71,7 @@ def list_command(app: App) -> None:
 @_file
 @click.option("--public", is_flag=True, help="Objects of a public schema alone, to pass on.")
 def export_command(app: App, capability: str, file: Path, public: bool) -> None:
-    """Write the objects of a capability to a file, for a machine of yours.
+    """Write the objects of a capability to a file, for another machine of yours.
 
     The file is not encrypted, and has what was deleted but not purged.
     """
@@ -85,7 +85,7 @@ def export_command(app: App, capability: str, file: Path, public: bool) -> None:
 @command("import", examples=["capdex state import note.state"])
 @_file
 def import_command(app: App, file: Path) -> None:
-    """Take the objects of a file over, for a capability that has none here."""
+    """Import the objects of a file, for a capability that has none here."""
     _merge(app, file, "state_import", empty=True)
 
 
