@@ -146,6 +146,7 @@ def serve_command(
 
     allowed = _accounts(allow, allow_file)
     limit_wei = wei(budget, "budget")
+    app.settings.need_network("rpc_url", "chain_id", "registry")
     logs.set_up("logfmt" if app.output.err.tty else "json")
     return run_until_stopped(_serve(app, allowed, limit_wei, ipfs, host, port, allowed_host))
 

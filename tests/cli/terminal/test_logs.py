@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import unicodedata
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -16,17 +15,6 @@ from hypothesis import strategies as st
 from cli.terminal import logs
 
 EVIL = "a\x1b[2Jb\x07c\nd\re\u202ef\x9bg\u2028h\x00i"
-
-
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    """The root logger as it was: `set_up` is for a whole process."""
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = before
-    root.setLevel(level)
 
 
 def spoken(form: str, event: str, level: str = "info", **fields: object) -> str:
