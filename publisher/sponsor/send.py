@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from capdex.errors import CapdexError, Code, Unavailable, UsageError, untrusted_text
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, untrusted_text
 from capdex.net.http import HttpClient, HttpError
 from capdex.net.node_client import as_error
 from capdex.package import VerifiedPackage
@@ -35,8 +35,12 @@ async def sign_request(
     """
     candidate = await look_up(package, registry=registry)
     if candidate.already:
-        raise UsageError(
-            f"{candidate.uri} is published already", Code.ALREADY_DONE, fix="nothing is left to do"
+        said = candidate.announcement
+        raise InvalidInput(
+            f"{candidate.uri} is published already",
+            Code.ALREADY_DONE,
+            fix="nothing is left to do",
+            details={"cap_uri": said.cap_uri, "cid": said.cid, "sha256": said.sha256.hex()},
         )
     secret = NO_SECRET
     if candidate.claims_name:

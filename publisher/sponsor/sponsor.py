@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
@@ -35,7 +35,7 @@ from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent
 from publisher.keys.signer import Signer
 from publisher.progress import Reserved, Step
 from publisher.publish.plan import gas_bound
-from publisher.publish.preflight import look_up
+from publisher.publish.preflight import Candidate, look_up
 from publisher.publish.upload import Uploader
 from publisher.registry.change import Change, ChangePlan, carry_out_change, plan_change
 from publisher.registry.registry import Registry
@@ -171,9 +171,17 @@ class Sponsor:
             plan = await self._plan(key, change, bound)
             if plan.already:
                 self.budget.forfeit(key)
-                return release
+                return await self._find(candidate, release)
             await self._uploader.upload(package.data)
             return await self._send(key, plan, bound, request, release)
+
+    async def _find(self, candidate: Candidate, release: SponsoredRelease) -> SponsoredRelease:
+        """Return a release that is on chain with its transaction, if the endpoint finds it."""
+        event = await self._registry.find_publication(candidate.name, candidate.announcement.semver)
+        if event is None:
+            return release
+        place = event.position
+        return replace(release, tx_hash="0x" + place.tx_hash.hex(), block_number=place.block_number)
 
     async def _plan(self, key: str, change: Change, bound: int) -> ChangePlan:
         """Price the publication within the cap and the budget."""

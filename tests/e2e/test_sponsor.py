@@ -53,6 +53,8 @@ def test_an_author_without_ether_publishes(
 
     again = shell.json("sponsor", "send", request["file"], "--to", url)
     assert again["already"]
+    whole = shell.json("sponsor", "send", package.name, "--to", url, **author)
+    assert (whole["already"], whole["cid"]) == (True, sent["cid"])
     status, body = http(url)
     told = json.loads(body)
     assert status == 200

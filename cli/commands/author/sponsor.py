@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capdex.errors import Code, UsageError
+from capdex.errors import Code, InvalidInput, UsageError
 from cli.config.load import wei
 from cli.config.settings import user_directories
 from cli.node.options import environment_option
@@ -198,15 +198,28 @@ async def _send(app: App, name: str, url: str, hours: int) -> None:
     if name.endswith(".json"):
         request = SponsorRequest.parse(read(name, MAX_REQUEST_BYTES))
     else:
-        request = await _sign(app, name, hours)
+        try:
+            request = await _sign(app, name, hours)
+        except InvalidInput as error:
+            if error.code is not Code.ALREADY_DONE:
+                raise
+            app.output.step("ok", "unchanged", safe(error.message))
+            value = {"already": True, **(error.details or {})}
+            app.output.result(
+                "publication", value, human=[safe(value["cap_uri"])], plain=[value["cid"]]
+            )
+            return
     line = StatusLine(app.output)
     try:
         answer = await send_request(request, url, on_wait=lambda words: line.show(safe(words)))
     finally:
         line.clear()
     uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
-    place = f"tx {safe(answer.get('tx_hash'))}" if answer.get("tx_hash") else "before"
-    app.output.step("ok", "published", f"{place}, paid by the sponsor")
+    place = f"tx {safe(answer.get('tx_hash'))}"
+    if answer.get("already"):
+        app.output.step("ok", "unchanged", f"{safe(uri)} is published: {place}")
+    else:
+        app.output.step("ok", "published", f"{place}, paid by the sponsor")
     served = until_served(app) if app.settings.network is not None else None
     after_s = await wait_served(None if served is None else lambda: served(uri, sha256), ignore)
     if after_s is not None:

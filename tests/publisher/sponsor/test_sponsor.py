@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import socket
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import orjson
 import pytest
+import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.applications import Starlette
 
-from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Published
 from publisher.authoring.scaffold import PackageKind, scaffold
@@ -26,8 +30,9 @@ from publisher.keys.signer import recover_typed_data
 from publisher.publish.upload import Uploader
 from publisher.registry.registry import Registry
 from publisher.sponsor.budget import Budget
+from publisher.sponsor.http import routes
 from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
-from publisher.sponsor.send import sign_request
+from publisher.sponsor.send import send_request, sign_request
 from publisher.sponsor.sponsor import Sponsor
 from tests.publisher.publish.test_publish import Killed
 
@@ -236,6 +241,50 @@ async def test_a_name_of_another_account_is_refused(
     with pytest.raises(Refused) as refusal:
         await sponsor.publish(body(request))
     assert refusal.value.code is Code.NAME_TAKEN
+
+
+@asynccontextmanager
+async def served(sponsor, wait_s):
+    """The sponsor behind uvicorn; yields its URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        Starlette(routes=routes(sponsor, wait_s=wait_s)), log_config=None, lifespan="off"
+    )
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    await server.shutdown(sockets=[listener])
+
+
+async def test_a_client_asks_again_until_the_block_is_there(
+    registry, chain, local_chain, open_sponsor, author, signer
+):
+    request, sponsor = await signed(registry, author), open_sponsor()
+    local_chain.call("evm_setAutomine", False)
+    asked = []
+
+    def on_wait(words):
+        asked.append(words)
+        if len(asked) == 2:
+            local_chain.call("evm_setAutomine", True)
+            local_chain.call("anvil_mine")
+
+    async with served(sponsor, wait_s=0.05) as url:
+        answer = await send_request(request, url, on_wait=on_wait)
+        assert answer["tx_hash"].startswith("0x")
+        assert asked[:2] == ["the sponsor waits for the block"] * 2
+        assert (await send_request(request, url))["already"]
+    assert await chain.nonce(signer.address, "latest") == 1
+    await sponsor.close()
+
+
+async def test_a_sponsor_that_is_down_is_named(registry, author):
+    request = await signed(registry, author)
+    with pytest.raises(Unavailable, match="does not answer") as failure:
+        await send_request(request, "http://127.0.0.1:1", timeout_s=0.1)
+    assert failure.value.code is Code.SERVICE_UNAVAILABLE
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists))
