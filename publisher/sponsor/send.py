@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from capdex.diff.diff import Allowance
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, untrusted_text
 from capdex.net.http import HttpClient, HttpError
 from capdex.net.node_client import as_error
@@ -16,8 +17,12 @@ from capdex.package import VerifiedPackage
 from publisher.commit_reveal.commit import NO_SECRET, find_commitments
 from publisher.keys.signer import Signer
 from publisher.publish.preflight import look_up
+from publisher.publish.version_check import compare_with_previous
 from publisher.registry.registry import Registry
 from publisher.sponsor.request import SponsorRequest
+
+if TYPE_CHECKING:
+    from capdex.net.ipfs.open import Source
 
 VALID_S: Final = 24 * 3600  # of a signature: a pipeline that waits for approval, and no longer
 SEND_WAIT_S: Final = 600.0  # a new name takes a minute where it has to be reserved
@@ -26,12 +31,19 @@ PUBLICATIONS: Final = "/publications"
 
 
 async def sign_request(
-    package: VerifiedPackage, *, registry: Registry, signer: Signer, valid_s: int = VALID_S
+    package: VerifiedPackage,
+    *,
+    registry: Registry,
+    signer: Signer,
+    sources: Sequence[Source] = (),
+    allow: frozenset[Allowance] = frozenset(),
+    valid_s: int = VALID_S,
 ) -> SponsorRequest:
     """Sign the publication of a package by its account, for a sponsor to send.
 
-    Raises what `look_up` raises for a release that the registry would refuse, InvalidInput
-    ALREADY_DONE if it is published, and what the signer raises.
+    `sources` give the previous release, with which it is compared as by `publish`. Raises what
+    `look_up` raises for a release that the registry would refuse, InvalidInput (ALREADY_DONE if it
+    is published, STEP_TOO_SMALL, SCHEMA_CHANGED), and what the signer raises.
     """
     candidate = await look_up(package, registry=registry)
     if candidate.already:
@@ -42,6 +54,7 @@ async def sign_request(
             fix="nothing is left to do",
             details={"cap_uri": said.cap_uri, "cid": said.cid, "sha256": said.sha256.hex()},
         )
+    await compare_with_previous(candidate, registry=registry, sources=sources, allow=allow)
     secret = NO_SECRET
     if candidate.claims_name:
         for one in await find_commitments([candidate.name], registry=registry, signer=signer):

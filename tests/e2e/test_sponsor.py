@@ -60,6 +60,11 @@ def test_an_author_without_ether_publishes(
     assert status == 200
     assert int(told["spent_wei"]) == sent["fee_wei"] > 0
 
+    text = package.read_text("utf-8").replace("tea-timer@0.1.0", "tea-timer@0.1.1")
+    package.write_text(text.replace("require: []", "require: [state.read]"), "utf-8")
+    error = shell.error("sponsor", "sign", package.name, code=1, **author)
+    assert error["code"] == "STEP_TOO_SMALL"
+
     assert process.stop() == 130
     _, url = serve(shell, "--allow", f"0x{address}", "--budget", "0.05")
     assert json.loads(http(url)[1])["spent_wei"] == told["spent_wei"]  # over a restart

@@ -19,7 +19,7 @@ from cli.publish.account import (
     spending_options,
 )
 from cli.publish.change import ChangeProgress, sending_options
-from cli.publish.publish import PublishProgress
+from cli.publish.publish import PublishProgress, allow_option
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import OK, worst
@@ -31,7 +31,6 @@ from cli.views.progress import open_registry, until_served
 if TYPE_CHECKING:
     from publisher.publish.publish import Publication
 
-ALLOW = ("smaller-step", "widened-permission")  # the values of capdex.diff.diff.Allowance
 SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after_s")  # no dry run
 
 
@@ -46,12 +45,7 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--dry-run", is_flag=True, help="Check everything, show the transactions, send none.")
-@click.option(
-    "--allow",
-    multiple=True,
-    type=click.Choice(ALLOW),
-    help="Publish although the version moves less than its changes require.",
-)
+@allow_option
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @author_options
 @spending_options

@@ -22,6 +22,7 @@ from cli.publish.account import (
     spending_options,
     unlock,
 )
+from cli.publish.publish import allow_option
 from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, Group, command
 from cli.terminal.file_arguments import read
@@ -57,9 +58,10 @@ HOURS = click.option(
 @click.argument("file", metavar="FILE")
 @click.option("--out", type=FILE, metavar="FILE", help="Where the signed publication goes.")
 @HOURS
+@allow_option
 @author_options
 @account_options
-def sign_command(app: App, file: str, out: Path | None, hours: int) -> None:
+def sign_command(app: App, file: str, out: Path | None, hours: int, allow: tuple[str, ...]) -> None:
     """Sign the publication of a package, for a sponsor to send.
 
     Nothing is sent and nothing is paid. The file that is written holds the package and one
@@ -68,7 +70,7 @@ def sign_command(app: App, file: str, out: Path | None, hours: int) -> None:
     """
     from publisher.files import write_atomically
 
-    request = app.run(_sign(app, file, hours))
+    request = app.run(_sign(app, file, hours, allow))
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
     write_atomically(path, _json(request))
     human = [f"next: capdex sponsor send {safe(path)} --to URL"]
@@ -91,15 +93,16 @@ def sign_command(app: App, file: str, out: Path | None, hours: int) -> None:
 @click.argument("file", metavar="FILE")
 @click.option("--to", required=True, metavar="URL", help="The sponsor.")
 @HOURS
+@allow_option
 @author_options
 @account_options
-def send_command(app: App, file: str, to: str, hours: int) -> None:
+def send_command(app: App, file: str, to: str, hours: int, allow: tuple[str, ...]) -> None:
     """Publish by a sponsor, which pays; wait until it is on chain and served.
 
     FILE is what `capdex sponsor sign` wrote, which needs no key and no chain endpoint here; or a
     package, which is signed first. Safe to stop and to run again: nothing is paid twice.
     """
-    app.run(_send(app, file, to, hours))
+    app.run(_send(app, file, to, hours, allow))
 
 
 @command(
@@ -163,7 +166,11 @@ sponsor_command = Group(
 )
 
 
-async def _sign(app: App, name: str, hours: int) -> SponsorRequest:
+async def _sign(app: App, name: str, hours: int, allow: Sequence[str]) -> SponsorRequest:
+    from contextlib import AsyncExitStack
+
+    from capdex.diff.diff import Allowance
+    from capdex.net.ipfs.open import Gateway
     from capdex.package import VerifiedPackage
     from publisher.authoring.validate import PackageFile
     from publisher.progress import ignore
@@ -181,16 +188,27 @@ async def _sign(app: App, name: str, hours: int) -> SponsorRequest:
     package = await preparation.prepare(PackageFile(name, read(name), Path(name)))
     if not isinstance(package, VerifiedPackage):
         raise package.failure()
-    async with open_registry(app) as registry:
+    network = app.settings.need_network()
+    urls = dict.fromkeys(filter(None, (network.node_url, network.gateway_url)))
+    async with AsyncExitStack() as parts:
+        registry = await parts.enter_async_context(open_registry(app))
+        sources = [Gateway(url) for url in urls]
+        for source in sources:
+            parts.push_async_callback(source.close)
         request = await sign_request(
-            package, registry=registry, signer=signer, valid_s=hours * 3600
+            package,
+            registry=registry,
+            signer=signer,
+            sources=sources,
+            allow=frozenset(map(Allowance, allow)),
+            valid_s=hours * 3600,
         )
     words = f"{package.announcement.cap_uri} as {short(signer.address)}, valid for {hours} h"
     app.output.step("ok", "signed", safe(words))
     return request
 
 
-async def _send(app: App, name: str, url: str, hours: int) -> None:
+async def _send(app: App, name: str, url: str, hours: int, allow: Sequence[str]) -> None:
     from publisher.progress import ignore, wait_served
     from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
     from publisher.sponsor.send import send_request
@@ -199,7 +217,7 @@ async def _send(app: App, name: str, url: str, hours: int) -> None:
         request = SponsorRequest.parse(read(name, MAX_REQUEST_BYTES))
     else:
         try:
-            request = await _sign(app, name, hours)
+            request = await _sign(app, name, hours, allow)
         except InvalidInput as error:
             if error.code is not Code.ALREADY_DONE:
                 raise
