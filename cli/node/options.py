@@ -61,6 +61,17 @@ def profile_option(function: F) -> F:
     )(function)
 
 
+def explorer_option(function: F) -> F:
+    """Add `--explorer`: pages for people at the node's address."""
+    return click.option(
+        "--explorer/--no-explorer",
+        envvar="CAPDEX_EXPLORER",
+        show_envvar=True,
+        default=True,
+        help="Serve pages for people at /.  [default: yes]",
+    )(function)
+
+
 def semantic_option(function: F) -> F:
     """Add `--semantic`; `semantic_wanted` takes its value."""
     return click.option(

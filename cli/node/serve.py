@@ -21,6 +21,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
 from capdex.net.tasks import end
 from cli.node.descriptors import fit_descriptors
+from cli.node.explorer import build_explorer
 from cli.node.options import create_directories
 from cli.node.server import listen, serve_app, url_of
 from cli.node.workers import WorkerOptions, run_workers
@@ -28,6 +29,7 @@ from cli.terminal import logs
 from cli.terminal.output import Output
 from cli.terminal.status_line import StatusLine
 from cli.views.backfill_progress import show_backfill
+from explorer.http.routes import Explorer
 from indexer.http import gateway, mirror
 from indexer.http.status import Ask, Surface, build_routes
 from indexer.node.node import Node
@@ -58,6 +60,7 @@ def run_node(
     profile: str = "default",
     workers: int = 1,
     limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
+    explorer: bool = True,
 ) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start.
 
@@ -89,6 +92,7 @@ def run_node(
                     serve=options.serve,
                     limits=limits,
                     semantic=options.semantic,
+                    explorer=explorer,
                 )
                 for number in range(2, workers + 1)
             ]
@@ -100,6 +104,7 @@ def run_node(
                 profile=profile,
                 sessions=Path(sessions),
                 limits=limits,
+                explorer=explorer,
             )
             running = await parts.enter_async_context(serving)
             parts.callback(others.end)  # before this process waits for its own open requests
@@ -122,15 +127,29 @@ def build_app(
     faults: ClientFaults | None = None,
     ask: Ask | None = None,
     limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
+    explorer: Explorer | None = None,
 ) -> ASGIApp:
     """Return the ASGI application: all routes behind the checks of client, host and body.
 
     Without a `face` (MCP) it has the operator's routes alone; `ask` answers those of a worker.
+    The pages of the `explorer` come last: their paths are nobody else's.
     """
     served = [*build_routes(surface, ask)]
     if face is not None:
         served += gateway.routes(surface.index, surface.blocks)
         served += [*mirror.routes(surface.index), *face.routes]
+    if explorer is not None:
+        served += explorer.routes
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as parts:
+            if face is not None:
+                await parts.enter_async_context(face.lifespan)
+            if explorer is not None:
+                await parts.enter_async_context(explorer.run())
+            yield
+
     return Starlette(
         routes=served,
         middleware=[
@@ -139,8 +158,8 @@ def build_app(
             Middleware(WholeBody, faults=faults or ClientFaults()),
             *([] if face is None else [face.hot]),
         ],
-        exception_handlers=EXCEPTION_HANDLERS,
-        lifespan=None if face is None else lambda _: face.lifespan,
+        exception_handlers=EXCEPTION_HANDLERS if explorer is None else explorer.handlers,
+        lifespan=lifespan,
     )
 
 
@@ -167,14 +186,16 @@ async def serve(
     sessions: Path | None = None,
     ask: Ask | None = None,
     limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
+    explorer: bool = True,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve a node and run its loops; yields the task of the loops, which ends only by failing.
 
     `sessions` is the directory of MCP sessions that this process shares with others of the node.
+    With `explorer` it serves pages for people, too.
     """
     options, surface = node.options, node.surface
     async with AsyncExitStack() as parts:
-        face = prover = None
+        face = prover = pages = None
         if options.role.serves:
             if options.rpc_urls:
                 # A reader takes them from its database.
@@ -194,9 +215,18 @@ async def serve(
             )
             parts.callback(reader.close)
             face = build_reader_routes(reader, profile=profile, sessions=sessions)
+            pages = build_explorer(reader, surface, ask) if explorer else None
         faults = ClientFaults()
         limits = fit_descriptors(limits)
-        app = build_app(surface, face, allowed=allowed, faults=faults, ask=ask, limits=limits)
+        app = build_app(
+            surface,
+            face,
+            allowed=allowed,
+            faults=faults,
+            ask=ask,
+            limits=limits,
+            explorer=pages,
+        )
         await parts.enter_async_context(serve_app(app, listener, faults=faults, limits=limits))
         running = asyncio.create_task(node.run())
         try:

@@ -105,6 +105,7 @@ async def _run() -> None:
             sessions=Path(options.sessions),
             ask=link.ask,
             limits=options.limits,
+            explorer=options.explorer,
         )
         running = await parts.enter_async_context(serving)
         log.info("worker serves", worker=options.number, pid=os.getpid())

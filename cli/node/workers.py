@@ -50,6 +50,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     serve: frozenset[Verdict]
     limits: ClientLimits
     semantic: bool
+    explorer: bool
 
     def node_options(self) -> NodeOptions:
         """Return the options of a node that only reads."""

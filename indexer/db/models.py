@@ -167,6 +167,9 @@ class DeprecationRow(IndexTable, table=True):
     replaced_by: str = Field(sa_type=Text)
 
 
+_CONCERNED: Final = ("name", "by", "account")
+
+
 class OwnershipRow(IndexTable, table=True):
     """One change of a name's ownership (`kind`), made by the account `by`.
 
@@ -176,7 +179,7 @@ class OwnershipRow(IndexTable, table=True):
     """
 
     __tablename__ = "ownership"
-    __table_args__ = (Index("ix_ownership_name", "name", "sequence"),)
+    __table_args__ = tuple(Index(f"ix_ownership_{x}", x, "sequence") for x in _CONCERNED)
 
     sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
     name: str | None = Field(sa_type=PLAIN)
@@ -251,6 +254,7 @@ class ReleaseRow(IndexTable, table=True):
             where=and_(STANDS, NOT_YANKED, JUDGED),
         ),
         Index("ix_release_name", "name", "precedence"),
+        Index("ix_release_publisher", "publisher", "sequence"),
         {"sqlite_autoincrement": True},
     )
 

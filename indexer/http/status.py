@@ -89,6 +89,7 @@ def _status(surface: Surface, limit: str | None) -> Response:
             "role": str(surface.role),
             "writer": health.writes,
             "lag_seconds": None if lag_s is None else round(lag_s, 3),
+            "reorgs": dict(health.reorgs),
             "version": __version__,
         }
         | surface.counters().to_json()

@@ -10,6 +10,12 @@ from indexer.query.changes import (
     read_newest,
 )
 from indexer.query.digest import Digest
+from indexer.query.history import (
+    HistoryEvent,
+    read_account_history,
+    read_block_history,
+    read_name_history,
+)
 from indexer.query.index import Index
 from indexer.query.name_state import NameState, read_name_state
 from indexer.query.names import (
@@ -17,6 +23,14 @@ from indexer.query.names import (
     read_listed_names,
     read_names_like,
     read_versions_like,
+)
+from indexer.query.pages import (
+    WaitingRelease,
+    read_newest_releases,
+    read_shown_version,
+    read_version,
+    read_versions,
+    read_waiting,
 )
 from indexer.query.release import IndexedRelease, read_name, read_tools
 from indexer.query.search import (
@@ -44,6 +58,7 @@ __all__ = [
     "Digest",
     "Filters",
     "Found",
+    "HistoryEvent",
     "Hit",
     "Index",
     "IndexStatus",
@@ -55,16 +70,25 @@ __all__ = [
     "Page",
     "Position",
     "Route",
+    "WaitingRelease",
+    "read_account_history",
+    "read_block_history",
     "read_changes",
     "read_listed",
     "read_listed_names",
     "read_listed_releases",
     "read_name",
+    "read_name_history",
     "read_name_state",
     "read_names_like",
     "read_newest",
+    "read_newest_releases",
     "read_reasons",
     "read_revision",
+    "read_shown_version",
     "read_tools",
+    "read_version",
+    "read_versions",
     "read_versions_like",
+    "read_waiting",
 ]

@@ -33,7 +33,7 @@ def main() -> None:
     """Do the work that arrives until stdin closes."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not break a frame
-    _bound_memory()
+    bound_memory()
     gc.freeze()
     gc.set_threshold(GARBAGE)
     send_answer(answers, Status.DONE)  # everything is imported
@@ -62,7 +62,8 @@ def _answer(work: Work, header: Any, body: bytes) -> tuple[Status, bytes]:
         return Status.FAILED, b""
 
 
-def _bound_memory() -> None:
+def bound_memory() -> None:
+    """Bound the memory of this process to what it holds now and MEMORY_BYTES more, on Linux."""
     if sys.platform != "linux":
         return  # elsewhere the parent's clock alone bounds it
     with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123 - not a path of ours

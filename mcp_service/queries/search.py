@@ -83,6 +83,13 @@ async def search(reader: Reader, wanted: SearchRequest) -> Answer:
     A page whose releases are very large is cut; its cursor goes on from there. Raises the errors
     of `Index.find`.
     """
+    return (await search_with_corrections(reader, wanted))[0]
+
+
+async def search_with_corrections(
+    reader: Reader, wanted: SearchRequest
+) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
+    """Return what `search` returns, and the words that were taken for each misspelt one."""
     limit = wanted.limit
     moment = await reader.moment()  # first: the answer is never older than this block
     while True:
@@ -93,7 +100,7 @@ async def search(reader: Reader, wanted: SearchRequest) -> Answer:
             cards, reasons = await reader.cards([hit.name for hit in found.hits]), {}
         answer = _render(found, cards, reasons, wanted.facets, moment, reader.warning())
         if limit == 1 or len(answer.body) + len(answer.text_json) <= MAX_REPLY_BYTES:
-            return answer
+            return answer, found.corrected
         limit = max(1, limit // 2)
 
 

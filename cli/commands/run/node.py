@@ -14,6 +14,7 @@ from cli.node.options import (
     default_blocks,
     default_database,
     environment_option,
+    explorer_option,
     profile_option,
     semantic_option,
     semantic_wanted,
@@ -88,6 +89,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 @serve_signed_option
 @semantic_option
 @profile_option
+@explorer_option
 @click.option(
     "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
     default=DEFAULT_FINALITY_BLOCKS,
@@ -124,6 +126,7 @@ def node_command(
     serve_signed: bool,
     semantic: bool | None,
     profile: str,
+    explorer: bool,
     finality_depth: int,
     poll_interval: float,
     allowed_host: tuple[str, ...],
@@ -181,6 +184,7 @@ def node_command(
         allowed_host,
         log_format=("logfmt" if on_terminal else "json") if auto else log_format,
         profile=profile,
+        explorer=explorer,
         workers=workers,
         limits=client_limits(
             max_connections=max_connections,

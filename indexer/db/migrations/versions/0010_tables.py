@@ -1,4 +1,4 @@
-"""All tables as the models define them; 0001 to 0008 were of versions that cannot be upgraded.
+"""All tables as the models define them; 0001 to 0009 were of versions that cannot be upgraded.
 
 Before 1.0, a change of the tables replaces this revision by one with the next number, and databases
 of the old one are refused. Before the first revision that upgrades a database, write the tables of
@@ -11,7 +11,7 @@ from indexer.db.denylist import DenialRow
 from indexer.db.heartbeat import HeartbeatRow
 from indexer.db.models import IndexTable
 
-revision = "0009"
+revision = "0010"
 down_revision = None
 
 OUTSIDE_OF_MODELS = (DenialRow, HeartbeatRow)  # tables that exist once their modules are imported

@@ -1,0 +1,33 @@
+"""The explorer of a node: its pages with the parts of other rooms that they show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from cli.node.validate_file import FileValidation
+from cli.views.explained_errors import ERRORS
+from cli.views.explained_reasons import REASONS
+from explorer.http.routes import Explorer
+from explorer.site import Explanation, Site
+from indexer.http.status import Ask, Surface, answer_page
+from mcp_service.http.problem import EXCEPTION_HANDLERS
+from mcp_service.queries.reader import Reader
+
+
+def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> Explorer:
+    """Return the explorer over a reader; with `ask` another process knows the node's status."""
+
+    async def status() -> dict[str, Any]:
+        page = await (ask("/status", None) if ask else answer_page(surface, "/status"))
+        found: dict[str, Any] = orjson.loads(page.body)
+        return found
+
+    explanations = {
+        str(code): Explanation(*explained)
+        for table in (ERRORS, REASONS)
+        for code, explained in table.items()
+    }
+    site = Site(reader, status, FileValidation(), explanations)
+    return Explorer(site, EXCEPTION_HANDLERS)

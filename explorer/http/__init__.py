@@ -1,0 +1,1 @@
+"""The explorer over HTTP: routes, answers with their headers, and static files."""

@@ -1,0 +1,237 @@
+"""Answers: a view as HTML or JSON, or an error as a page, with ETag, compression and headers."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+import structlog
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import Response
+
+from capdex import __version__
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from explorer.http.headers import ASK_AGAIN, NOT_STORED, SECURITY, accepts
+from explorer.site import Asked, Page, Site, View
+from mcp_service.answers.errors import public_error
+from mcp_service.http.problem import problem
+
+TIME_LIMIT_S: Final = 10.0
+MAX_KEPT_BYTES: Final = 32 << 20  # of pages, plain and compressed
+SMALL: Final = 600  # bytes; compressing less saves nothing
+HTML: Final = "text/html; charset=utf-8"
+JSON: Final = "application/json"
+
+log = structlog.get_logger(part="explorer")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A page as bytes, plain and compressed, with its ETag."""
+
+    body: bytes
+    packed: bytes
+    etag: str
+    media_type: str
+    status: int = 200
+    caching: str = ASK_AGAIN
+
+    @property
+    def size(self) -> int:
+        """The memory that it takes, in bytes."""
+        return len(self.body) + len(self.packed)
+
+    @classmethod
+    def of(cls, body: bytes, media_type: str, status: int = 200, *, live: bool = False) -> Rendered:
+        """Compress a body and make its ETag, which is weak: both forms share it."""
+        packed = gzip.compress(body, 5, mtime=0) if len(body) >= SMALL else b""
+        etag = f'W/"{hashlib.sha256(body).hexdigest()[:24]}"'
+        return cls(body, packed, etag, media_type, status, NOT_STORED if live else ASK_AGAIN)
+
+    def response(self, request: Request) -> Response:
+        """Return the answer to a request: 304 if the client has the page already."""
+        headers = {**SECURITY, "Cache-Control": self.caching, "Vary": "Accept, Accept-Encoding"}
+        if self.caching != NOT_STORED and self.status == 200:
+            headers["ETag"] = self.etag
+            known = request.headers.get("if-none-match", "")
+            if known.strip() == "*" or self.etag[2:] in known:
+                return Response(status_code=304, headers=headers)
+        if self.packed and accepts(request.headers.get("accept-encoding", ""), "gzip"):
+            headers["Content-Encoding"] = "gzip"
+            return Response(self.packed, self.status, headers, self.media_type)
+        return Response(self.body, self.status, headers, self.media_type)
+
+
+@dataclass(slots=True)
+class Answers:
+    """Makes answers, and keeps those that depend on the index alone until it changes."""
+
+    site: Site
+    templates: Environment
+    _kept: OrderedDict[tuple[str, ...], Rendered] = field(default_factory=OrderedDict)
+    _kept_bytes: int = 0
+    _revision: int = -1
+
+    def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        """Return the endpoint of a page, in HTML or, on request, in JSON."""
+
+        async def answer(request: Request) -> Response:
+            return await self._answer(request, page, as_json=wants_json(request))
+
+        return answer
+
+    def file(
+        self, make: Callable[[Site, Asked], Awaitable[bytes]], media_type: str
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return the endpoint of a file that is made from the index: a feed, an image."""
+
+        async def answer(request: Request) -> Response:
+            return await self._answer(request, make, media_type=media_type)
+
+        return answer
+
+    async def _answer(
+        self,
+        request: Request,
+        make: Callable[[Site, Asked], Awaitable[View | bytes]],
+        *,
+        as_json: bool = False,
+        media_type: str = "",
+    ) -> Response:
+        base = f"{request.url.scheme}://{request.url.netloc}"
+        warning = self.site.reader.warning() or ""
+        key = (base, request.url.path, request.url.query, str(as_json), warning)
+        try:
+            async with asyncio.timeout(TIME_LIMIT_S):
+                readable = request.method != "POST"
+                if readable and (kept := await self._find(key)) is not None:
+                    return kept.response(request)
+                revision = self._revision
+                asked = await read_asked(request, base)
+                made = await make(self.site, asked)
+                rendered = (
+                    Rendered.of(made, media_type)
+                    if isinstance(made, bytes)
+                    else self.render(made, asked, as_json=as_json)
+                )
+                if readable and rendered.caching != NOT_STORED:
+                    self._keep(key, rendered, revision)
+                return rendered.response(request)
+        except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
+            return self.error(request, error, as_json=as_json or bool(media_type))
+
+    def render(self, view: View, asked: Asked, *, as_json: bool) -> Rendered:
+        """Render a view as JSON or as a page."""
+        if as_json:
+            return Rendered.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
+        page = {
+            "title": view.title,
+            "description": view.description,
+            "path": asked.path,
+            "base": asked.base,
+            "json": _json_address(asked),
+            "feed": view.feed,
+            "linked_data": view.linked_data,
+            "version": __version__,
+            "warning": self.site.reader.warning(),
+        }
+        text = self.templates.get_template(view.template).render(page=page, **view.data)
+        return Rendered.of(text.encode("utf-8"), HTML, view.status, live=view.live)
+
+    def error(self, request: Request, error: Exception, *, as_json: bool) -> Response:
+        """Return an error as a page, or as a problem document."""
+        if isinstance(error, TimeoutError):
+            late = "the index did not answer in time"
+            error = Unavailable(late, Code.TIMEOUT, fix="try again")
+        elif not isinstance(error, CapdexError):
+            log.error("page failed", path=request.url.path, exc_info=error)
+        if as_json:
+            response = problem(error)
+            response.headers.update(SECURITY)
+            return response
+        found = public_error(error)
+        view = View(
+            "error.html",
+            "Not found" if found.kind.http == 404 else "Error",
+            {
+                "code": str(found.code),
+                "message": found.message,
+                "why": found.why,
+                "fix": found.fix,
+                "http": found.kind.http,
+                "explained": str(found.code) in self.site.explanations,
+            },
+            status=found.kind.http,
+            live=True,
+        )
+        asked = Asked(request.url.path, {}, {}, "")
+        response = self.render(view, asked, as_json=False).response(request)
+        if found.kind.retryable:
+            response.headers["Retry-After"] = "1"
+        return response
+
+    async def _find(self, key: tuple[str, ...]) -> Rendered | None:
+        """Return the kept page; drop all pages of an older state of the index."""
+        revision = (await self.site.reader.moment()).revision
+        if revision != self._revision:
+            self._kept.clear()
+            self._kept_bytes, self._revision = 0, revision
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def _keep(self, key: tuple[str, ...], rendered: Rendered, revision: int) -> None:
+        if revision != self._revision or rendered.status != 200:
+            return
+        if key in self._kept:
+            return  # another request has made it meanwhile
+        self._kept[key] = rendered
+        self._kept_bytes += rendered.size
+        while self._kept_bytes > MAX_KEPT_BYTES:
+            self._kept_bytes -= self._kept.popitem(last=False)[1].size
+
+
+async def read_asked(request: Request, base: str) -> Asked:
+    """Read a request; raises InvalidInput for a form that cannot be read."""
+    query = request.scope["query_string"]
+    path = request.url.path.removesuffix(".json") or "/"
+    asked = Asked.read(path, request.path_params, query, base)
+    if request.method != "POST":
+        return asked
+    return Asked(asked.path, asked.parts, asked.query, base, await _read_form(request))
+
+
+def wants_json(request: Request) -> bool:
+    """Return whether a request is for the JSON of a page: by its suffix, or by `Accept`."""
+    if request.url.path.endswith(".json"):
+        return True
+    accept = request.headers.get("accept", "")
+    return accepts(accept, JSON) and not accepts(accept, "text/html")
+
+
+async def _read_form(request: Request) -> dict[str, bytes]:
+    """Return the fields of a form; a body of another type is the file `package` itself."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("multipart/form-data", "application/x-www-form-urlencoded"):
+        return {"file": await request.body()}
+    found: dict[str, bytes] = {}
+    try:
+        async with request.form(max_files=1, max_fields=4, max_part_size=1 << 20) as form:
+            for name, value in form.items():
+                found[name] = value.encode() if isinstance(value, str) else await value.read()
+    except Exception as error:  # noqa: BLE001 - of the parser, for whatever was sent
+        raise InvalidInput("the form cannot be read", why=str(error)[:200]) from None
+    return found
+
+
+def _json_address(asked: Asked) -> str:
+    path = "/index" if asked.path == "/" else asked.path
+    return asked.address().replace(asked.path, f"{path}.json", 1)

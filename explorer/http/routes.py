@@ -1,0 +1,150 @@
+"""The routes of the explorer, and its answers to errors, for the application of a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.net.tasks import end
+from explorer.http.answer import JSON, Answers, Rendered, wants_json
+from explorer.http.assets import PREFIX, read_assets
+from explorer.http.headers import FOREVER, SECURITY, accepts
+from explorer.pages import attempt, machine, node, package, publisher, recent, search, versions
+from explorer.site import Page, Site
+from explorer.views.environment import build_environment
+from mcp_service.queries.resolve import name_page
+
+# Each page has its JSON at the same path with `.json`.
+PAGES: Final[dict[str, Page]] = {
+    "/search": search.results,
+    "/triggers": search.triggered,
+    "/browse": search.browse,
+    "/recent": recent.recent,
+    "/node": node.node,
+    "/help": node.explanations,
+    "/help/{code}": node.explanation,
+    "/block/{number}": versions.block,
+    "/p/{who}": publisher.publisher,
+    "/c/{name}/versions": versions.versions,
+    "/c/{name}/history": versions.history,
+    "/c/{name}/diff": versions.diff,
+    "/c/{name}/{version}/tools": package.tools,
+    "/c/{name}/{version}/texts": package.texts,
+    "/c/{name}/{version}/bytes": package.exact_bytes,
+    "/c/{name}/{version}/checks": package.checks,
+    "/c/{name}/{version}/triggers": package.triggers,
+    "/c/{name}/{version}": package.overview,
+}
+FILES: Final[dict[str, tuple[Any, str]]] = {
+    "/feed.atom": (recent.feed_of_all, "application/atom+xml"),
+    "/p/{who}/feed.atom": (recent.feed_of_publisher, "application/atom+xml"),
+    "/c/{name}/feed.atom": (recent.feed_of_name, "application/atom+xml"),
+    "/c/{name}/badge.svg": (machine.badge, "image/svg+xml"),
+    "/c/{name}/{version}/badge.svg": (machine.badge, "image/svg+xml"),
+    "/sitemap.xml": (machine.sitemaps, "application/xml"),
+    "/sitemap/{first}.xml": (machine.sitemap, "application/xml"),
+    "/robots.txt": (machine.robots, "text/plain; charset=utf-8"),
+}
+LISTED: Final = ("domain", "tag")  # facets with a page for each value
+
+Handlers = Mapping[Any, Callable[[Request, Exception], Awaitable[Response]]]
+
+
+class Explorer:
+    """The explorer of one site: `routes` to mount, and `handlers` of errors; `run` samples."""
+
+    def __init__(self, site: Site, others: Handlers) -> None:
+        files, addresses = read_assets()
+        self._site, self._others = site, others
+        self._answers = answers = Answers(site, build_environment(addresses))
+
+        async def static(request: Request) -> Response:
+            found = files.get(request.url.path)
+            if found is None:
+                raise HTTPException(404)
+            headers = {**SECURITY, "Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
+            if accepts(request.headers.get("accept-encoding", ""), "gzip"):
+                headers["Content-Encoding"] = "gzip"
+                return Response(found.packed, 200, headers, found.media_type)
+            return Response(found.body, 200, headers, found.media_type)
+
+        async def icon(request: Request) -> Response:
+            return Response(status_code=308, headers={"Location": addresses["icon.svg"]})
+
+        overview = answers.endpoint(package.overview)
+
+        async def named(request: Request) -> Response:
+            if not wants_json(request):
+                return await overview(request)
+            answer = await name_page(site.reader, request.path_params["name"])
+            return Rendered.of(answer.body, JSON).response(request)
+
+        attempted = answers.endpoint(attempt.attempt)
+        self.routes: Sequence[BaseRoute] = [
+            Route("/", answers.endpoint(search.home), methods=["GET"]),
+            Route("/index.json", answers.endpoint(search.home), methods=["GET"]),
+            Route("/favicon.ico", icon, methods=["GET"]),
+            Route(PREFIX + "{path:path}", static, methods=["GET"]),
+            Route("/try", attempted, methods=["GET", "POST"]),
+            Route("/try.json", attempted, methods=["GET", "POST"]),
+            *(
+                Route(path, answers.file(make, media_type), methods=["GET"])
+                for path, (make, media_type) in FILES.items()
+            ),
+            *(
+                Route(path, answers.endpoint(_of_value(key)), methods=["GET"])
+                for key in LISTED
+                for path in (f"/{key}/{{value:path}}",)
+            ),
+            *(
+                Route(f"{path}{suffix}", answers.endpoint(page), methods=["GET"])
+                for path, page in PAGES.items()
+                for suffix in (".json", "")
+            ),
+            Route("/c/{name}", named, methods=["GET"]),
+        ]
+
+    @property
+    def handlers(self) -> Handlers:
+        """Return the handlers of errors: a page for browsers, a problem document for others."""
+        return {
+            CapdexError: self._handle,
+            HTTPException: self._handle,
+            Exception: self._handle,
+        }
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Sample the node's figures until the end."""
+        sampling = asyncio.create_task(self._site.samples.take_always(self._site.status))
+        try:
+            yield
+        finally:
+            await end([sampling])
+
+    async def _handle(self, request: Request, error: Exception) -> Response:
+        accept = request.headers.get("accept", "")
+        if not accepts(accept, "text/html") or request.method not in ("GET", "HEAD"):
+            kind = next(x for x in type(error).__mro__ if x in self._others)
+            return await self._others[kind](request, error)
+        if isinstance(error, HTTPException):
+            if error.status_code != 404:
+                return PlainTextResponse(error.detail, error.status_code, error.headers)
+            error = InvalidInput("there is nothing at this address", Code.NOT_FOUND, fix="search")
+        return self._answers.error(request, error, as_json=False)
+
+
+def _of_value(key: str) -> Page:
+    async def page(site: Site, asked: Any) -> Any:
+        asked.parts["key"] = key
+        return await search.of_value(site, asked)
+
+    return page

@@ -1,0 +1,66 @@
+"""The page that validates a package as `capdex validate` does; nothing of it is stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from capdex.errors import Code, InvalidInput
+from capdex.limits import MAX_PACKAGE_BYTES
+from capdex.problems import Severity
+from explorer.site import Asked, Json, Site, View
+
+CONTEXT: Final = 2  # lines shown before and after one with a finding
+MAX_LINES: Final = 600
+MAX_LINE_CHARS: Final = 400
+
+
+async def attempt(site: Site, asked: Asked) -> View:
+    """Show the form, and for a file that was sent what `validate` finds, at its lines."""
+    data = _read_form(asked)
+    if data is None:
+        return View("try.html", "Check a package", {"text": "", "result": None})
+    if len(data) > MAX_PACKAGE_BYTES:
+        raise InvalidInput(
+            f"the file has more than {MAX_PACKAGE_BYTES} bytes",
+            Code.TOO_LARGE,
+            fix="shorten the prompt, the schema or the tools",
+        )
+    found = await site.validate(data)
+    text = data.decode("utf-8", "replace")
+    result: Json = {
+        "verdict": found.verdict,
+        "problems": found.problems,
+        "errors": sum(problem["severity"] == Severity.ERROR for problem in found.problems),
+        "lines": _lines(text, found.problems),
+    }
+    return View("try.html", "Check a package", {"text": text, "result": result}, live=True)
+
+
+def _read_form(asked: Asked) -> bytes | None:
+    """Return the file that was sent, else the text that was pasted; None for neither."""
+    if data := asked.form.get("file"):
+        return data
+    pasted = asked.form.get("package")
+    # Browsers send line breaks of a text field as CR LF; those of files stay as they are.
+    return pasted.replace(b"\r\n", b"\n") if pasted else None
+
+
+def _lines(text: str, problems: Sequence[Json]) -> list[Json]:
+    """Return the lines with findings and those around them; `gap`: lines are left out before."""
+    at: defaultdict[int, list[Json]] = defaultdict(list)
+    for problem in problems:
+        at[max(1, problem["line"])].append(problem)
+    lines = text.split("\n")
+    near = {x for line in at for x in range(line - CONTEXT, line + CONTEXT + 1)}
+    numbers = sorted(near & set(range(1, len(lines) + 1)))[:MAX_LINES]
+    return [
+        {
+            "number": number,
+            "text": lines[number - 1][:MAX_LINE_CHARS],
+            "problems": at.get(number, []),
+            "gap": number - 1 not in (before, 0),
+        }
+        for before, number in zip([0, *numbers], numbers, strict=False)
+    ]

@@ -1,0 +1,130 @@
+"""Pages that list capabilities: search, what would be triggered, home, domains and tags."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from explorer.site import Asked, Json, Site, View
+from indexer.query import FILTER_NAMES
+from indexer.query.search.filters import NOT
+from mcp_service.queries.names import names_like
+from mcp_service.queries.releases import newest_releases
+from mcp_service.queries.route import route
+from mcp_service.queries.search import FACETS, SearchRequest, search, search_with_corrections
+
+PAGE: Final = 20
+NEWEST: Final = 8
+ROUTES: Final = 10
+SUGGESTED: Final = 6
+EXAMPLES: Final = (
+    "what is the weather in Oslo tomorrow",
+    "convert miles to kilometres",
+    "how much is 50 euros in yen",
+)
+
+
+async def home(site: Site, asked: Asked) -> View:
+    """Show the search box, the newest releases, and what the node is."""
+    found = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
+    data = {
+        "newest": await newest_releases(site.reader, NEWEST),
+        "facets": found["facets"],
+        "total": found["total"],
+        "examples": list(EXAMPLES),
+        "as_of": found["as_of"],
+    }
+    description = "Find capabilities for AI agents, and see where every byte of them comes from."
+    return View("home.html", "capdex", data, description=description, feed="/feed.atom")
+
+
+async def results(site: Site, asked: Asked) -> View:
+    """Show the hits of a search with the reasons why they are hits."""
+    query = asked.text("q")
+    chosen = {name: list(asked.values(name)) for name in FILTER_NAMES if asked.values(name)}
+    without = {
+        name: list(asked.values(f"{NOT}.{name}"))
+        for name in FILTER_NAMES
+        if asked.values(f"{NOT}.{name}")
+    }
+    wanted: dict[str, Any] = {
+        "query_string": query,
+        "filters": chosen | ({NOT: without} if without else {}),
+        "facets": list(FACETS),
+        "limit": PAGE,
+        "detail": "full",
+        "cursor": asked.text("cursor") or None,
+    }
+    answer, corrected = await search_with_corrections(site.reader, SearchRequest.parse(wanted))
+    data = answer.to_json() | {
+        "query": query,
+        "chosen": chosen,
+        "without": without,
+        "corrected": {word: list(instead) for word, instead in corrected.items()},
+        "suggested": [],
+        "first_page": not wanted["cursor"],
+    }
+    data["next"] = asked.address(cursor=data["next_cursor"]) if data["next_cursor"] else None
+    if not data["list_of_results"] and query:
+        data["suggested"] = await names_like(site.reader, query[:3], SUGGESTED)
+    data["first"] = asked.address(cursor=None)
+    data["filters"] = [
+        {"name": shown, "value": value, "address": asked.address(cursor=None, **{key: rest})}
+        for prefix, groups, words in (("", chosen, ""), (f"{NOT}.", without, "not "))
+        for name, values in groups.items()
+        for value in values
+        for key, shown in ((prefix + name, words + name),)
+        for rest in ([x for x in values if x != value],)
+    ]
+    _add_addresses(data, asked)
+    return View("search.html", f"{query}: search" if query else "Search", data, feed="/feed.atom")
+
+
+async def triggered(site: Site, asked: Asked) -> View:
+    """Show the capabilities that a message would bring up."""
+    message = asked.text("message")
+    data: Json = {"message": message, "answer": None}
+    if message:
+        data["answer"] = (await route(site.reader, message, ROUTES)).to_json()
+    return View("triggered.html", "Would it trigger?", data)
+
+
+async def browse(site: Site, asked: Asked) -> View:
+    """Show the domains, tags and languages with most capabilities."""
+    found = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
+    data = {"facets": found["facets"], "total": found["total"]}
+    return View("browse.html", "Domains and tags", data)
+
+
+async def _find(site: Site, wanted: Json) -> Json:
+    return (await search(site.reader, SearchRequest.parse(wanted))).to_json()
+
+
+def _add_addresses(data: Json, asked: Asked) -> None:
+    """Add to each value of a facet the address of the search with it, or without it."""
+    for name, values in data["facets"].items():
+        chosen = data["chosen"].get(name, [])
+        for one in values:
+            one["chosen"] = one["value"] in chosen
+            kept = [x for x in chosen if x != one["value"]]
+            after = kept if one["chosen"] else [*chosen, one["value"]]
+            one["address"] = asked.address(cursor=None, **{name: after})
+
+
+async def of_value(site: Site, asked: Asked) -> View:
+    """Show the capabilities of one domain, or with one tag."""
+    key, value = asked.parts["key"], asked.parts["value"]
+    wanted = {
+        "query_string": "",
+        "filters": {key: value},
+        "limit": 50,
+        "cursor": asked.text("cursor") or None,
+    }
+    found = await _find(site, wanted)
+    following = found["next_cursor"]
+    data = found | {
+        "key": key,
+        "value": value,
+        "next": following and asked.address(cursor=following),
+    }
+    noun = "Domain" if key == "domain" else "Tag"
+    return View("value.html", f"{noun} {value}", data, status=200 if found["total"] else 404)

@@ -1,0 +1,109 @@
+"""The versions of a name, what differs between two of them, and what happened on chain."""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+from typing import Any, Final
+
+from capdex.diff import compare, taken_step
+from capdex.errors import InvalidInput
+from capdex.manifest.manifest import Manifest
+from capdex.version import Version
+from explorer.pages.contents import open_release
+from explorer.site import Asked, Json, Site, View, not_found
+from mcp_service.queries.history import block_history, name_history
+from mcp_service.queries.releases import ShownRelease, find_release, list_versions
+
+MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
+MAX_SHOWN: Final = 400  # changed lines with those around them
+MAX_LINE_CHARS: Final = 400
+
+
+async def versions(site: Site, asked: Asked) -> View:
+    """Show the versions of a name with their steps."""
+    name = asked.parts["name"]
+    head = await find_release(site.reader, name)
+    listed = await list_versions(site.reader, name, asked.number("page", 1, 10**6))
+    found = listed["releases"]
+    for release, before in zip(found, [*found[1:], None], strict=True):
+        release["step"] = _step(before, release)
+        release["before"] = before and before["semver"]
+    data = _head(head, "versions") | {"listed": listed}
+    return View("versions.html", f"Versions of {name}", data, feed=f"/c/{name}/feed.atom")
+
+
+async def history(site: Site, asked: Asked) -> View:
+    """Show the events of a name."""
+    name = asked.parts["name"]
+    head = await find_release(site.reader, name)
+    before = asked.number("before", 0)
+    found = await name_history(site.reader, name, before or None)
+    data = _head(head, "history") | found
+    return View("history.html", f"History of {name}", data, feed=f"/c/{name}/feed.atom")
+
+
+async def block(site: Site, asked: Asked) -> View:
+    """Show the events of a block."""
+    text = asked.parts["number"]
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise not_found(f"{text[:40]} is not a block number")
+    number = int(text)
+    data = await block_history(site.reader, number) | {"number": number}
+    return View("block.html", f"Block {number}", data)
+
+
+async def diff(site: Site, asked: Asked) -> View:
+    """Show what changed from one version of a name to another."""
+    name = asked.parts["name"]
+    head = await find_release(site.reader, name)
+    old, new = asked.text("old"), asked.text("new")
+    data = _head(head, "versions") | {"old": old, "new": new, "difference": None}
+    if old and new:
+        sides = [await open_release(site, name, version) for version in (old, new)]
+        manifests = [manifest for _, manifest in sides if manifest is not None]
+        if len(manifests) < 2:
+            raise InvalidInput(
+                "this node does not serve one of the two versions",
+                fix="choose verified versions",
+            )
+        files = [found.data or b"" for found, _ in sides]
+        data["difference"] = await site.reader.run(_compare, *manifests, *files, long=True)
+    listed = await list_versions(site.reader, name, 1)
+    data["choices"] = [x["semver"] for x in listed["releases"] if x["availability"] == "available"]
+    return View("diff.html", f"{name}: {old} to {new}" if new else f"Compare {name}", data)
+
+
+def _head(found: ShownRelease, tab: str) -> dict[str, Any]:
+    release = found.json["release"]
+    address = f"/c/{release['name']}/{release['semver']}"
+    return found.json | {"tab": tab, "address": address, "contents": None}
+
+
+def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
+    """Return the changes of meaning, the steps required and taken, and the changed lines."""
+    found = compare(old, new)
+    before, after = old.uri.version, new.uri.version
+    first, second = (data.decode("utf-8").split("\n") for data in (was, now))
+    text = None
+    if max(len(first), len(second)) <= MAX_LINES:
+        text = [*unified_diff(first, second, str(before), str(after), lineterm="")][2:]
+    return {
+        "changes": [change.to_json() for change in found.changes],
+        "risks": [change.to_json() for change in found.risks],
+        "required": str(found.required_after(before, after)) if after > before else None,
+        "taken": str(taken_step(before, after)) if after > before else None,
+        "schema_conflict": found.schema_conflict,
+        "text": text and [line[:MAX_LINE_CHARS] for line in text[:MAX_SHOWN]],
+        "cut": text is not None and len(text) > MAX_SHOWN,
+    }
+
+
+def _step(before: Json | None, release: Json) -> str | None:
+    """Return the SemVer step from the version before; None for the first one."""
+    if before is None:
+        return None
+    try:
+        old, new = Version.parse(before["semver"]), Version.parse(release["semver"])
+        return str(taken_step(old, new))
+    except InvalidInput:
+        return None

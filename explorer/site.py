@@ -1,0 +1,131 @@
+"""What pages are made from: the parts of the node, a request, and the view that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from capdex.errors import Code, InvalidInput
+from explorer.samples import Samples
+from mcp_service.queries.reader import Reader
+
+Json = dict[str, Any]
+
+MAX_PARAMETERS: Final = 64
+
+
+class Explanation(NamedTuple):
+    """What leads to a code, what to do about it, and a command or a line to write."""
+
+    cause: str
+    remedy: str
+    example: str
+
+
+class Validated(NamedTuple):
+    """What a validation of a package file finds: a verdict, and problems as their JSON."""
+
+    verdict: str
+    problems: list[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The parts that pages read.
+
+    `status` returns the JSON of `/status`; `validate` checks the bytes of a package file;
+    `explanations` are those of all codes of errors and reasons.
+    """
+
+    reader: Reader
+    status: Callable[[], Awaitable[Json]]
+    validate: Callable[[bytes], Awaitable[Validated]]
+    explanations: Mapping[str, Explanation]
+    samples: Samples = field(default_factory=Samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for a page: parameters of the path and of the query, and the node's address.
+
+    Parameters that no page knows are passed over: links on other sites carry them.
+    """
+
+    path: str
+    parts: Mapping[str, str]
+    query: Mapping[str, tuple[str, ...]]
+    base: str
+    form: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str, parts: Mapping[str, str], query: bytes, base: str) -> Asked:
+        """Read a request; raises InvalidInput for a query that is not UTF-8 or has NUL."""
+        try:
+            pairs = parse_qsl(
+                query.decode("ascii"),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=MAX_PARAMETERS,
+            )
+        except ValueError as error:
+            raise InvalidInput("the query string cannot be read", why=str(error)[:200]) from None
+        found: dict[str, tuple[str, ...]] = {}
+        for name, value in pairs:
+            if "\0" in value:
+                raise InvalidInput(f"{name[:64]} has a NUL character")
+            found[name] = (*found.get(name, ()), value)
+        return cls(path, parts, found, base)
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return the first value of a parameter without white space around it."""
+        return self.query.get(name, (default,))[0].strip()
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """Return all values of a parameter that are not empty."""
+        return tuple(value for value in self.query.get(name, ()) if value.strip())
+
+    def number(self, name: str, default: int, most: int = 10**15) -> int:
+        """Return a parameter that is a whole number from 1; raises InvalidInput."""
+        text = self.text(name)
+        if not text:
+            return default
+        if not text.isascii() or not text.isdigit() or len(text) > 15 or not 1 <= int(text) <= most:
+            raise InvalidInput(f"{name} is not a whole number from 1 to {most}")
+        return int(text)
+
+    def address(self, **changes: str | Sequence[str] | None) -> str:
+        """Return the path with the query and these changes of it; None removes a parameter."""
+        query = {key: list(value) for key, value in self.query.items() if any(value)}
+        for key, value in changes.items():
+            query.pop(key, None)
+            if value:
+                query[key] = [value] if isinstance(value, str) else list(value)
+        return self.path + (f"?{urlencode(query, doseq=True)}" if query else "")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What answers a request: a template and its data, which are the page's JSON, too.
+
+    It depends on the index alone and is kept until the index changes, unless it is `live`: then
+    it must not be stored. `linked_data` is its JSON-LD, `feed` the address of its feed.
+    """
+
+    template: str
+    title: str
+    data: Json
+    description: str = ""
+    status: int = 200
+    live: bool = False
+    linked_data: Json | None = None
+    feed: str = ""
+
+
+Page = Callable[[Site, Asked], Awaitable[View]]
+
+
+def not_found(what: str, fix: str = "") -> InvalidInput:
+    """Return the error of an address that names nothing."""
+    return InvalidInput(what, Code.NOT_FOUND, fix=fix or "search for it")

@@ -1,0 +1,1 @@
+"""How values look: text made safe to show, verdicts in words, schemas as rows, charts, badges."""

@@ -1,0 +1,70 @@
+"""The templates: every value is escaped, and made visible unless it is markup already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from explorer.views import text, verdicts
+from explorer.views.charts import Point, line_chart
+from explorer.views.schema_rows import MAX_ROWS, schema_rows
+
+TEMPLATES: Final = Path(__file__).parents[1] / "templates"
+
+
+def build_environment(assets: dict[str, str]) -> Environment:
+    """Return the templates with what they may call; `assets` are addresses of static files."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=text.shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "account": text.short_account,
+        "column": _column,
+        "cut": text.cut,
+        "date": text.date,
+        "duration": text.duration,
+        "field": verdicts.field_of,
+        "hash": text.short_hash,
+        "highlighted": text.highlighted,
+        "number": text.number,
+        "pretty": _pretty,
+        "size": text.size,
+        "visible": text.visible,
+    }
+    made.globals |= {
+        "asset": assets.__getitem__,
+        "badge_of": verdicts.badge_of,
+        "check_meaning": verdicts.check_meaning,
+        "checked": verdicts.checked,
+        "count": text.count,
+        "field_of": verdicts.field_of,
+        "lang": text.language,
+        "kind_of": verdicts.kind_of,
+        "line_chart": line_chart,
+        "max_rows": MAX_ROWS,
+        "name_of": text.name_of,
+        "not_meant": verdicts.NOT_MEANT,
+        "schema_rows": schema_rows,
+    }
+    for path in sorted(TEMPLATES.glob("*.html")):
+        made.get_template(path.name)  # compiled now, so that no request waits for it
+    return made
+
+
+def _column(samples: Sequence[Sequence[Any]], index: int) -> list[Point]:
+    """Return the points of a chart: times and one of the figures of these samples."""
+    return [(sample[0], sample[index]) for sample in samples]
+
+
+def _pretty(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode("utf-8")

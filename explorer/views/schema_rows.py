@@ -1,0 +1,87 @@
+"""A JSON Schema as rows of a table: one for each property, nested ones by their paths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, TypeGuard
+
+MAX_ROWS: Final = 120
+MAX_DEPTH: Final = 5
+MAX_VALUE_CHARS: Final = 200
+_LIMITS: Final = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems"),
+    *("minProperties", "maxProperties", "const"),
+)
+
+Row = dict[str, Any]
+
+
+def schema_rows(schema: Any) -> list[Row]:
+    """Return the properties of a schema as rows, in order; at most MAX_ROWS.
+
+    A row has `path`, `type`, `required`, `default`, `limits` (texts) and `description`.
+    """
+    return list(islice(_rows(schema, "", 0), MAX_ROWS))
+
+
+def _rows(schema: Any, path: str, depth: int) -> Iterator[Row]:
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return
+    properties, required = schema.get("properties"), schema.get("required")
+    names = set(required) if _are_texts(required) else set()
+    for name, inner in (properties if isinstance(properties, dict) else {}).items():
+        at = f"{path}.{name}" if path else str(name)
+        yield _row(at, inner, name in names)
+        yield from _rows(inner, at, depth + 1)
+    items = schema.get("items")
+    if isinstance(items, dict):
+        at = f"{path}[]"
+        if path == "":
+            yield _row(at, items, False)
+        yield from _rows(items, at, depth + 1)
+
+
+def _row(path: str, schema: Any, required: bool) -> Row:
+    known = schema if isinstance(schema, dict) else {}
+    limits = [f"{key} {_text(known[key])}" for key in _LIMITS if key in known]
+    if isinstance(choices := known.get("enum"), list):
+        limits.insert(0, "one of " + _cut(", ".join(_text(x) for x in choices[:50])))
+    return {
+        "path": path,
+        "type": _type(schema),
+        "required": required,
+        "default": _text(known["default"]) if "default" in known else None,
+        "limits": limits,
+        "description": str(known.get("description") or ""),
+    }
+
+
+def _type(schema: Any) -> str:
+    if not isinstance(schema, dict):
+        return "nothing" if schema is False else "anything"
+    kind = schema.get("type")
+    if _are_texts(kind):
+        return " or ".join(kind)
+    if kind == "array" and isinstance(items := schema.get("items"), dict):
+        return f"array of {_type(items)}"
+    if isinstance(kind, str):
+        return kind
+    if isinstance(reference := schema.get("$ref"), str):
+        return _cut(reference)
+    several = next((schema[x] for x in ("anyOf", "oneOf") if isinstance(schema.get(x), list)), None)
+    return " or ".join(dict.fromkeys(_type(x) for x in several[:8])) if several else "anything"
+
+
+def _are_texts(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(x, str) for x in value)
+
+
+def _text(value: Any) -> str:
+    return _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_VALUE_CHARS else text[:MAX_VALUE_CHARS] + "…"

@@ -1,0 +1,134 @@
+"""Text of strangers made safe to show: hidden characters as codes, hashes short, times in words.
+
+HTML is escaped by the templates. This module is about what escaping leaves: characters that
+cannot be seen, or that change the order in which others are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from capdex.uri import PREFIX
+
+# Controls, soft hyphen, zero width characters, marks of direction, separators of lines, variation
+# selectors, fillers, tags, and code points that are no characters.
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202f\u205f-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff"
+    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+)
+_MARKS: Final = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4,}"
+)
+MAX_TEXT_CHARS: Final = 24_000  # of one text on a page, so that no page is heavy
+MAX_MARKS: Final = 3  # combining marks on one character: more of them cover the lines around it
+
+
+def visible(text: str) -> str:
+    """Return a text with a code like ⟨U+202E⟩ for each character that could hide or reorder it."""
+    text = text.replace("\r\n", "\n")
+    if text.isascii() and _HIDDEN.search(text) is None:
+        return text
+    return _MARKS.sub(lambda x: x[0][:MAX_MARKS] + "…", _HIDDEN.sub(_code, text))
+
+
+def shown(value: Any) -> Any:
+    """Return any value that a template prints: texts are made visible, markup stays."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def short_hash(text: str, first: int = 6, last: int = 4) -> str:
+    """Return the ends of a long identifier, as 0x8f3c…21aa."""
+    return text if len(text) <= first + last + 4 else f"{text[:first]}…{text[-last:]}"
+
+
+def short_account(text: str) -> str:
+    """Return the ends of an account or DID."""
+    prefix, _, last = text.rpartition(":")
+    return f"{prefix}:{short_hash(last)}" if prefix else short_hash(text)
+
+
+def date(epoch_s: float | None) -> Markup:
+    """Return a time element with the day (UTC); its title has the second."""
+    if epoch_s is None:
+        return Markup("unknown")
+    moment = datetime.fromtimestamp(epoch_s, UTC)
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        moment.strftime("%Y-%m-%d %H:%M:%S"),
+        moment.strftime("%Y-%m-%d"),
+    )
+
+
+def number(value: float | None) -> str:
+    """Return a number with thin spaces between thousands."""
+    if value is None:
+        return "unknown"
+    return (
+        f"{value:,.1f}".replace(",", "\u2009")
+        if value % 1
+        else f"{int(value):,}".replace(",", "\u2009")
+    )
+
+
+def count(value: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{number(value)} {singular if value == 1 else plural or singular + 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in its two largest units."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 1:
+        return "0 s" if seconds < 0.05 else f"{seconds:.1f} s"
+    found, left = [], int(seconds)
+    for name, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        if left >= size:
+            found.append(f"{left // size} {name}")
+            left %= size
+    return " ".join(found[:2])
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a long text; the page with the exact bytes has all of it."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    return f"{text[:MAX_TEXT_CHARS]}…\n(cut here: see the exact bytes)"
+
+
+def language(contents: dict[str, Any]) -> Markup:
+    """Return the attribute `lang` of a publisher's text, if the package names one language."""
+    named = contents["languages"]
+    return Markup(' lang="{}"').format(named[0]) if len(named) == 1 else Markup()
+
+
+def name_of(release: dict[str, Any]) -> str:
+    """Return the name in the URI of a release."""
+    return str(release["cap_uri"]).removeprefix(PREFIX).partition("@")[0]
+
+
+def size(size_bytes: int) -> str:
+    """Return a number of bytes in words."""
+    return f"{number(size_bytes)} bytes" if size_bytes < 2000 else f"{size_bytes / 1000:.1f} kB"
+
+
+def highlighted(snippet: dict[str, Any]) -> Markup:
+    """Return the text of a snippet with its highlights in mark elements."""
+    text, found, at = str(snippet["text"]), Markup(), 0
+    spans: Sequence[Sequence[int]] = snippet.get("highlights") or ()
+    for begin, end in spans:
+        if at <= begin < end <= len(text):
+            found += escape(visible(text[at:begin]))
+            found += Markup("<mark>{}</mark>").format(visible(text[begin:end]))
+            at = end
+    return found + escape(visible(text[at:]))
+
+
+def _code(found: re.Match[str]) -> str:
+    return f"⟨U+{ord(found[0]):04X}⟩"

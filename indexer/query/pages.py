@@ -1,0 +1,87 @@
+"""Some releases at a time, in an order: versions of a name, newest of all, those that wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
+from capdex.problems import Availability
+from capdex.uri import PREFIX
+from indexer.db.columns import JUDGED, STANDS
+from indexer.db.models import LISTING, RELEASE
+from indexer.query.release import IndexedRelease, read_releases
+
+MAX_WAITING: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRelease:
+    """A release whose bytes this node still awaits; `queued_at` is epoch seconds."""
+
+    name: str | None
+    semver: str
+    cid: str
+    state: str
+    attempts: int
+    queued_at: float
+
+
+def read_version(connection: Connection, name: str, semver: str) -> IndexedRelease | None:
+    """Return the release of an exact version: the one that stands, else the first announced."""
+    of_version = RELEASE.c.cap_uri == f"{PREFIX}{name}@{semver}"
+    found = select(RELEASE.c.id).where(of_version, STANDS)
+    first = select(RELEASE.c.id).where(RELEASE.c.name == name, of_version)
+    for query in (found, first.order_by(RELEASE.c.sequence)):
+        if (release_id := connection.execute(query.limit(1)).scalar()) is not None:
+            return read_releases(connection, [release_id])[release_id]
+    return None
+
+
+def read_shown_version(connection: Connection, name: str) -> str | None:
+    """Return the version that the page of a name shows: the listed one, else the highest."""
+    listed = select(RELEASE.c.semver).join(LISTING, LISTING.c.release_id == RELEASE.c.id)
+    found = connection.execute(listed.where(LISTING.c.name == name)).scalar()
+    highest = select(RELEASE.c.semver).where(RELEASE.c.name == name)
+    order = (RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
+    return found or connection.execute(highest.order_by(*order).limit(1)).scalar()
+
+
+def read_versions(
+    connection: Connection, name: str, limit: int, offset: int
+) -> tuple[list[IndexedRelease], int]:
+    """Return a page of the releases of a name, highest version first, and how many there are."""
+    of_name = RELEASE.c.name == name
+    total = connection.execute(select(func.count()).where(of_name)).scalar_one()
+    order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
+    query = select(RELEASE.c.id).where(of_name).order_by(*order).limit(limit).offset(offset)
+    return _in_order(connection, query), int(total)
+
+
+def read_newest_releases(connection: Connection, limit: int) -> list[IndexedRelease]:
+    """Return the judged releases that were announced last, the newest first."""
+    return _in_order(
+        connection,
+        select(RELEASE.c.id)
+        .where(JUDGED, RELEASE.c.name.is_not(None))
+        .order_by(RELEASE.c.sequence.desc())
+        .limit(limit),
+    )
+
+
+def read_waiting(connection: Connection) -> list[WaitingRelease]:
+    """Return the releases that wait for their bytes longest, at most MAX_WAITING of a state."""
+    columns = ("name", "semver", "cid", "availability", "attempts", "queued_at")
+    found: list[WaitingRelease] = []
+    for state in (Availability.PENDING, Availability.PARKED):
+        query = select(*(RELEASE.c[x] for x in columns)).where(RELEASE.c.availability == state)
+        rows = connection.execute(query.order_by(RELEASE.c.queued_at).limit(MAX_WAITING))
+        found += [WaitingRelease(*row) for row in rows]
+    return found
+
+
+def _in_order(connection: Connection, query: Any) -> list[IndexedRelease]:
+    ids = list(connection.execute(query).scalars())
+    found = read_releases(connection, ids)
+    return [found[release_id] for release_id in ids]

@@ -1,0 +1,125 @@
+"""Releases one by one and in pages, whatever became of them: as people look at them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.uri import check_name
+from capdex.version import Version
+from indexer.query import (
+    IndexedRelease,
+    read_name_state,
+    read_newest_releases,
+    read_revision,
+    read_shown_version,
+    read_version,
+    read_versions,
+    read_waiting,
+)
+from mcp_service.answers.release import Json, as_of, name_head, of_page, release
+from mcp_service.queries.reader import Reader
+
+PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRelease:
+    """A release of any verdict as JSON, and its file, None unless this node serves it.
+
+    The JSON has the release with the fields of its page, the state of its name, and the number of
+    the name's `versions`.
+    """
+
+    json: Json
+    data: bytes | None
+
+
+async def find_release(reader: Reader, name: str, version: str | None = None) -> ShownRelease:
+    """Return an exact version of a name, or the one that search lists, else the highest.
+
+    Raises InvalidInput NOT_FOUND, also for what can be no name or version.
+    """
+
+    def read(connection: Connection) -> ShownRelease:
+        wanted = version or read_shown_version(connection, name)
+        found = wanted and read_version(connection, name, wanted)
+        if not found:
+            what = f"no release of {name} is {version}" if version else f"nothing is named {name}"
+            raise InvalidInput(what, Code.NOT_FOUND, fix="search for it, or see all versions")
+        found = found.redacted(reader.index.denial_cache.read(connection))
+        state, (_, position) = read_name_state(connection, name), read_revision(connection)
+        body = name_head(name, state) | {
+            "release": shown(found),
+            "versions": read_versions(connection, name, 0, 0)[1],
+            "as_of": as_of(position),
+        }
+        return ShownRelease(body, _file(reader, found))
+
+    _check(name, version)
+    return await reader.read(read)
+
+
+async def list_versions(reader: Reader, name: str, page: int) -> Json:
+    """Return a page (from 1) of the releases of a name, highest version first.
+
+    Raises InvalidInput NOT_FOUND.
+    """
+
+    def read(connection: Connection) -> Json:
+        denials = reader.index.denial_cache.read(connection)
+        found, total = read_versions(connection, name, PAGE, (page - 1) * PAGE)
+        if not total:
+            raise InvalidInput(f"nothing is named {name}", Code.NOT_FOUND)
+        return {
+            "releases": [shown(x.redacted(denials)) for x in found],
+            "total": total,
+            "page": page,
+            "pages": -(-total // PAGE),
+        }
+
+    _check(name, None)
+    return await reader.read(read)
+
+
+async def newest_releases(reader: Reader, limit: int) -> list[Json]:
+    """Return the releases that were announced last and may be served, the newest first."""
+
+    def read(connection: Connection) -> list[Json]:
+        denials = reader.index.denial_cache.read(connection)
+        found = read_newest_releases(connection, limit)
+        return [shown(x) for x in found if x.verdict in reader.serve and not x.denial(denials)]
+
+    return await reader.read(read)
+
+
+async def waiting_releases(reader: Reader) -> list[Json]:
+    """Return the releases whose bytes this node awaits, those that wait longest first."""
+    return await reader.read(lambda connection: [asdict(x) for x in read_waiting(connection)])
+
+
+def shown(found: IndexedRelease) -> Json:
+    """Return a release with the fields that only pages of its name have."""
+    return release(found) | of_page(found) | {"name": found.name}
+
+
+def _file(reader: Reader, found: IndexedRelease) -> bytes | None:
+    if found.verdict not in reader.serve or found.denied is not None:
+        return None
+    try:
+        return reader.file_of(found)
+    except Unavailable:  # the page says so
+        return None
+
+
+def _check(name: str, version: str | None) -> None:
+    try:
+        check_name(name)
+        if version is not None:
+            Version.parse(version)
+    except InvalidInput as error:
+        error.code = Code.NOT_FOUND
+        raise
