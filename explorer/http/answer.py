@@ -136,7 +136,7 @@ class Answers:
             "description": view.description,
             "path": asked.path,
             "base": asked.base,
-            "json": _json_address(asked),
+            "json": _json_address(asked) if view.status == 200 else "",
             "feed": view.feed,
             "linked_data": view.linked_data,
             "version": __version__,

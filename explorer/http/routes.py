@@ -102,7 +102,7 @@ class Explorer:
             *(
                 Route(path, answers.endpoint(_of_value(key)), methods=["GET"])
                 for key in LISTED
-                for path in (f"/{key}/{{value:path}}",)
+                for path in (f"/{key}/{{value:path}}.json", f"/{key}/{{value:path}}")
             ),
             *(
                 Route(f"{path}{suffix}", answers.endpoint(page), methods=["GET"])

@@ -17,14 +17,15 @@ Point = tuple[float, float | None]  # epoch seconds and a value, None where it i
 
 
 def line_chart(points: Sequence[Point], *, title: str, unit: str, window_s: float) -> Markup:
-    """Return an image of the points of the last `window_s` seconds; the newest is at the right.
+    """Return an image of the points of the last `window_s` seconds, or of all if they are of less.
 
-    Its title and description say the same in words.
+    The newest point is at the right. Title and description say the same in words.
     """
     known = [value for _, value in points if value is not None]
     if len(points) < 2 or not known:
         return Markup('<p class="muted">{}: not enough samples yet.</p>').format(title)
     most, last = max(known), points[-1][0]
+    window_s = max(1.0, min(window_s, last - points[0][0]))
     scale = (HEIGHT - 2 * _EDGE) / (most or 1)
     pieces: list[list[str]] = [[]]
     for at, value in points:

@@ -14,14 +14,8 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from capdex.uri import PREFIX
+from capdex.yaml.characters import forbidden
 
-# Controls, soft hyphen, zero width characters, marks of direction, separators of lines, variation
-# selectors, fillers, tags, and code points that are no characters.
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u2028-\u202f\u205f-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff"
-    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
-)
 _MARKS: Final = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4,}"
 )
@@ -30,11 +24,18 @@ MAX_MARKS: Final = 3  # combining marks on one character: more of them cover the
 
 
 def visible(text: str) -> str:
-    """Return a text with a code like ⟨U+202E⟩ for each character that could hide or reorder it."""
+    """Return a text with a code like ⟨U+202E⟩ for each character that a package may not hold (P7).
+
+    Such characters cannot be seen, or reorder others. The texts of events may have them.
+    """
     text = text.replace("\r\n", "\n")
-    if text.isascii() and _HIDDEN.search(text) is None:
-        return text
-    return _MARKS.sub(lambda x: x[0][:MAX_MARKS] + "…", _HIDDEN.sub(_code, text))
+    if places := list(forbidden(text)):
+        pieces, at = [], 0
+        for place in places:
+            pieces += [text[at:place], f"⟨U+{ord(text[place]):04X}⟩"]
+            at = place + 1
+        text = "".join([*pieces, text[at:]])
+    return text if text.isascii() else _MARKS.sub(lambda x: x[0][:MAX_MARKS] + "…", text)
 
 
 def shown(value: Any) -> Any:
@@ -128,7 +129,3 @@ def highlighted(snippet: dict[str, Any]) -> Markup:
             found += Markup("<mark>{}</mark>").format(visible(text[begin:end]))
             at = end
     return found + escape(visible(text[at:]))
-
-
-def _code(found: re.Match[str]) -> str:
-    return f"⟨U+{ord(found[0]):04X}⟩"

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -17,6 +18,7 @@ from eth_hash.auto import keccak
 from capdex import did, package, signing
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry import events
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex.uri import PREFIX
@@ -269,6 +271,18 @@ def follow(store: Store, chain: Chain) -> None:
     """Append everything, then fetch everything."""
     append(store, chain)
     fetch(store, chain)
+
+
+def fill(url: str, chain: Chain, blocks: Path) -> None:
+    """Index a chain, and keep its packages in a directory of blocks."""
+    store = Store.open(url, DEPLOYMENT)
+    try:
+        follow(store, chain)
+    finally:
+        store.close()
+    directory = BlockDirectory(blocks)
+    for data in chain.packages.values():
+        directory.write(data)
 
 
 def lasting(chain: Chain, name: str) -> Judgement:

@@ -128,14 +128,7 @@ def service(name: str) -> dict[str, str]:
 
 def fill(url: str, making: Any, chain: Any) -> None:
     """Index a chain, and keep its packages beside the index."""
-    store = Store.open(url, making.DEPLOYMENT)
-    try:
-        making.follow(store, chain)
-    finally:
-        store.close()
-    blocks = BlockDirectory(blocks_of(url))
-    for data in chain.packages.values():
-        blocks.write(data)
+    making.fill(url, chain, blocks_of(url))
 
 
 @pytest.fixture(scope="session")
@@ -146,14 +139,7 @@ def examples(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     for path in sorted((Path(__file__).parents[2] / "examples").glob("*.acp.yaml")):
         uri = manifest.read(path.read_bytes()).require().uri
         chain.publish(uri.name, str(uri.version), data=making.signed(path.read_text("utf-8")))
-    store = Store.open(url, making.DEPLOYMENT)
-    try:
-        making.follow(store, chain)
-    finally:
-        store.close()
-    blocks = BlockDirectory(blocks_of(url))
-    for data in chain.packages.values():
-        blocks.write(data)
+    fill(url, making, chain)
     return url
 
 

@@ -1,0 +1,78 @@
+"""Packages whose fields are the texts that break pages: naughty strings, and texts for models."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from capdex.yaml import read_yaml
+from tests.indexer import making
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+STRINGS: list[str] = json.loads((VECTORS / "blns" / "strings.json").read_text("utf-8"))
+POISONED = [x["text"] for x in json.loads((VECTORS / "lint" / "poisoned.json").read_text("utf-8"))]
+JAILBREAKS: list[str] = json.loads((VECTORS / "lint" / "jailbreaks.json").read_text("utf-8"))
+MARKUP = (
+    "<script>alert(1)</script>",
+    "'\"><img src=x onerror=alert(1)>",
+    "</textarea></title><svg onload=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "javascript:alert(1)",
+    "</script><script>alert(1)</script>",
+    "<!-- <b>",
+    "\u05e9\u05dc\u05d5\u05dd (abc) 123",
+    "\u0645\u0631\u062d\u0628\u0627 <b>x</b> ]]>",
+    "a" * 120,
+    "Z\u0351\u036b\u0343\u032a\u0302A\u0335\u0489\u0320\u0353\u0347L\u0321\u034a\u0312\u0327G\u0329\u034dO",
+)
+EACH = 48  # texts of one package
+
+
+def texts() -> Iterator[str]:
+    """Texts that a package may have, the markup first."""
+    for text in (*MARKUP, *STRINGS, *POISONED, *JAILBREAKS):
+        cut = " ".join(text.split())[:1000]
+        if cut:  # a number for one reader is text for another one
+            yield (
+                f"“{cut}”"
+                if re.fullmatch(r"[-+.\w]*\d[-+.\w]*|~|[-+.]+|null|true|false", cut, re.I)
+                else cut
+            )
+
+
+def packages() -> Iterator[tuple[str, bytes]]:
+    """Names and signed files: each has some of the texts in all its fields."""
+    kept = [text for text in texts() if not read_yaml(_quoted(text)).problems]
+    for number, first in zip(count(), range(0, len(kept), EACH)):
+        some = kept[first : first + EACH]
+        name = f"naughty-{number}"
+        yield name, making.package_bytes(name, **_fields(some))
+
+
+def _quoted(text: str) -> bytes:
+    return f"- {json.dumps(text, ensure_ascii=False)}\n".encode()
+
+
+def _fields(some: list[str]) -> dict[str, Any]:
+    short = [text[:100] for text in some]
+    return {
+        "title": short[0],
+        "summary": short[1],
+        "description": "\n".join(some)[:600],
+        "tags": short[:10],
+        "license": short[2],
+        "triggers": [{"type": "keyword", "value": text[:60]} for text in some[:30]],
+        "examples": [{"say": text[:200]} for text in some[:10]],
+        "memory_scope": short[3],
+        "prompt": "\n".join(some),
+        "tools": [
+            making.tool(f"tool_{i}", text, **{f"field_{i}": some[-1 - i]})
+            for i, text in enumerate(some[:12])
+        ],
+        "llm_requirements": {"models": short[4:8]},
+        "x-acme-note": short[5],
+    }

@@ -1,0 +1,421 @@
+"""Each page over HTTP: what it shows, its JSON, its headers and its weight."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+from xml.etree import ElementTree
+
+import pytest
+
+from explorer.http.headers import CONTENT_SECURITY_POLICY
+from tests.explorer.addresses import ACCOUNT, PAGES
+from tests.explorer.conftest import OTHER, Filled
+from tests.indexer import making
+
+HTML = {"Accept": "text/html"}
+MAX_PACKED_BYTES = 60_000  # of a page with its style and scripts
+TAKEN_AS_FOUND = {"missing": 404, "hostile-history": 200}
+
+
+class Answer:
+    """An answer of a node, of any status."""
+
+    def __init__(self, address: str, data: bytes | None = None, **headers: str) -> None:
+        named = {key.replace("_", "-"): value for key, value in headers.items()}
+        try:
+            reply = urlopen(Request(address, data, named))  # noqa: S310 - a node of this test
+        except HTTPError as error:
+            reply = error
+        with reply:
+            self.status, self.headers, self.body = reply.status, reply.headers, reply.read()
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8")
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def words(self) -> str:
+        """What a reader sees, with single spaces."""
+        return " ".join(_Words(self.text).found.split())
+
+
+class _Words(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found, self._hidden = "", False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, _: Any) -> None:
+        self._hidden = tag in ("script", "style")
+
+    def handle_endtag(self, _: str) -> None:
+        self._hidden = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.found += data + " "
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_its_title_its_headers_and_its_json(base: str, name: str) -> None:
+    page = Answer(base + PAGES[name], **HTML)
+    assert page.status == TAKEN_AS_FOUND.get(name, 200)
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert page.headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert len(re.findall("<h1[ >]", page.text)) == 1
+    assert re.search("<title>[^<]{3,}</title>", page.text)
+    assert page.text.startswith("<!doctype html>\n<html lang=")
+    twin = Answer(base + PAGES[name], Accept="application/json")
+    assert twin.status == page.status
+    assert isinstance(twin.json, dict)
+    linked = re.search('<link rel="alternate" type="application/json" href="([^"]+)">', page.text)
+    if page.status == 200:
+        assert linked is not None
+        address = linked[1].replace("&amp;", "&").replace("&#39;", "'").replace("&#34;", '"')
+        assert isinstance(Answer(base + address).json, dict)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_light(base: str, name: str) -> None:
+    page = Answer(base + PAGES[name], Accept_Encoding="gzip", **HTML)
+    assert page.headers["Content-Encoding"] == "gzip"
+    assert "\x00" not in gzip.decompress(page.body).decode("utf-8")
+    text = gzip.decompress(page.body).decode("utf-8")
+    files = set(re.findall(r'(?:src|href)="(/static/[^"]+\.(?:js|css|svg))"', text))
+    weight = sum(len(Answer(base + file, Accept_Encoding="gzip").body) for file in files)
+    assert len(page.body) + weight <= MAX_PACKED_BYTES
+
+
+def test_the_start_page_answers_a_person_and_leads_on(base: str) -> None:
+    page = Answer(f"{base}/", **HTML)
+    assert "Newest releases" in page.words
+    assert 'action="/search"' in page.text
+    assert 'property="og:title" content="capdex"' in page.text
+    assert Answer(f"{base}/index.json").json["newest"]
+
+
+def test_a_search_says_why_each_hit_matched(base: str) -> None:
+    page = Answer(f"{base}/search?q=weather", **HTML)
+    assert 'href="/c/city-weather/1.0.0"' in page.text
+    assert "<mark>weather</mark>" in page.text
+    assert "Matched in name" in page.words
+    assert 'href="/search?q=weather&amp;domain=weather"' in page.text
+
+
+def test_a_filter_can_be_taken_off_again_and_another_one_excluded(base: str) -> None:
+    page = Answer(f"{base}/search?q=weather&domain=weather&not.tag=forecast", **HTML)
+    assert "0 capabilities" in page.words
+    assert 'href="/search?q=weather&amp;not.tag=forecast"' in page.text
+    assert 'href="/search?q=weather&amp;domain=weather"' in page.text
+    assert "Search without the filters" in page.words
+
+
+def test_a_misspelt_search_shows_what_was_searched_instead(base: str) -> None:
+    page = Answer(f"{base}/search?q=wether", **HTML)
+    assert "No capability has the word wether" in page.words
+    assert 'href="/search?q=weather"' in page.text
+    nothing = Answer(f"{base}/search?q=xyzzyqq", **HTML)
+    assert "Nothing was found" in nothing.words
+
+
+def test_an_empty_search_lists_everything_by_pages(base: str) -> None:
+    seen: list[str] = []
+    address = "/search"
+    while address:
+        page = Answer(base + address).json if address.endswith("json") else None
+        page = page or Answer(base + address, Accept="application/json").json
+        seen += [x["cap_uri"] for x in page["list_of_results"]]
+        address = page["next"]
+    assert len(seen) == len(set(seen)) == page["total"]
+
+
+def test_a_package_shows_where_its_bytes_come_from(base: str, filled: Filled) -> None:
+    page = Answer(f"{base}/c/city-weather", **HTML)
+    release = Answer(f"{base}/c/city-weather/1.0.0.json").json["release"]
+    chain = release["chain"]
+    for value in (
+        *(chain["tx_hash"], chain["contract"], chain["publisher"]),
+        *(release["ipfs_cid"], release["sha256"], release["verification"]["signer"]),
+    ):
+        assert f'data-copy="{value}"' in page.text
+    steps = ("Transaction", "Event", "CID", "sha256", "Signature", "Publisher")
+    places = [page.words.index(f"{step} ✓ holds") for step in steps]
+    assert places == sorted(places)
+    assert f'href="/block/{chain["block_number"]}"' in page.text
+    assert f'href="/ipfs/{release["ipfs_cid"]}?format=raw"' in page.text
+    assert f"/ipfs/{release['ipfs_cid']}" in page.text
+    assert "It says nothing about whether the capability is good" in page.words
+    assert f"capdex resolve {release['cap_uri']} --proof --trust-rpc" in page.words
+    downloaded = Answer(f"{base}/ipfs/{release['ipfs_cid']}?format=raw").body
+    assert downloaded == filled.chain.packages[bytes.fromhex(release["sha256"])]
+
+
+def test_a_package_says_how_each_host_installs_it(base: str) -> None:
+    page = Answer(f"{base}/c/city-weather", **HTML)
+    for line in ("capdex install city-weather@1.0.0", "capdex add-to cursor", "capdex get"):
+        assert line in page.words
+    assert f'"url": "{base}/mcp"'.replace('"', "&#34;") in page.text
+
+
+def test_rights_owner_and_labels_are_shown(base: str) -> None:
+    page = Answer(f"{base}/c/forecast/1.1.0", **HTML)
+    for words in (
+        "other.example.net",
+        "state.query",
+        "No label.",
+        "Offered to",
+        "named, not checked",
+    ):
+        assert words in page.words
+    assert OTHER.lower() in page.text.lower()
+    labelled = Answer(f"{base}/c/naughty-0", **HTML)
+    assert "LINT_" in labelled.words
+
+
+def test_the_banner_of_a_yanked_version_has_its_reason(base: str) -> None:
+    page = Answer(f"{base}/c/forecast/1.0.0", **HTML)
+    assert "Yanked. The owner withdrew this version: '\"><img src=x onerror=alert(1)>" in page.words
+    assert "<img src=x" not in page.text
+    loose = Answer(f"{base}/c/loose", **HTML)
+    assert "Deprecated name. use forecast Use forecast instead" in loose.words
+
+
+def test_a_refused_release_shows_its_reason_and_nothing_of_its_file(base: str) -> None:
+    page = Answer(f"{base}/c/forged", **HTML)
+    assert "✗ invalid" in page.words
+    assert 'href="/help/BAD_SIGNATURE"' in page.text
+    assert "Whatever I like" not in page.text
+    assert "A release that is not verified cannot be installed." in page.words
+    awaited = Answer(f"{base}/c/soon", **HTML)
+    assert "… not judged" in awaited.words
+
+
+def test_tools_have_their_parameters_as_a_table(base: str) -> None:
+    page = Answer(f"{base}/c/city-weather/1.0.0/tools", **HTML)
+    assert "Parameters of get_forecast" in page.words
+    assert "one of &#34;celsius&#34;, &#34;fahrenheit&#34;" in page.text
+    assert "required" in page.words
+
+
+def test_texts_and_bytes_are_the_files(base: str, filled: Filled) -> None:
+    contents = Answer(f"{base}/c/city-weather/1.0.0/texts.json").json["contents"]
+    page = Answer(f"{base}/c/city-weather/1.0.0/texts", **HTML)
+    assert " ".join(contents["prompt"].split()) in page.words
+    exact = Answer(f"{base}/c/city-weather/1.0.0/bytes.json").json
+    data = filled.chain.packages[bytes.fromhex(exact["release"]["sha256"])]
+    assert "\n".join(exact["lines"]).encode() == data
+    assert exact["size_bytes"] == len(data)
+
+
+def test_long_files_and_many_tools_come_in_pages(base: str, filled: Filled) -> None:
+    read, address = b"", "/c/naughty-0/1.0.0/bytes"
+    while address:
+        page = Answer(base + address, Accept="application/json").json
+        read += "\n".join(page["lines"]).encode() + b"\n"
+        address = page["after"]
+    digest = bytes.fromhex(page["release"]["sha256"])
+    assert read[:-1] == filled.chain.packages[digest]
+
+
+def test_checks_can_be_repeated(base: str) -> None:
+    page = Answer(f"{base}/c/city-weather/1.0.0/checks", **HTML)
+    cid = Answer(f"{base}/c/city-weather/1.0.0.json").json["release"]["ipfs_cid"]
+    assert f"curl -s '{base}/ipfs/{cid}?format=raw' | sha256sum" in page.words
+    asked = Answer(f"{base}/c/city-weather/1.0.0/checks?proof", **HTML)
+    assert "Not proven. this reader cannot prove its answers" in asked.words
+    assert asked.headers["Cache-Control"] == "no-store"
+
+
+def test_a_message_is_tried_on_a_package_and_on_all(base: str) -> None:
+    one = f"{base}/c/city-weather/1.0.0/triggers?message="
+    assert "Yes. 1 trigger matches." in Answer(one + "the+air+quality+today", **HTML).words
+    assert "<mark>air quality</mark>" in Answer(one + "the+air+quality+today", **HTML).text
+    assert "No keyword or regular expression matches." in Answer(one + "hello", **HTML).words
+    everywhere = Answer(f"{base}/triggers?message=the+air+quality+today", **HTML)
+    assert "<mark>air quality</mark>" in everywhere.text
+    assert Answer(f"{one}{'x' * 20_000}", **HTML).status == 400
+
+
+def test_versions_show_step_verdict_and_what_changed(base: str) -> None:
+    page = Answer(f"{base}/c/unit-converter/versions", **HTML)
+    assert "2.0.0-rc.1" in page.words
+    listed = Answer(f"{base}/c/unit-converter/versions.json").json["listed"]["releases"]
+    assert [x["step"] for x in listed] == ["major", "minor", "minor", None]
+    assert 'href="/c/unit-converter/diff?old=1.0.0&amp;new=1.1.0"' in page.text
+
+
+def test_a_diff_shows_what_grew_before_anything_else(base: str) -> None:
+    page = Answer(f"{base}/c/forecast/diff?old=1.0.0&new=1.1.0", **HTML)
+    grew = page.words.index("Permissions, hosts and other rights that grew")
+    assert grew < page.words.index('contacts "other.example.net"') < page.words.index("By meaning")
+    assert "Step taken: minor . Step that the changes require: " in page.words
+    back = Answer(f"{base}/c/forecast/diff?old=1.1.0&new=1.0.0", **HTML)
+    assert "No permission, host or other right was added." not in page.words
+    assert "Step taken" not in back.words
+    assert Answer(f"{base}/c/forecast/diff?old=1.0.0&new=9.0.0", **HTML).status == 404
+
+
+def test_the_history_of_a_name_has_its_events_newest_first(base: str) -> None:
+    found = Answer(f"{base}/c/forecast/history.json").json["events"]
+    kinds = [x["kind"] for x in found]
+    assert kinds == ["transfer_offered", "maintainer_added", "yanked", "published", "published"]
+    assert found[0]["account"].lower() == OTHER.lower()
+    words = Answer(f"{base}/c/forecast/history", **HTML).words
+    for kind in ("Transfer offered", "Maintainer added", "Yanked", "Published"):
+        assert kind in words
+
+
+def test_long_histories_go_on_at_the_next_page(base: str) -> None:
+    seen: list[int] = []
+    address = f"/p/{ACCOUNT}"
+    while address:
+        page = Answer(base + address, **HTML)
+        seen += map(int, re.findall(r'href="/block/(\d+)">', page.text))
+        more = re.search(r'href="(\?before=\d+)">Older events', page.text)
+        address = f"/p/{ACCOUNT}{more[1]}" if more else ""
+    assert seen == sorted(seen, reverse=True)
+    assert seen[-1] == 1  # the first event of the chain
+
+
+def test_a_publisher_has_names_keys_and_history(base: str) -> None:
+    page = Answer(f"{base}/p/{ACCOUNT.lower()}", **HTML)
+    assert "Packages of this account are signed by" in page.words
+    assert f'data-copy="{making.AUTHOR}"' in page.text
+    assert 'href="/c/city-weather' in page.text
+    signer = Answer(f"{base}/p/{making.AUTHOR}", **HTML)
+    assert ACCOUNT in signer.text
+    assert Answer(f"{base}/p/0x12", **HTML).status == 404
+
+
+def test_a_block_shows_its_events(base: str) -> None:
+    assert "Published" in Answer(f"{base}/block/1", **HTML).words
+    assert "knows no event" in Answer(f"{base}/block/99999", **HTML).words
+    assert Answer(f"{base}/block/x", **HTML).status == 404
+
+
+def test_the_node_shows_its_state_and_compares_digests(base: str) -> None:
+    status = Answer(f"{base}/status").json
+    digest, number = status["index_digest"], status["chain"]["block_number"]
+    page = Answer(f"{base}/node", **HTML)
+    assert digest in page.text
+    assert "BAD_EVENT" in page.words
+    assert "BAD_SIGNATURE" in page.words
+    assert 'href="/c/soon/1.0.0"' in page.text
+    same = Answer(f"{base}/node?other={digest}&block={number}", **HTML)
+    assert "Equal." in same.words
+    whole = json.dumps({"index_digest": digest, "chain": {"block_number": number}})
+    assert "Equal." in Answer(f"{base}/node?other={_quoted(whole)}", **HTML).words
+    other = Answer(f"{base}/node?other={'0x' + '1' * 64}&block={number}", **HTML)
+    assert "Different." in other.words
+    assert "has not kept its digest" in Answer(f"{base}/node?other={digest}&block=1", **HTML).words
+    assert "neither an index digest" in Answer(f"{base}/node?other=hello", **HTML).words
+
+
+def test_a_pasted_file_is_validated_at_its_lines_and_not_kept(base: str) -> None:
+    text = "metadata:\n  id: did:nuwa:cap:Tea@1\n  name: Tea\n"
+    sent = f"package={_quoted(text)}".encode()
+    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    page = Answer(f"{base}/try", sent, **HTML, **form)
+    assert "Not valid." in page.words
+    assert page.headers["Cache-Control"] == "no-store"
+    assert 'id="L2"' in page.text
+    assert "BAD_ID" in page.words
+    found = Answer(f"{base}/try.json", text.encode(), Content_Type="application/yaml").json
+    assert found["result"]["verdict"] == "invalid"
+    assert {x["code"] for x in found["result"]["problems"]} >= {"BAD_ID"}
+    good = making.package_bytes("tea", description="Steeps a tea.")
+    valid = Answer(f"{base}/try.json", good, Content_Type="application/yaml").json
+    assert valid["result"]["errors"] == 0
+    assert valid["result"]["verdict"] == "verified"
+
+
+def test_a_file_that_takes_too_long_costs_the_node_nothing(base: str) -> None:
+    deep = b"metadata: " + b"[" * 100_000
+    found = Answer(f"{base}/try.json", deep, Content_Type="application/yaml")
+    assert found.status in (200, 413)
+    assert Answer(f"{base}/try.json", b"x" * 300_000).status == 413
+    assert Answer(f"{base}/", **HTML).status == 200
+
+
+def test_codes_are_explained_as_the_command_line_does(base: str) -> None:
+    page = Answer(f"{base}/help/SHA256_MISMATCH", **HTML)
+    assert "What to do" in page.words
+    listed = Answer(f"{base}/help", **HTML)
+    assert 'href="/help/SHA256_MISMATCH"' in listed.text
+    assert Answer(f"{base}/help/NO_SUCH_CODE", **HTML).status == 404
+
+
+def test_feeds_are_atom(base: str) -> None:
+    for address in ("/feed.atom", "/c/forecast/feed.atom", f"/p/{ACCOUNT}/feed.atom"):
+        answer = Answer(base + address)
+        assert answer.headers["Content-Type"].startswith("application/atom+xml")
+        root = ElementTree.fromstring(answer.body)  # noqa: S314 - made by this node
+        entries = root.findall("{http://www.w3.org/2005/Atom}entry")
+        assert entries
+        for entry in entries:
+            link = entry.find("{http://www.w3.org/2005/Atom}link")
+            assert link is not None
+            assert Answer(link.attrib["href"], **HTML).status == 200
+
+
+def test_badges_say_version_and_verdict(base: str) -> None:
+    for address, said in (
+        ("/c/city-weather/badge.svg", "city-weather: ✓ verified 1.0.0"),
+        ("/c/forecast/1.0.0/badge.svg", "forecast: ✓ verified 1.0.0 yanked"),
+        ("/c/forged/badge.svg", "forged: ✗ invalid 1.0.0"),
+    ):
+        answer = Answer(base + address)
+        assert answer.headers["Content-Type"] == "image/svg+xml"
+        title = ElementTree.fromstring(answer.body).findtext("{http://www.w3.org/2000/svg}title")  # noqa: S314
+        assert title == said
+
+
+def test_crawlers_find_every_listed_name_once(base: str) -> None:
+    assert f"Sitemap: {base}/sitemap.xml" in Answer(f"{base}/robots.txt").text
+    index = Answer(f"{base}/sitemap.xml").text
+    found: list[str] = []
+    for part in re.findall("<loc>([^<]+)</loc>", index):
+        found += re.findall("<loc>([^<]+)</loc>", Answer(part).text)
+    listed = Answer(f"{base}/status").json["releases"]["listed"]
+    assert len(found) == len(set(found)) == listed
+    assert f"{base}/c/city-weather" in found
+
+
+def test_linked_data_names_the_release(base: str) -> None:
+    page = Answer(f"{base}/c/city-weather", **HTML)
+    found = re.search(r'<script type="application/ld\+json">(.*?)</script>', page.text, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    assert data["identifier"] == "did:nuwa:cap:city-weather@1.0.0"
+    assert data["@type"] == "SoftwareApplication"
+
+
+def test_the_json_of_a_name_is_the_one_that_agents_read(base: str) -> None:
+    by_suffix = Answer(f"{base}/c/city-weather.json").body
+    assert Answer(f"{base}/c/city-weather", Accept="application/json").body == by_suffix
+
+
+def test_every_link_of_every_page_leads_somewhere(base: str) -> None:
+    seen: set[str] = set()
+    for address in PAGES.values():
+        page = Answer(base + address, **HTML)
+        seen |= {x.replace("&amp;", "&") for x in re.findall(r'href="(/[^"#]*)', page.text)}
+    broken = {x for x in sorted(seen) if Answer(base + x, **HTML).status >= 400}
+    assert broken == set()
+
+
+def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(text)
