@@ -1,0 +1,219 @@
+"""The pages in a real browser: all sizes, both themes, with and without script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import missing
+from tests.explorer.addresses import PAGES
+from tests.explorer.browser import SCREENS, find, launch, visit
+from tests.explorer.conftest import Growing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.real
+WIDTHS = (360, 800, 1400)
+SCHEMES = ("light", "dark")
+# Contrast is of a theme, and layout of a width: axe need not see each width in each theme.
+LOOKED_AT = {(360, "light"), (800, "light"), (1400, "dark")}
+
+_STRUCTURE = """() => {
+  const seen = (one) => one.checkVisibility() && one.getBoundingClientRect().width > 0;
+  const faults = [];
+  const levels = [...document.querySelectorAll("h1,h2,h3,h4")].map((one) => +one.tagName[1]);
+  levels.forEach((level, i) => {
+    if (level > (levels[i - 1] ?? 0) + 1) faults.push(`h${level} after h${levels[i - 1] ?? 0}`);
+  });
+  if (levels.filter((level) => level === 1).length !== 1) faults.push("not one h1");
+  if (document.documentElement.lang !== "en") faults.push("no language");
+  const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
+  if (new Set(ids).size !== ids.length)
+    faults.push(`ids twice: ${ids.filter((id, i) => ids.indexOf(id) !== i)}`);
+  for (const one of document.querySelectorAll("input:not([type=hidden]),select,textarea"))
+    if (!one.labels.length) faults.push(`no label: ${one.id}`);
+  for (const one of document.querySelectorAll("[tabindex]"))
+    if (one.tabIndex > 0) faults.push(`tab order set by hand: ${one.outerHTML.slice(0, 80)}`);
+  for (const one of document.querySelectorAll("*")) {
+    for (const { name } of one.attributes)
+      if (name.startsWith("on") || name === "style") faults.push(`${name} on ${one.tagName}`);
+  }
+  for (const one of document.scripts)
+    if (one.type !== "application/ld+json" && !one.src.startsWith(`${location.origin}/static/`))
+      faults.push(`a script of its own: ${one.outerHTML.slice(0, 80)}`);
+  for (const one of document.images)
+    if (!one.src.startsWith(location.origin)) faults.push(`an image of others: ${one.src}`);
+  const rtl = /[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc]/;
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const parent = texts.currentNode.parentElement;
+    if (parent.closest("script, textarea") || !rtl.test(texts.currentNode.data)) continue;
+    let around = parent;
+    while (around && !/isolate|plaintext/.test(getComputedStyle(around).unicodeBidi))
+      around = around.parentElement;
+    if (!around) faults.push(`not isolated: ${parent.outerHTML.slice(0, 120)}`);
+  }
+  return faults;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = find()
+    if program is None:
+        missing("Chromium", "make chromium")
+    with launch(program) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_sound_at_every_size_and_in_both_themes(
+    browser: Browser, base: str, name: str
+) -> None:
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    for scheme in SCHEMES:
+        with visit(browser, base, scheme=scheme) as seen:
+            seen.go(PAGES[name])
+            assert seen.page.evaluate(_STRUCTURE) == []
+            for width in WIDTHS:
+                seen.page.set_viewport_size({"width": width, "height": 900})
+                assert seen.overflow() <= 0, f"{width} px"
+                picture = SCREENS / f"{name}-{width}-{scheme}.png"
+                seen.page.screenshot(path=picture, full_page=True, animations="disabled")
+                if (width, scheme) in LOOKED_AT:
+                    assert seen.axe() == [], f"{width} px, {scheme}"
+            assert seen.faults == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_works_without_script(browser: Browser, base: str, name: str) -> None:
+    with visit(browser, base, width=WIDTHS[0], script=False) as seen:
+        seen.go(PAGES[name])
+        for width in WIDTHS:
+            seen.page.set_viewport_size({"width": width, "height": 900})
+            assert seen.overflow() <= 0, f"{width} px"
+        assert seen.page.locator("h1").is_visible()
+        assert seen.page.locator("button[hidden]:visible").count() == 0
+        assert seen.faults == []
+
+
+def test_results_appear_while_a_person_types(browser: Browser, base: str) -> None:
+    with visit(browser, base) as seen:
+        seen.go("/search")
+        seen.page.locator("#q").press_sequentially("air quality")
+        seen.page.locator("#results mark", has_text="quality").first.wait_for()
+        assert seen.page.locator("#results h2 a").first.inner_text() == "city-weather"
+        assert seen.page.locator("#q").evaluate("one => one === document.activeElement")
+        seen.page.locator("#q").fill("xyzzyqq")
+        seen.page.get_by_text("Nothing was found").wait_for()
+        assert seen.faults == []
+
+
+def test_a_search_goes_on_without_script(browser: Browser, base: str) -> None:
+    with visit(browser, base, script=False) as seen:
+        seen.go("/")
+        seen.page.locator("#q").fill("weather")
+        seen.page.get_by_role("button", name="Search").click()
+        seen.page.locator("summary", has_text="Domain").wait_for()
+        seen.page.locator(".narrow a", has_text="weather").first.click()
+        assert "domain=weather" in seen.page.url
+        seen.page.locator("#results h2 a").first.click()
+        assert seen.page.url.endswith("/c/city-weather/1.0.0")
+
+
+def test_a_keyboard_alone_leads_from_search_to_a_copied_hash(browser: Browser, base: str) -> None:
+    with visit(browser, base) as seen:
+        page = seen.page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        seen.go("/")
+        page.keyboard.press("Tab")
+        assert page.locator(":focus").inner_text() == "Skip to the content"
+        assert page.locator(":focus").bounding_box()["x"] >= 0  # type: ignore[index]
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        page.keyboard.type("air quality")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/search?*")
+        page.locator("#results h2 a").first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/c/city-weather/1.0.0")
+        _tab_to(page, "Copy the sha256")
+        page.keyboard.press("Enter")
+        page.get_by_text("Copied.").wait_for(state="attached")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert len(copied) == 64
+        assert f'data-copy="{copied}"' in page.content()
+        assert seen.faults == []
+
+
+def _tab_to(page: Any, label: str) -> None:
+    """Press Tab until the button with this label has the focus; each stop must be seen."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        stop = page.locator(":focus")
+        outline = stop.evaluate("one => getComputedStyle(one).outlineStyle")
+        assert outline != "none", stop.evaluate("one => one.outerHTML")
+        if stop.get_attribute("aria-label") == label:
+            return
+    pytest.fail(f"the button {label!r} has no place in the tab order")
+
+
+def test_the_badge_opens_the_checks_behind_it(browser: Browser, base: str) -> None:
+    with visit(browser, base, script=False) as seen:
+        seen.go("/c/city-weather")
+        assert not seen.page.get_by_text("What it does not mean.").is_visible()
+        seen.page.locator("summary", has_text="verified").click()
+        assert seen.page.get_by_text("What it does not mean.").is_visible()
+        assert seen.page.locator(".checks li.held").count() == 7
+
+
+def test_the_theme_is_kept_for_the_next_page(browser: Browser, base: str) -> None:
+    with visit(browser, base) as seen:
+        seen.go("/")
+        paper = "getComputedStyle(document.body).backgroundColor"
+        light = seen.page.evaluate(paper)
+        seen.page.get_by_role("button", name="Dark").click()
+        assert seen.page.evaluate(paper) != light
+        seen.go("/browse")
+        assert seen.page.evaluate(paper) != light
+
+
+def test_a_dropped_file_is_checked(browser: Browser, base: str) -> None:
+    with visit(browser, base) as seen:
+        seen.go("/try")
+        seen.page.evaluate(
+            """() => {
+              const moved = new DataTransfer();
+              moved.items.add(new File(["metadata: 1\\n"], "tea.acp.yaml"));
+              document.querySelector("[data-drop]").dispatchEvent(
+                new DragEvent("drop", { dataTransfer: moved, bubbles: true, cancelable: true }));
+            }"""
+        )
+        seen.page.get_by_text("Not valid.").wait_for()
+        seen.page.locator("textarea").fill("metadata:\n  id: x\n")
+        seen.page.get_by_role("button", name="Check", exact=True).click()
+        seen.page.get_by_role("link", name="BAD_ID").first.wait_for()
+        assert seen.faults == []
+
+
+def test_a_new_release_appears_by_itself(browser: Browser, growing: Growing) -> None:
+    with visit(browser, growing.base) as seen:
+        seen.go("/recent")
+        seen.page.get_by_text("New releases appear by themselves.").wait_for()
+        assert seen.page.locator(".card h2").all_inner_texts() == ["first"]
+        growing.publish("second")
+        seen.page.locator(".card h2", has_text="second").wait_for()
+        assert seen.page.locator(".card h2").all_inner_texts() == ["second", "first"]
+        assert seen.faults == []
+
+
+def test_a_page_prints_its_content_alone(browser: Browser, base: str) -> None:
+    with visit(browser, base) as seen:
+        seen.go("/c/city-weather/1.0.0/checks")
+        seen.page.emulate_media(media="print")
+        assert not seen.page.locator(".top nav").is_visible()
+        assert not seen.page.locator(".copy").first.is_visible()
+        assert seen.page.get_by_text("sha256sum").is_visible()
