@@ -27,6 +27,7 @@ COPY indexer indexer
 COPY publisher publisher
 COPY router router
 COPY mcp_service mcp_service
+COPY explorer explorer
 COPY cli cli
 RUN /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
  && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /own/*.whl

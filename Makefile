@@ -14,7 +14,7 @@ export NODE_NO_WARNINGS := 1
 # PyPI ships wheels of all but one dependency, and what builds that one is locked as well.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
 NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
-SOURCES := capdex indexer publisher mcp_service router cli contracts/build.py tests benchmarks
+SOURCES := capdex indexer publisher mcp_service explorer router cli contracts/build.py tests benchmarks
 # Three workers by default: each drives servers of its own, and waits for them half of the time.
 # WORKERS=0 runs in one process.
 WORKERS ?= 3
@@ -28,8 +28,8 @@ SEMANTIC ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run dev node kubo mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test format bench bench-indexer bench-service bench-router soak soak-contracts soak-fuzz soak-kill soak-reorg \
+.PHONY: help install run dev node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
+  slither coverage-contracts coverage pytest test format bench bench-indexer bench-service bench-router bench-explorer screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-search soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
@@ -64,7 +64,7 @@ node_modules/.run: package-lock.json | .venv/.run
 
 # --- what `make test` needs besides ----------------------------------------------------------
 
-dev: .venv/.dev node_modules/.dev kubo mcp1 ## everything the checks and tests use
+dev: .venv/.dev node_modules/.dev kubo mcp1 chromium ## everything the checks and tests use
 
 node: node_modules/.dev
 
@@ -76,6 +76,13 @@ node: node_modules/.dev
 node_modules/.dev: package-lock.json | .venv/.dev
 	$(NPM_CI)
 	@touch node_modules/.run $@
+
+# A browser comes from the system's packages alone, and only root can add those.
+chromium: ## the Chromium that the tests look at pages with (Debian's)
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation >/dev/null; } || \
+	  echo "Chromium is missing, so the tests of pages in a browser are skipped: apt-get install chromium" >&2
 
 kubo: .tools/bin/ipfs ## the Kubo that the tests run
 
@@ -174,6 +181,12 @@ bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, fr
 
 bench-service: dev mcp-registry ## answers beside the official MCP registry, 20 000 names (ROUNDS=5, SECONDS, NODES, CONNECTIONS)
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/service
+
+bench-explorer: dev ## what pages take at 100 000 packages, and beside indexing (NAMES, EACH, PAGES, ROUNDS)
+	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/explorer $(PARTS)
+
+screens: dev ## the pictures of pages in docs/images, made from the examples
+	$(BIN)/python docs/images/make.py
 
 bench-router: .venv/.dev ## what the router takes: context, finding, routing, calls, sandbox, intents, state, installation
 	for part in context find route call bindings sandbox intents state install; do $(BIN)/python benchmarks/router/$$part.py || exit 1; done

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
-ROOMS = ("capdex", "indexer", "publisher", "mcp_service", "router", "cli")
+ROOMS = ("capdex", "indexer", "publisher", "mcp_service", "explorer", "router", "cli")
 MAX_MODULES = 12  # in one folder, without `__init__` and `__main__`
 MAX_LINES = 350
 LINE = re.compile(r"( *)(\w+)/ +\S.*")
@@ -58,5 +58,7 @@ def test_no_module_is_long() -> None:
 
 
 def test_every_path_of_the_page_exists() -> None:
-    paths = re.findall(r"`((?:capdex|indexer|publisher|mcp_service|cli|tests)/[\w/.]+)`", PAGE)
+    paths = re.findall(
+        r"`((?:capdex|indexer|publisher|mcp_service|explorer|cli|tests)/[\w/.]+)`", PAGE
+    )
     assert [path for path in paths if not (ROOT / path).exists()] == []

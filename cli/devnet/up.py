@@ -161,7 +161,8 @@ def _announce(home: Path, info: dict[str, Any], output: Output, parts: AsyncExit
     ready = output.out.style("ready", "green", bold=True)
     human = [
         "",
-        f"  {ready}   MCP server  {info['mcp_url']}",
+        f"  {ready}   explorer    {info['http_url']}/",
+        f"          MCP server  {info['mcp_url']}",
         f"          status      {info['http_url']}/status",
         "          try         capdex search weather      (in a second terminal, here)",
         f"          stop        Ctrl-C; everything is kept in {_short(home)}",

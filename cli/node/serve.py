@@ -132,14 +132,13 @@ def build_app(
     """Return the ASGI application: all routes behind the checks of client, host and body.
 
     Without a `face` (MCP) it has the operator's routes alone; `ask` answers those of a worker.
-    The pages of the `explorer` come last: their paths are nobody else's.
+    The pages of the `explorer` come before those of the `face`: at `/c/<name>` both have one.
     """
     served = [*build_routes(surface, ask)]
     if face is not None:
         served += gateway.routes(surface.index, surface.blocks)
-        served += [*mirror.routes(surface.index), *face.routes]
-    if explorer is not None:
-        served += explorer.routes
+        served += mirror.routes(surface.index)
+        served += [*(explorer.routes if explorer else ()), *face.routes]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

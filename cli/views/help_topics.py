@@ -106,6 +106,7 @@ _OTHERS = {
     "CAPDEX_STANDBY": "1: a node waits while another writes its index",
     "CAPDEX_WORKERS": "the number of processes that answer clients of a node",
     "CAPDEX_SEMANTIC": "1: search by meaning, too; 0: by words alone",
+    "CAPDEX_EXPLORER": "0: a node serves no pages for people",
     "CAPDEX_MAX_CONNECTIONS": "the connections that each process of a node has open",
     "CAPDEX_MAX_CONNECTIONS_PER_CLIENT": "of these, the connections from one address",
     "CAPDEX_CLIENT_TIMEOUT": "seconds to send a head, to send a body, and to read an answer",

@@ -63,8 +63,8 @@ class Explorer:
 
     def __init__(self, site: Site, others: Handlers) -> None:
         files, addresses = read_assets()
-        self._site, self._others = site, others
-        self._answers = answers = Answers(site, build_environment(addresses))
+        self.site, self._others = site, others
+        self.answers = answers = Answers(site, build_environment(addresses))
 
         async def static(request: Request) -> Response:
             found = files.get(request.url.path)
@@ -84,7 +84,8 @@ class Explorer:
         async def named(request: Request) -> Response:
             if not wants_json(request):
                 return await overview(request)
-            answer = await name_page(site.reader, request.path_params["name"])
+            name = request.path_params["name"].removesuffix(".json")
+            answer = await name_page(site.reader, name)
             return Rendered.of(answer.body, JSON).response(request)
 
         attempted = answers.endpoint(attempt.attempt)
@@ -124,7 +125,7 @@ class Explorer:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Sample the node's figures until the end."""
-        sampling = asyncio.create_task(self._site.samples.take_always(self._site.status))
+        sampling = asyncio.create_task(self.site.samples.take_always(self.site.status))
         try:
             yield
         finally:
@@ -139,7 +140,7 @@ class Explorer:
             if error.status_code != 404:
                 return PlainTextResponse(error.detail, error.status_code, error.headers)
             error = InvalidInput("there is nothing at this address", Code.NOT_FOUND, fix="search")
-        return self._answers.error(request, error, as_json=False)
+        return self.answers.error(request, error, as_json=False)
 
 
 def _of_value(key: str) -> Page:

@@ -13,7 +13,7 @@ from explorer.views.verdicts import badge_of
 from mcp_service.queries.history import account_history
 from mcp_service.queries.releases import list_versions, newest_releases
 
-NEWEST: Final = 50
+NEWEST: Final = 30
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 
 

@@ -10,9 +10,9 @@ from indexer.query.search.filters import NOT
 from mcp_service.queries.names import names_like
 from mcp_service.queries.releases import newest_releases
 from mcp_service.queries.route import route
-from mcp_service.queries.search import FACETS, SearchRequest, search, search_with_corrections
+from mcp_service.queries.search import FACETS, SearchRequest, explained_search, search
 
-PAGE: Final = 20
+PAGE: Final = 10
 NEWEST: Final = 8
 ROUTES: Final = 10
 SUGGESTED: Final = 6
@@ -51,10 +51,9 @@ async def results(site: Site, asked: Asked) -> View:
         "filters": chosen | ({NOT: without} if without else {}),
         "facets": list(FACETS),
         "limit": PAGE,
-        "detail": "full",
         "cursor": asked.text("cursor") or None,
     }
-    answer, corrected = await search_with_corrections(site.reader, SearchRequest.parse(wanted))
+    answer, corrected = await explained_search(site.reader, SearchRequest.parse(wanted))
     data = answer.to_json() | {
         "query": query,
         "chosen": chosen,

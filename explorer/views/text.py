@@ -28,6 +28,8 @@ def visible(text: str) -> str:
 
     Such characters cannot be seen, or reorder others. The texts of events may have them.
     """
+    if text.isascii() and text.isprintable():
+        return text  # most are
     text = text.replace("\r\n", "\n")
     if places := list(forbidden(text)):
         pieces, at = [], 0

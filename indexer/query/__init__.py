@@ -26,6 +26,7 @@ from indexer.query.names import (
 )
 from indexer.query.pages import (
     WaitingRelease,
+    count_versions,
     read_newest_releases,
     read_shown_version,
     read_version,
@@ -71,6 +72,7 @@ __all__ = [
     "Position",
     "Route",
     "WaitingRelease",
+    "count_versions",
     "read_account_history",
     "read_block_history",
     "read_changes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -88,7 +88,7 @@ def read_block_history(connection: Connection, number: int) -> list[HistoryEvent
     """Return the first events of a block, in their order; at most MAX_EVENTS."""
     query = select(EVENT.c.sequence).where(EVENT.c.block_number == number)
     found = connection.execute(query.order_by(EVENT.c.log_index).limit(MAX_EVENTS)).scalars().all()
-    return _describe(connection, found)[::-1]
+    return _describe(connection, dict.fromkeys(_TELLERS, found))[::-1]
 
 
 def _read(
@@ -96,7 +96,8 @@ def _read(
     sources: Sequence[tuple[Table, ColumnElement[bool]]],
     before: int | None,
 ) -> list[HistoryEvent]:
-    found: set[int] = set()
+    """Return the newest events of all sources, newest first."""
+    found: dict[Table, set[int]] = {}
     for table, condition in sources:
         sequence: Column[Any] = table.c.sequence
         query = select(sequence).where(condition)
@@ -104,17 +105,19 @@ def _read(
             query = query.join(EVENT, EVENT.c.sequence == sequence)
             query = query.where(EVENT.c.block_number < before)
         newest = query.order_by(sequence.desc()).limit(MAX_EVENTS)
-        found.update(connection.execute(newest).scalars())
+        if sequences := set(connection.execute(newest).scalars()):
+            found[table] = found.get(table, set()) | sequences
     return _describe(connection, found)[:MAX_EVENTS]
 
 
-def _describe(connection: Connection, sequences: Iterable[int]) -> list[HistoryEvent]:
-    """Return these events, newest first."""
-    wanted = list(sequences)
+def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) -> list[HistoryEvent]:
+    """Return the events of these sequences, which are looked for in their tables, newest first."""
     told: dict[int, dict[str, Any]] = {}
-    for table, tell in _TELLERS:
-        rows = connection.execute(select(table).where(table.c.sequence.in_(wanted))).mappings()
+    for table, sequences in found.items():
+        tell = _TELLERS[table]
+        rows = connection.execute(select(table).where(table.c.sequence.in_(sequences))).mappings()
         told |= {row["sequence"]: tell(row) for row in rows}
+    wanted = set().union(*found.values())
     events = connection.execute(select(EVENT).where(EVENT.c.sequence.in_(wanted)))
     ordered = sorted(events, key=lambda row: (-row.block_number, -row.log_index))
     return [_event(row, told.get(row.sequence, {})) for row in ordered]
@@ -177,10 +180,10 @@ def _subject(text: str) -> dict[str, Any]:
     return {"name": uri.name, "semver": None if uri.selector is None else str(uri.selector)}
 
 
-_TELLERS: Final = (
-    (RELEASE, _release),
-    (YANK, _yank),
-    (DEPRECATION, _deprecation),
-    (OWNERSHIP, _ownership),
-    (VOTE, _vote),
-)
+_TELLERS: Final[Mapping[Table, Callable[[Any], dict[str, Any]]]] = {
+    RELEASE: _release,
+    YANK: _yank,
+    DEPRECATION: _deprecation,
+    OWNERSHIP: _ownership,
+    VOTE: _vote,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from capdex.problems import Availability
 from capdex.uri import PREFIX
@@ -14,6 +14,26 @@ from indexer.db.models import LISTING, RELEASE
 from indexer.query.release import IndexedRelease, read_releases
 
 MAX_WAITING: Final = 50
+
+# Constants, since SQLAlchemy takes longer to build such a statement than a database to run it.
+_NAMED: Final = RELEASE.c.name == bindparam("name")
+_OF_VERSION: Final = RELEASE.c.cap_uri == bindparam("cap_uri")
+_STANDING: Final = select(RELEASE.c.id).where(_OF_VERSION, STANDS).limit(1)
+_FIRST: Final = (
+    select(RELEASE.c.id).where(_NAMED, _OF_VERSION).order_by(RELEASE.c.sequence).limit(1)
+)
+_LISTED: Final = (
+    select(RELEASE.c.semver)
+    .join(LISTING, LISTING.c.release_id == RELEASE.c.id)
+    .where(LISTING.c.name == bindparam("name"))
+)
+_HIGHEST: Final = (
+    select(RELEASE.c.semver)
+    .where(_NAMED)
+    .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
+    .limit(1)
+)
+_COUNT: Final = select(func.count()).where(_NAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +50,31 @@ class WaitingRelease:
 
 def read_version(connection: Connection, name: str, semver: str) -> IndexedRelease | None:
     """Return the release of an exact version: the one that stands, else the first announced."""
-    of_version = RELEASE.c.cap_uri == f"{PREFIX}{name}@{semver}"
-    found = select(RELEASE.c.id).where(of_version, STANDS)
-    first = select(RELEASE.c.id).where(RELEASE.c.name == name, of_version)
-    for query in (found, first.order_by(RELEASE.c.sequence)):
-        if (release_id := connection.execute(query.limit(1)).scalar()) is not None:
+    wanted = {"name": name, "cap_uri": f"{PREFIX}{name}@{semver}"}
+    for query in (_STANDING, _FIRST):
+        if (release_id := connection.execute(query, wanted).scalar()) is not None:
             return read_releases(connection, [release_id])[release_id]
     return None
 
 
 def read_shown_version(connection: Connection, name: str) -> str | None:
     """Return the version that the page of a name shows: the listed one, else the highest."""
-    listed = select(RELEASE.c.semver).join(LISTING, LISTING.c.release_id == RELEASE.c.id)
-    found = connection.execute(listed.where(LISTING.c.name == name)).scalar()
-    highest = select(RELEASE.c.semver).where(RELEASE.c.name == name)
-    order = (RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
-    return found or connection.execute(highest.order_by(*order).limit(1)).scalar()
+    found: str | None = connection.execute(_LISTED, {"name": name}).scalar()
+    return found or connection.execute(_HIGHEST, {"name": name}).scalar()
 
 
 def read_versions(
     connection: Connection, name: str, limit: int, offset: int
-) -> tuple[list[IndexedRelease], int]:
-    """Return a page of the releases of a name, highest version first, and how many there are."""
-    of_name = RELEASE.c.name == name
-    total = connection.execute(select(func.count()).where(of_name)).scalar_one()
+) -> list[IndexedRelease]:
+    """Return a page of the releases of a name, highest version first."""
     order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
-    query = select(RELEASE.c.id).where(of_name).order_by(*order).limit(limit).offset(offset)
-    return _in_order(connection, query), int(total)
+    query = select(RELEASE.c.id).where(RELEASE.c.name == name).order_by(*order)
+    return _in_order(connection, query.limit(limit).offset(offset))
+
+
+def count_versions(connection: Connection, name: str) -> int:
+    """Return the number of the releases of a name."""
+    return int(connection.execute(_COUNT, {"name": name}).scalar_one())
 
 
 def read_newest_releases(connection: Connection, limit: int) -> list[IndexedRelease]:

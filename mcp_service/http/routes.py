@@ -70,6 +70,7 @@ def build_reader_routes(
         *v0_1.build_routes(reader),
         Route(openapi.PATH, Page(reader, _openapi), methods=["GET"]),
         Route("/c/{name}.json", releases),
+        Route("/c/{name}", releases),
     ]
 
     @asynccontextmanager

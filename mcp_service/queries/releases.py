@@ -12,6 +12,7 @@ from capdex.uri import check_name
 from capdex.version import Version
 from indexer.query import (
     IndexedRelease,
+    count_versions,
     read_name_state,
     read_newest_releases,
     read_revision,
@@ -54,7 +55,7 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
         state, (_, position) = read_name_state(connection, name), read_revision(connection)
         body = name_head(name, state) | {
             "release": shown(found),
-            "versions": read_versions(connection, name, 0, 0)[1],
+            "versions": count_versions(connection, name),
             "as_of": as_of(position),
         }
         return ShownRelease(body, _file(reader, found))
@@ -71,7 +72,8 @@ async def list_versions(reader: Reader, name: str, page: int) -> Json:
 
     def read(connection: Connection) -> Json:
         denials = reader.index.denial_cache.read(connection)
-        found, total = read_versions(connection, name, PAGE, (page - 1) * PAGE)
+        found = read_versions(connection, name, PAGE, (page - 1) * PAGE)
+        total = count_versions(connection, name)
         if not total:
             raise InvalidInput(f"nothing is named {name}", Code.NOT_FOUND)
         return {

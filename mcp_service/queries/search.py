@@ -83,21 +83,33 @@ async def search(reader: Reader, wanted: SearchRequest) -> Answer:
     A page whose releases are very large is cut; its cursor goes on from there. Raises the errors
     of `Index.find`.
     """
-    return (await search_with_corrections(reader, wanted))[0]
+    return (await _search(reader, wanted, explained=False))[0]
 
 
-async def search_with_corrections(
+async def explained_search(
     reader: Reader, wanted: SearchRequest
 ) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
-    """Return what `search` returns, and the words that were taken for each misspelt one."""
+    """Return what `search` returns, with the reasons of each hit, and its corrections.
+
+    These are the words that were taken for each misspelt one.
+    """
+    return await _search(reader, wanted, explained=True)
+
+
+async def _search(
+    reader: Reader, wanted: SearchRequest, *, explained: bool
+) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
     limit = wanted.limit
     moment = await reader.moment()  # first: the answer is never older than this block
     while True:
         found = await reader.run(_find, reader, wanted, limit, moment.revision, long=True)
+        reasons: Mapping[str, Explanation] = {}
         if wanted.detail == "full":
             cards, reasons = await reader.read(_read_full, found, wanted.query)
         else:
-            cards, reasons = await reader.cards([hit.name for hit in found.hits]), {}
+            cards = await reader.cards([hit.name for hit in found.hits])
+            if explained:
+                reasons = await reader.read(read_reasons, found, wanted.query)
         answer = _render(found, cards, reasons, wanted.facets, moment, reader.warning())
         if limit == 1 or len(answer.body) + len(answer.text_json) <= MAX_REPLY_BYTES:
             return answer, found.corrected

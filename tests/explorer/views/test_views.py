@@ -1,0 +1,148 @@
+"""Values as pages show them: safe whatever they are."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from capdex.problems import Verdict
+from capdex.yaml.characters import forbidden
+from explorer.views import text
+from explorer.views.badge import badge_svg
+from explorer.views.charts import line_chart
+from explorer.views.schema_rows import MAX_ROWS, schema_rows
+from explorer.views.verdicts import BADGES, CHECKS, badge_of
+
+ANYTHING = st.text(max_size=200)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(
+            st.sampled_from(
+                ["properties", "items", "type", "required", "enum", "a", "$ref", "anyOf"]
+            )
+            | st.text(max_size=8),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=40,
+)
+
+
+@given(ANYTHING)
+def test_a_shown_text_has_no_character_that_cannot_be_seen(given: str) -> None:
+    assert list(forbidden(text.visible(given).replace("\r", ""))) == []
+
+
+@given(st.text("abc \n\u00e9\u4e2d\u05d0\U0001f600", max_size=100))
+def test_an_ordinary_text_is_shown_as_it_is(given: str) -> None:
+    assert text.visible(given) == given
+
+
+def test_hidden_and_reordering_characters_are_shown_as_codes() -> None:
+    assert text.visible("a\u202eb\u200bc\x00") == "a⟨U+202E⟩b⟨U+200B⟩c⟨U+0000⟩"
+    assert text.visible("x" + "\u0301" * 50) == "x" + "\u0301" * 3 + "…"
+
+
+@given(ANYTHING, st.lists(st.tuples(st.integers(-3, 220), st.integers(-3, 220)), max_size=5))
+def test_a_highlighted_text_is_the_text_escaped(given: str, spans: list[tuple[int, int]]) -> None:
+    found = text.highlighted({"text": given, "highlights": sorted(spans)})
+    bare = str(found).replace("<mark>", "").replace("</mark>", "")
+    assert "<" not in bare
+    if not list(forbidden(given)) and "\r" not in given and text.visible(given) == given:
+        assert unescape(bare) == given
+
+
+def test_words_of_numbers_times_and_sizes() -> None:
+    assert text.number(1234567) == "1\u2009234\u2009567"
+    assert text.number(0.25) == "0.2"
+    assert (text.count(1, "name"), text.count(2, "name")) == ("1 name", "2 names")
+    assert (text.count(0, "capability", "capabilities")) == "0 capabilities"
+    assert [text.duration(x) for x in (None, 0, 0.3, 61, 90_000)] == [
+        *("unknown", "0 s", "0.3 s", "1 min 1 s", "1 d 1 h"),
+    ]
+    assert (text.size(1200), text.size(150_000)) == ("1\u2009200 bytes", "150.0 kB")
+    assert text.short_account("did:key:z6MkhaXgBZDvotDkL5257") == "did:key:z6Mkha…5257"
+    assert text.short_hash("0x1234") == "0x1234"
+    assert str(text.date(0)).startswith('<time datetime="1970-01-01T00:00:00Z"')
+
+
+@given(JSON)
+def test_any_schema_becomes_rows_within_the_bound(schema: Any) -> None:
+    rows = schema_rows(schema)
+    assert len(rows) <= MAX_ROWS
+    for row in rows:
+        assert isinstance(row["type"], str)
+        assert all(isinstance(limit, str) for limit in row["limits"])
+
+
+def test_nested_properties_and_items_are_rows_by_their_paths() -> None:
+    schema = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {
+            "a": {"type": "object", "properties": {"b": {"type": ["string", "null"]}}},
+            "c": {"type": "array", "items": {"type": "object", "properties": {"d": True}}},
+            "e": {"enum": [1, "x"], "default": 1, "minimum": 0},
+            "f": {"anyOf": [{"type": "string"}, {"$ref": "#/schema"}]},
+        },
+    }
+    rows = {row["path"]: row for row in schema_rows(schema)}
+    assert list(rows) == ["a", "a.b", "c", "c[].d", "e", "f"]
+    assert (rows["a"]["required"], rows["a.b"]["required"]) == (True, False)
+    assert rows["a.b"]["type"] == "string or null"
+    assert rows["c"]["type"] == "array of object"
+    assert (rows["e"]["limits"], rows["e"]["default"]) == (['one of 1, "x"', "minimum 0"], "1")
+    assert rows["f"]["type"] == "string or #/schema"
+
+
+def test_every_verdict_has_a_badge_with_its_meaning() -> None:
+    assert set(BADGES) == set(Verdict)
+    assert len({badge.word for badge in BADGES.values()}) == len(BADGES)
+    assert badge_of({"verification": {"verdict": None}}).word == "not judged"
+    assert list(CHECKS) == ["event", "cid", "sha256", "manifest", "id", "signature", "binding"]
+
+
+def test_a_badge_escapes_its_texts() -> None:
+    svg = badge_svg("<a>", BADGES[Verdict.VERIFIED], "1.0.0&")
+    assert "<a>" not in svg
+    assert "&lt;a&gt;: ✓ verified 1.0.0&amp;" in svg
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e9), st.none() | st.floats(0, 1e12, allow_subnormal=False)),
+        max_size=30,
+    )
+)
+def test_a_chart_says_its_figures_in_words(points: list[tuple[float, float | None]]) -> None:
+    points.sort(key=lambda point: point[0])
+    chart = line_chart(points, title="Lag", unit=" s", window_s=3600)
+    assert isinstance(chart, Markup)
+    known = [value for _, value in points if value is not None]
+    if len(points) < 2 or not known:
+        assert "not enough samples yet" in chart
+    else:
+        assert "<title>Lag</title><desc>now " in chart
+        for piece in str(chart).split('points="')[1:]:
+            for point in piece.partition('"')[0].split():
+                x, y = map(float, point.split(","))
+                assert 0 <= x <= 300
+                assert 0 <= y <= 64
+
+
+def test_linked_data_cannot_end_its_script() -> None:
+    from explorer.views.environment import build_environment
+
+    assets = {name: name for name in ("icon.svg", "app.css", "app.js", "htmx-4.0.1.min.js")}
+    environment = build_environment(assets)
+    made = environment.from_string("{{ value | tojson }}").render(value="</script><b>")
+    assert "<" not in made
+    assert json.loads(made) == "</script><b>"
