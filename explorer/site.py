@@ -105,12 +105,22 @@ class Asked:
         return self.path + (f"?{urlencode(query, doseq=True)}" if query else "")
 
 
+class About(NamedTuple):
+    """What a page depends on: one name (empty: many), and the block whose finality changes it."""
+
+    name: str
+    final_at: int | None = None
+
+
+NOTHING: Final = About("")
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What answers a request: a template and its data, which are the page's JSON, too.
 
-    It depends on the index alone and is kept until the index changes, unless it is `live`: then
-    it must not be stored. `linked_data` is its JSON-LD, `feed` the address of its feed.
+    It depends on the index alone, namely on what it is `about`, unless it is `live`: then it must
+    not be stored. `linked_data` is its JSON-LD, `feed` the address of its feed.
     """
 
     template: str
@@ -121,6 +131,7 @@ class View:
     live: bool = False
     linked_data: Json | None = None
     feed: str = ""
+    about: About = NOTHING
 
 
 Page = Callable[[Site, Asked], Awaitable[View]]
@@ -129,3 +140,10 @@ Page = Callable[[Site, Asked], Awaitable[View]]
 def not_found(what: str, fix: str = "") -> InvalidInput:
     """Return the error of an address that names nothing."""
     return InvalidInput(what, Code.NOT_FOUND, fix=fix or "search for it")
+
+
+def about_release(release: Json) -> About:
+    """Return what a page about a release, in the JSON of answers, depends on."""
+    chain = release["chain"]
+    waits = chain["finality"] != "finalized"
+    return About(release["name"], chain["block_number"] if waits else None)

@@ -11,6 +11,7 @@ import asyncio
 import os
 import platform
 import random
+import re
 import sqlite3
 import sys
 import tempfile
@@ -154,16 +155,16 @@ def one_round(what: str, paged: bool) -> str:
             "--db", f"sqlite:///{path}", "--ipfs", f"dir:{author.blocks.path}",
             "--blocks", str(nodes.folder / "kept"), "--no-semantic",
         )  # fmt: skip
-        base = str(node.wait_for(node.url, "it listened"))
+        port = node.wait_for(lambda: port_in(node.said), "it listened")
         reader = parts.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
         wait_until(lambda: stored(reader) and judged(reader), "the index was complete")
         took: list[float] = []
         pages = None
         if paged:
-            load = Load(int(base.rpartition(":")[2]), requests(author), CONNECTIONS, 3600.0)
             asker = parts.enter_context(client())
-            seconds = PUBLICATIONS * 0.1
-            load = Load(load.port, load.requests, CONNECTIONS, seconds, rate=RATE)
+            asked, seconds = requests(author), PUBLICATIONS * 0.1
+            asker.put(Load(port, asked, 2, 3600.0, count=len(asked)))  # as a node that has run
+            load = Load(port, asked, CONNECTIONS, seconds, rate=RATE)
             pages = parts.enter_context(ThreadPoolExecutor()).submit(asker.put, load)
         for _ in range(PUBLICATIONS):
             time.sleep(dice.uniform(0.05, 0.1))
@@ -198,6 +199,14 @@ def requests(author: Author) -> list[bytes]:
     ]
     dice.shuffle(found)
     return found
+
+
+def port_in(log: str) -> int:
+    """The port that a node's log names; 0 before it listens."""
+    found = re.search(
+        r"http://127\.0\.0\.1:(\d+)[^\n]*listening|listening[^\n]*http://127\.0\.0\.1:(\d+)", log
+    )
+    return int(found[1] or found[2]) if found else 0
 
 
 def stored(reader: sqlite3.Connection) -> int:

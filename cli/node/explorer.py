@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Final
 
 import orjson
 
@@ -15,13 +16,20 @@ from indexer.http.status import Ask, Surface, answer_page
 from mcp_service.http.problem import EXCEPTION_HANDLERS
 from mcp_service.queries.reader import Reader
 
+STATUS_S: Final = 1.0  # that the status on a page may be old: counting costs a database some work
+
 
 def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> Explorer:
     """Return the explorer over a reader; with `ask` another process knows the node's status."""
 
+    made_at, body = float("-inf"), b""
+
     async def status() -> dict[str, Any]:
-        page = await (ask("/status", None) if ask else answer_page(surface, "/status"))
-        found: dict[str, Any] = orjson.loads(page.body)
+        nonlocal made_at, body
+        if time.monotonic() - made_at > STATUS_S:
+            page = await (ask("/status", None) if ask else answer_page(surface, "/status"))
+            made_at, body = time.monotonic(), bytes(page.body)
+        found: dict[str, Any] = orjson.loads(body)
         return found
 
     explanations = {

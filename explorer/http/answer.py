@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import hashlib
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,66 +15,30 @@ from starlette.responses import Response
 
 from capdex import __version__
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
-from explorer.http.headers import ASK_AGAIN, NOT_STORED, SECURITY, accepts
-from explorer.site import Asked, Page, Site, View
+from explorer.http.headers import NOT_STORED, SECURITY, accepts
+from explorer.http.kept import KeptPages
+from explorer.http.rendered import Rendered
+from explorer.site import NOTHING, Asked, Page, Site, View
 from mcp_service.answers.errors import public_error
 from mcp_service.http.problem import problem
 
 TIME_LIMIT_S: Final = 10.0
-MAX_KEPT_BYTES: Final = 32 << 20  # of pages, plain and compressed
-SMALL: Final = 600  # bytes; compressing less saves nothing
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
 
 log = structlog.get_logger(part="explorer")
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A page as bytes, plain and compressed, with its ETag."""
-
-    body: bytes
-    packed: bytes
-    etag: str
-    media_type: str
-    status: int = 200
-    caching: str = ASK_AGAIN
-
-    @property
-    def size(self) -> int:
-        """The memory that it takes, in bytes."""
-        return len(self.body) + len(self.packed)
-
-    @classmethod
-    def of(cls, body: bytes, media_type: str, status: int = 200, *, live: bool = False) -> Rendered:
-        """Compress a body and make its ETag, which is weak: both forms share it."""
-        packed = gzip.compress(body, 5, mtime=0) if len(body) >= SMALL else b""
-        etag = f'W/"{hashlib.sha256(body).hexdigest()[:24]}"'
-        return cls(body, packed, etag, media_type, status, NOT_STORED if live else ASK_AGAIN)
-
-    def response(self, request: Request) -> Response:
-        """Return the answer to a request: 304 if the client has the page already."""
-        headers = {**SECURITY, "Cache-Control": self.caching, "Vary": "Accept, Accept-Encoding"}
-        if self.caching != NOT_STORED and self.status == 200:
-            headers["ETag"] = self.etag
-            known = request.headers.get("if-none-match", "")
-            if known.strip() == "*" or self.etag[2:] in known:
-                return Response(status_code=304, headers=headers)
-        if self.packed and accepts(request.headers.get("accept-encoding", ""), "gzip"):
-            headers["Content-Encoding"] = "gzip"
-            return Response(self.packed, self.status, headers, self.media_type)
-        return Response(self.body, self.status, headers, self.media_type)
-
-
 @dataclass(slots=True)
 class Answers:
-    """Makes answers, and keeps those that depend on the index alone until it changes."""
+    """Makes answers, and keeps those that depend on the index alone."""
 
     site: Site
     templates: Environment
-    _kept: OrderedDict[tuple[str, ...], Rendered] = field(default_factory=OrderedDict)
-    _kept_bytes: int = 0
-    _revision: int = -1
+    kept: KeptPages = field(default_factory=KeptPages)
+
+    def __post_init__(self) -> None:
+        self.site.reader.on_change(self.kept.drop)
 
     def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         """Return the endpoint of a page, in HTML or, on request, in JSON."""
@@ -110,10 +71,9 @@ class Answers:
         key = (base, request.url.path, request.url.query, str(as_json), warning)
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                readable = request.method != "POST"
-                if readable and (kept := await self._find(key)) is not None:
+                readable, moment = request.method != "POST", await self.site.reader.moment()
+                if readable and (kept := self.kept.get(key, moment)) is not None:
                     return kept.response(request)
-                revision = self._revision
                 asked = await read_asked(request, base)
                 made = await make(self.site, asked)
                 rendered = (
@@ -121,8 +81,11 @@ class Answers:
                     if isinstance(made, bytes)
                     else self.render(made, asked, as_json=as_json)
                 )
-                if readable and rendered.caching != NOT_STORED:
-                    self._keep(key, rendered, revision)
+                if readable and rendered.status == 200 and rendered.caching != NOT_STORED:
+                    about = made.about if isinstance(made, View) else NOTHING
+                    # A commit since may have dropped what it changed already.
+                    if (await self.site.reader.moment()).revision == moment.revision:
+                        self.kept.put(key, rendered, moment, **about._asdict())
                 return rendered.response(request)
         except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
             return self.error(request, error, as_json=as_json or bool(media_type))
@@ -176,27 +139,6 @@ class Answers:
         if found.kind.retryable:
             response.headers["Retry-After"] = "1"
         return response
-
-    async def _find(self, key: tuple[str, ...]) -> Rendered | None:
-        """Return the kept page; drop all pages of an older state of the index."""
-        revision = (await self.site.reader.moment()).revision
-        if revision != self._revision:
-            self._kept.clear()
-            self._kept_bytes, self._revision = 0, revision
-        found = self._kept.get(key)
-        if found is not None:
-            self._kept.move_to_end(key)
-        return found
-
-    def _keep(self, key: tuple[str, ...], rendered: Rendered, revision: int) -> None:
-        if revision != self._revision or rendered.status != 200:
-            return
-        if key in self._kept:
-            return  # another request has made it meanwhile
-        self._kept[key] = rendered
-        self._kept_bytes += rendered.size
-        while self._kept_bytes > MAX_KEPT_BYTES:
-            self._kept_bytes -= self._kept.popitem(last=False)[1].size
 
 
 async def read_asked(request: Request, base: str) -> Asked:

@@ -14,9 +14,10 @@ from starlette.routing import BaseRoute, Route
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.net.tasks import end
-from explorer.http.answer import JSON, Answers, Rendered, wants_json
+from explorer.http.answer import JSON, Answers, wants_json
 from explorer.http.assets import PREFIX, read_assets
 from explorer.http.headers import FOREVER, SECURITY, accepts
+from explorer.http.rendered import Rendered
 from explorer.pages import attempt, machine, node, package, publisher, recent, search, versions
 from explorer.site import Page, Site
 from explorer.views.environment import build_environment

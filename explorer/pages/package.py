@@ -11,7 +11,7 @@ from capdex.proof.verify import Anchor, verify
 from capdex.routing import TriggerSet
 from capdex.uri import CapabilityURI
 from explorer.pages.contents import contents_of, open_release
-from explorer.site import Asked, Json, Site, View
+from explorer.site import Asked, Json, Site, View, about_release
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
 from explorer.views.snippets import checking_commands, install_snippets
 from indexer.query import MAX_MESSAGE_CHARS
@@ -190,6 +190,7 @@ def _view(
         data,
         description=" ".join(summary.split())[:300],
         live=live,
+        about=about_release(release),
         linked_data=linked,
         feed=f"/c/{release['name']}/feed.atom",
     )

@@ -10,7 +10,7 @@ from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
 from explorer.pages.contents import open_release
-from explorer.site import Asked, Json, Site, View, not_found
+from explorer.site import Asked, Json, Site, View, about_release, not_found
 from mcp_service.queries.history import block_history, name_history
 from mcp_service.queries.releases import ShownRelease, find_release, list_versions
 
@@ -29,7 +29,7 @@ async def versions(site: Site, asked: Asked) -> View:
         release["step"] = _step(before, release)
         release["before"] = before and before["semver"]
     data = _head(head, "versions") | {"listed": listed}
-    return View("versions.html", f"Versions of {name}", data, feed=f"/c/{name}/feed.atom")
+    return _view("versions.html", f"Versions of {name}", data)
 
 
 async def history(site: Site, asked: Asked) -> View:
@@ -39,7 +39,7 @@ async def history(site: Site, asked: Asked) -> View:
     before = asked.number("before", 0)
     found = await name_history(site.reader, name, before or None)
     data = _head(head, "history") | found
-    return View("history.html", f"History of {name}", data, feed=f"/c/{name}/feed.atom")
+    return _view("history.html", f"History of {name}", data)
 
 
 async def block(site: Site, asked: Asked) -> View:
@@ -70,7 +70,13 @@ async def diff(site: Site, asked: Asked) -> View:
         data["difference"] = await site.reader.run(_compare, *manifests, *files, long=True)
     listed = await list_versions(site.reader, name, 1)
     data["choices"] = [x["semver"] for x in listed["releases"] if x["availability"] == "available"]
-    return View("diff.html", f"{name}: {old} to {new}" if new else f"Compare {name}", data)
+    return _view("diff.html", f"{name}: {old} to {new}" if new else f"Compare {name}", data)
+
+
+def _view(template: str, title: str, data: Json) -> View:
+    release = data["release"]
+    feed = f"/c/{release['name']}/feed.atom"
+    return View(template, title, data, feed=feed, about=about_release(release))
 
 
 def _head(found: ShownRelease, tab: str) -> dict[str, Any]:

@@ -75,6 +75,6 @@ if (live) {
       if (!fresh) return;
       live.replaceChildren(...fresh.children);
       reveal(live);
-    }, 300);
+    }, 1100); // a node makes this page at most once a second
   });
 }

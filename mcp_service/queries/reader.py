@@ -84,6 +84,7 @@ class Reader:
         self.warning = warning
         self.kept = KeptAnswers()
         self._cards: dict[str, Card] = {}
+        self._listeners: list[Callable[[Sequence[str] | None], None]] = []
         self._watch = index.watch()
         count = 1 if self._watch.immediate else THREADS
         self._short = ThreadPoolExecutor(count, thread_name_prefix="resolve")
@@ -98,6 +99,10 @@ class Reader:
         self._short.shutdown()
         self._long.shutdown()
         self._watch.close()
+
+    def on_change(self, listener: Callable[[Sequence[str] | None], None]) -> None:
+        """Call `listener` with the names that a commit changed, with None where all may have."""
+        self._listeners.append(listener)
 
     async def run(self, work: Callable[..., T], *given: Any, long: bool = False) -> T:
         """Run blocking work in a thread: `long` work has threads of its own."""
@@ -229,12 +234,15 @@ class Reader:
         before, self._looked_at = self._moment, time.monotonic()
         token, moment, changed = await self.run(self._read_moment, before)
         if changed is None or len(changed) > MAX_CHANGES:
+            changed = None
             self.kept.clear()
             self._cards.clear()
         else:
             self.kept.drop(changed)
             for name in changed:
                 self._cards.pop(name, None)
+        for listener in self._listeners:
+            listener(changed)
         self._token, self._moment = token, moment
 
     def _read_moment(self, before: Moment | None) -> tuple[int, Moment, list[str] | None]:

@@ -97,7 +97,7 @@ def test_errors_are_pages_for_browsers_and_problems_for_programs(base: str) -> N
 
 
 def test_forms_of_other_sites_are_refused(base: str) -> None:
-    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    form: dict[str, str] = {"Content_Type": "application/x-www-form-urlencoded"}
     body = b"package=metadata%3A"
     assert ask(base, "/try", "POST", body, Origin="https://evil.example", **form)[0] == 403
     assert ask(base, "/try", "POST", body, Origin=base, **form)[0] == 200
@@ -168,8 +168,8 @@ def test_samples_of_an_hour_are_fine_and_of_a_day_coarse() -> None:
         "index_digest": "0xaa",
     }
     one = read_sample(status, 100.0)
-    assert one == (100.0, 1.5, 9, 3, 3)
-    assert read_sample({}, 1.0) == (1.0, None, 0, 0, 0)
+    assert tuple(one) == (100.0, 1.5, 9, 3, 3)
+    assert tuple(read_sample({}, 1.0)) == (1.0, None, 0, 0, 0)
     for count in range(20 * (DAY + 5)):
         samples.add(one, count)
     assert (len(samples.hour), len(samples.day)) == (HOUR, DAY)

@@ -18,7 +18,7 @@ from tests.explorer.addresses import ACCOUNT, PAGES
 from tests.explorer.conftest import OTHER, Filled
 from tests.indexer import making
 
-HTML = {"Accept": "text/html"}
+HTML: dict[str, Any] = {"Accept": "text/html"}
 MAX_PACKED_BYTES = 60_000  # of a page with its style and scripts
 TAKEN_AS_FOUND = {"missing": 404, "hostile-history": 200}
 
@@ -325,7 +325,7 @@ def test_the_node_shows_its_state_and_compares_digests(base: str) -> None:
 def test_a_pasted_file_is_validated_at_its_lines_and_not_kept(base: str) -> None:
     text = "metadata:\n  id: did:nuwa:cap:Tea@1\n  name: Tea\n"
     sent = f"package={_quoted(text)}".encode()
-    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    form: dict[str, Any] = {"Content_Type": "application/x-www-form-urlencoded"}
     page = Answer(f"{base}/try", sent, **HTML, **form)
     assert "Not valid." in page.words
     assert page.headers["Cache-Control"] == "no-store"
