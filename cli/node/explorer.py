@@ -22,14 +22,16 @@ STATUS_S: Final = 1.0  # that the status on a page may be old: counting costs a 
 def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> Explorer:
     """Return the explorer over a reader; with `ask` another process knows the node's status."""
 
-    made_at, body = float("-inf"), b""
+    kept_until, body = float("-inf"), b""
 
     async def status() -> dict[str, Any]:
-        nonlocal made_at, body
-        if time.monotonic() - made_at > STATUS_S:
+        nonlocal kept_until, body
+        if time.monotonic() > kept_until:
             page = await (ask("/status", None) if ask else answer_page(surface, "/status"))
-            made_at, body = time.monotonic(), bytes(page.body)
+            body = bytes(page.body)
         found: dict[str, Any] = orjson.loads(body)
+        if found["status"] == "ready" and time.monotonic() > kept_until:
+            kept_until = time.monotonic() + STATUS_S  # a node that starts is ready any moment
         return found
 
     explanations = {

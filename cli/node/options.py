@@ -68,7 +68,7 @@ def explorer_option(function: F) -> F:
         envvar="CAPDEX_EXPLORER",
         show_envvar=True,
         default=True,
-        help="Serve pages for people at /.  [default: yes]",
+        help="Serve pages for people at the node's address.",
     )(function)
 
 

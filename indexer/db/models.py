@@ -44,7 +44,6 @@ from indexer.db.columns import (
 )
 
 # Raised whenever the same logs would give other rows; part of the index digest (P14).
-# 2: all events; reasons that are not UTF-8. 3: ownership.
 DECODER_VERSION: Final = 3
 
 REGISTRY: Final = 1  # the deployment that packages are resolved from
@@ -167,19 +166,16 @@ class DeprecationRow(IndexTable, table=True):
     replaced_by: str = Field(sa_type=Text)
 
 
-_CONCERNED: Final = ("name", "by", "account")
-
-
 class OwnershipRow(IndexTable, table=True):
     """One change of a name's ownership (`kind`), made by the account `by`.
 
     `account` is the other account concerned: the maintainer, the new owner that is offered the
     name, the former owner, or the sender of a publication that `by` signed. `name` is NULL for a
-    commitment, which hides it. The first release of a name claims it, too, and has no row here.
+    commitment, which hides it. A name's first release, which claims it, has no row here.
     """
 
     __tablename__ = "ownership"
-    __table_args__ = tuple(Index(f"ix_ownership_{x}", x, "sequence") for x in _CONCERNED)
+    __table_args__ = tuple(Index(None, x, "sequence") for x in ("name", "by", "account"))
 
     sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
     name: str | None = Field(sa_type=PLAIN)

@@ -107,6 +107,7 @@ def test_results_appear_while_a_person_types(browser: Browser, base: str) -> Non
         seen.page.locator("#results mark", has_text="quality").first.wait_for()
         assert seen.page.locator("#results h2 a").first.inner_text() == "city-weather"
         assert seen.page.locator("#q").evaluate("one => one === document.activeElement")
+        assert seen.page.url.endswith("/search?q=air+quality")
         seen.page.locator("#q").fill("xyzzyqq")
         seen.page.get_by_text("Nothing was found").wait_for()
         assert seen.faults == []

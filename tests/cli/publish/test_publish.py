@@ -140,7 +140,7 @@ def test_publish_shows_its_plan_asks_sends_once_and_waits_until_served(
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines() == [
         "did:nuwa:cap:weather@0.1.0",
-        f"{node.url}/c/weather.json",
+        f"{node.url}/c/weather",
     ]
     for word in ("validated", "signed", "cost", "uploaded", "mined", "served"):
         assert word in done.stderr

@@ -1,0 +1,78 @@
+"""The explorer of a whole network: a person finds a package, and has it proven by the chain."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+Http = Callable[..., tuple[int, bytes]]
+
+
+def page(http: Http, url: str) -> str:
+    """A page as a browser gets it."""
+    status, body = http(url, Accept="text/html")
+    assert status == 200, body[:500]
+    return body.decode("utf-8")
+
+
+def test_a_person_finds_a_package_and_has_it_proven(examples_up: Path, http: Http) -> None:
+    base = json.loads((examples_up / ".capdex" / "up.json").read_text())["http_url"]
+    home = page(http, f"{base}/")
+    found = page(http, base + re.findall(r'href="(/search\?q=what[^"]+)"', home)[0])
+    address = re.findall(r'<h2><a href="([^"]+)"', found)[0]
+    package = page(http, base + address)
+    assert address == "/c/city-weather/1.0.0"
+    assert package.count("✓<span") == 6  # each step of the way of the bytes
+    prove = re.findall(r'href="([^"]+proof=1)#proof"', package)[0]
+    proven = page(http, base + prove)
+    assert "<b>Proven.</b>" in proven
+    assert "<b>Proven.</b>" in page(http, f"{base}/c/city-weather?proof")
+    block_hash = re.findall(
+        r'against the block hash <span class="mono">[^<]+</span> '
+        r'<button[^>]+data-copy="(0x[0-9a-f]{64})"',
+        proven,
+    )
+    assert len(block_hash) == 1
+    node = page(http, f"{base}/node")
+    assert "In step with the chain." in node, re.findall("Not ready.*", node)
+    assert re.search("At block [0-9]+: <span class=\"mono\">0x[0-9a-f]{64}<", node)
+
+
+def test_a_publication_prints_the_address_of_its_page(
+    shell: Any, network: dict[str, Any], http: Http
+) -> None:
+    shell(
+        "init",
+        "tea-timer",
+        "--kind",
+        "prompt",
+        "--description",
+        "Steeps a tea.",
+        "--keyword",
+        "tea",
+    )
+    shell("sign", "tea-timer.acp.yaml")
+    told = shell.json("publish", "tea-timer.acp.yaml", "--yes")
+    assert told["page"] == f"{network['http_url']}/c/tea-timer"
+    assert "Steeps a tea." in page(http, told["page"])
+    assert json.loads(http(told["page"], Accept="application/json")[1])["name"] == "tea-timer"
+
+
+def test_the_explorer_can_be_off_and_every_process_of_a_node_has_it(
+    shell: Any, network: dict[str, Any], http: Http
+) -> None:
+    reader = ("node", "--role", "reader", "--db", network["db_url"], "--port", "0")
+    off = shell.start(*reader, "--log-format", "json", CAPDEX_EXPLORER="0").url()
+    assert http(f"{off}/", Accept="text/html")[0] == 404
+    assert http(f"{off}/status")[0] == 200
+    both = shell.start(*reader, "--workers", "2", "--log-format", "json")
+    both.wait_for(lambda: "worker serves" in both.stderr, "the worker")
+    for _ in range(20):  # the kernel chooses the process
+        assert "State of this node" in page(http, f"{both.url()}/node")
