@@ -47,7 +47,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageRequest:
     """A request for a page: parameters of the path and of the query, and the node's address.
 
     Parameters that no page knows are passed over: links on other sites carry them.
@@ -60,7 +60,7 @@ class Asked:
     form: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: str, parts: Mapping[str, str], query: bytes, base: str) -> Asked:
+    def read(cls, path: str, parts: Mapping[str, str], query: bytes, base: str) -> PageRequest:
         """Read a request; raises InvalidInput for a query that is not UTF-8 or has NUL."""
         try:
             pairs = parse_qsl(
@@ -105,21 +105,21 @@ class Asked:
         return self.path + (f"?{urlencode(query, doseq=True)}" if query else "")
 
 
-class About(NamedTuple):
-    """What a page depends on: one name (empty: many), and the block whose finality changes it."""
+class CacheTag(NamedTuple):
+    """What a kept page depends on: a name (empty: many), and a block that is to become final."""
 
     name: str
     final_at: int | None = None
 
 
-NOTHING: Final = About("")
+NO_TAG: Final = CacheTag("")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """What answers a request: a template and its data, which are the page's JSON, too.
 
-    It depends on the index alone, namely on what it is `about`, unless it is `live`: then it must
+    It depends on the index alone, as its `cache_tag` says, unless it is `live`: then it must
     not be stored. `linked_data` is its JSON-LD, `feed` the address of its feed.
     """
 
@@ -131,10 +131,10 @@ class View:
     live: bool = False
     linked_data: Json | None = None
     feed: str = ""
-    about: About = NOTHING
+    cache_tag: CacheTag = NO_TAG
 
 
-Page = Callable[[Site, Asked], Awaitable[View]]
+Page = Callable[[Site, PageRequest], Awaitable[View]]
 
 
 def not_found(what: str, fix: str = "") -> InvalidInput:
@@ -142,8 +142,8 @@ def not_found(what: str, fix: str = "") -> InvalidInput:
     return InvalidInput(what, Code.NOT_FOUND, fix=fix or "search for it")
 
 
-def about_release(release: Json) -> About:
-    """Return what a page about a release, in the JSON of answers, depends on."""
+def release_tag(release: Json) -> CacheTag:
+    """Return the cache tag of a page about a release, which is in the JSON of answers."""
     chain = release["chain"]
     waits = chain["finality"] != "finalized"
-    return About(release["name"], chain["block_number"] if waits else None)
+    return CacheTag(release["name"], chain["block_number"] if waits else None)

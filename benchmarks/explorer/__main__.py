@@ -36,7 +36,7 @@ from capdex.problems import Verdict  # noqa: E402
 from cli.node.explorer import build_explorer  # noqa: E402
 from explorer.http.answer import Answers  # noqa: E402
 from explorer.http.routes import PAGES as KINDS  # noqa: E402
-from explorer.site import Asked, Site  # noqa: E402
+from explorer.site import PageRequest, Site  # noqa: E402
 from indexer.http.status import Surface  # noqa: E402
 from indexer.monitoring.health import Health  # noqa: E402
 from indexer.query import Index  # noqa: E402
@@ -120,7 +120,7 @@ async def one_page(
     site: Site, answers: Answers, route: str, parts: dict[str, str], query: str
 ) -> int:
     """Make one page as its endpoint does; its size in bytes, compressed."""
-    asked = Asked.read(route.format(**parts), parts, query.encode(), BASE)
+    asked = PageRequest.read(route.format(**parts), parts, query.encode(), BASE)
     view = await KINDS[route](site, asked)
     return len(answers.render(view, asked, as_json=False).packed)
 

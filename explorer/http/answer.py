@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import orjson
@@ -18,7 +18,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from explorer.http.headers import NOT_STORED, SECURITY, accepts
 from explorer.http.kept import KeptPages
 from explorer.http.rendered import Rendered
-from explorer.site import NOTHING, Asked, Page, Site, View
+from explorer.site import NO_TAG, Page, PageRequest, Site, View
 from mcp_service.answers.errors import public_error
 from mcp_service.http.problem import problem
 
@@ -49,7 +49,7 @@ class Answers:
         return answer
 
     def file(
-        self, make: Callable[[Site, Asked], Awaitable[bytes]], media_type: str
+        self, make: Callable[[Site, PageRequest], Awaitable[bytes]], media_type: str
     ) -> Callable[[Request], Awaitable[Response]]:
         """Return the endpoint of a file that is made from the index: a feed, an image."""
 
@@ -61,7 +61,7 @@ class Answers:
     async def _answer(
         self,
         request: Request,
-        make: Callable[[Site, Asked], Awaitable[View | bytes]],
+        make: Callable[[Site, PageRequest], Awaitable[View | bytes]],
         *,
         as_json: bool = False,
         media_type: str = "",
@@ -74,32 +74,32 @@ class Answers:
                 readable, moment = request.method != "POST", await self.site.reader.moment()
                 if readable and (kept := self.kept.get(key, moment)) is not None:
                     return kept.response(request)
-                asked = await read_asked(request, base)
-                made = await make(self.site, asked)
+                page_request = await read_page_request(request, base)
+                made = await make(self.site, page_request)
                 rendered = (
                     Rendered.of(made, media_type)
                     if isinstance(made, bytes)
-                    else self.render(made, asked, as_json=as_json)
+                    else self.render(made, page_request, as_json=as_json)
                 )
                 if readable and rendered.status == 200 and rendered.caching != NOT_STORED:
-                    about = made.about if isinstance(made, View) else NOTHING
+                    tag = made.cache_tag if isinstance(made, View) else NO_TAG
                     # A commit since may have dropped what it changed already.
                     if (await self.site.reader.moment()).revision == moment.revision:
-                        self.kept.put(key, rendered, moment, **about._asdict())
+                        self.kept.put(key, rendered, moment, **tag._asdict())
                 return rendered.response(request)
         except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
             return self.error(request, error, as_json=as_json or bool(media_type))
 
-    def render(self, view: View, asked: Asked, *, as_json: bool) -> Rendered:
+    def render(self, view: View, page_request: PageRequest, *, as_json: bool) -> Rendered:
         """Render a view as JSON or as a page."""
         if as_json:
             return Rendered.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
         page = {
             "title": view.title,
             "description": view.description,
-            "path": asked.path,
-            "base": asked.base,
-            "json": _json_address(asked) if view.status == 200 else "",
+            "path": page_request.path,
+            "base": page_request.base,
+            "json": _json_address(page_request) if view.status == 200 else "",
             "feed": view.feed,
             "linked_data": view.linked_data,
             "version": __version__,
@@ -134,21 +134,21 @@ class Answers:
             status=found.kind.http,
             live=True,
         )
-        asked = Asked(request.url.path, {}, {}, "")
-        response = self.render(view, asked, as_json=False).response(request)
+        page_request = PageRequest(request.url.path, {}, {}, "")
+        response = self.render(view, page_request, as_json=False).response(request)
         if found.kind.retryable:
             response.headers["Retry-After"] = "1"
         return response
 
 
-async def read_asked(request: Request, base: str) -> Asked:
+async def read_page_request(request: Request, base: str) -> PageRequest:
     """Read a request; raises InvalidInput for a form that cannot be read."""
     query = request.scope["query_string"]
     path = request.url.path.removesuffix(".json") or "/"
-    asked = Asked.read(path, request.path_params, query, base)
+    page_request = PageRequest.read(path, request.path_params, query, base)
     if request.method != "POST":
-        return asked
-    return Asked(asked.path, asked.parts, asked.query, base, await _read_form(request))
+        return page_request
+    return replace(page_request, form=await _read_form(request))
 
 
 def wants_json(request: Request) -> bool:
@@ -174,6 +174,6 @@ async def _read_form(request: Request) -> dict[str, bytes]:
     return found
 
 
-def _json_address(asked: Asked) -> str:
-    path = "/index" if asked.path == "/" else asked.path
-    return asked.address().replace(asked.path, f"{path}.json", 1)
+def _json_address(page_request: PageRequest) -> str:
+    path = "/index" if page_request.path == "/" else page_request.path
+    return page_request.address().replace(page_request.path, f"{path}.json", 1)

@@ -11,7 +11,7 @@ from explorer.http.rendered import Rendered
 from mcp_service.answers.rendered import Moment
 
 MAX_BYTES: Final = 32 << 20  # plain and compressed
-MOMENT_S: Final = 1.0  # that a page of many names may be older than the index
+MAX_STALE_S: Final = 1.0  # that a page of many names may be older than the index
 
 Key = tuple[str, ...]
 
@@ -29,7 +29,7 @@ class KeptPages:
 
     A busy registry changes many times a second, and most pages with it not at all: a page about one
     name is dropped when that name changes (`drop`), or when its release becomes final. A page of
-    many names is made again at most once in MOMENT_S.
+    many names is made again at most once in MAX_STALE_S.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class KeptPages:
         if kept.name:
             fresh = kept.final_at is None or moment.finalized < kept.final_at
         else:
-            young = self._clock() - kept.made_at < MOMENT_S
+            young = self._clock() - kept.made_at < MAX_STALE_S
             fresh = kept.revision == moment.revision or young
         if not fresh:
             self._forget(key)

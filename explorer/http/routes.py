@@ -18,7 +18,7 @@ from explorer.http.answer import JSON, Answers, wants_json
 from explorer.http.assets import PREFIX, read_assets
 from explorer.http.headers import FOREVER, SECURITY, accepts
 from explorer.http.rendered import Rendered
-from explorer.pages import attempt, machine, node, package, publisher, recent, search, versions
+from explorer.pages import discovery, file_check, node, package, publisher, recent, search, versions
 from explorer.site import Page, Site
 from explorer.views.environment import build_environment
 from mcp_service.queries.resolve import name_page
@@ -48,11 +48,11 @@ FILES: Final[dict[str, tuple[Any, str]]] = {
     "/feed.atom": (recent.feed_of_all, "application/atom+xml"),
     "/p/{who}/feed.atom": (recent.feed_of_publisher, "application/atom+xml"),
     "/c/{name}/feed.atom": (recent.feed_of_name, "application/atom+xml"),
-    "/c/{name}/badge.svg": (machine.badge, "image/svg+xml"),
-    "/c/{name}/{version}/badge.svg": (machine.badge, "image/svg+xml"),
-    "/sitemap.xml": (machine.sitemaps, "application/xml"),
-    "/sitemap/{first}.xml": (machine.sitemap, "application/xml"),
-    "/robots.txt": (machine.robots, "text/plain; charset=utf-8"),
+    "/c/{name}/badge.svg": (discovery.badge, "image/svg+xml"),
+    "/c/{name}/{version}/badge.svg": (discovery.badge, "image/svg+xml"),
+    "/sitemap.xml": (discovery.sitemaps, "application/xml"),
+    "/sitemap/{first}.xml": (discovery.sitemap, "application/xml"),
+    "/robots.txt": (discovery.robots, "text/plain; charset=utf-8"),
 }
 LISTED: Final = ("domain", "tag")  # facets with a page for each value
 
@@ -89,7 +89,7 @@ class Explorer:
             answer = await name_page(site.reader, name)
             return Rendered.of(answer.body, JSON).response(request)
 
-        attempted = answers.endpoint(attempt.attempt)
+        attempted = answers.endpoint(file_check.file_check)
         self.routes: Sequence[BaseRoute] = [
             Route("/", answers.endpoint(search.home), methods=["GET"]),
             Route("/index.json", answers.endpoint(search.home), methods=["GET"]),
@@ -145,8 +145,8 @@ class Explorer:
 
 
 def _of_value(key: str) -> Page:
-    async def page(site: Site, asked: Any) -> Any:
-        asked.parts["key"] = key
-        return await search.of_value(site, asked)
+    async def page(site: Site, page_request: Any) -> Any:
+        page_request.parts["key"] = key
+        return await search.of_value(site, page_request)
 
     return page

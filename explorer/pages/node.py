@@ -8,18 +8,18 @@ from typing import Any, Final
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.uri import CapabilityURI
-from explorer.site import Asked, Json, Site, View, not_found
+from explorer.site import Json, PageRequest, Site, View, not_found
 from mcp_service.queries.releases import waiting_releases
 
 MAX_PASTED_CHARS: Final = 20_000
 _DIGEST: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{64})")
 
 
-async def node(site: Site, asked: Asked) -> View:
+async def node(site: Site, request: PageRequest) -> View:
     """Show the state of the node, and compare its index with another node's on request."""
     status = await site.status()
     site.samples.note(status)
-    pasted = asked.text("other")
+    pasted = request.text("other")
     for one in status["rejections"]:
         one["address"] = _address_of(one["cap_uri"])
     data = {
@@ -29,17 +29,17 @@ async def node(site: Site, asked: Asked) -> View:
         "day": [list(x) for x in site.samples.day],
         "digests": [[block, digest] for block, digest in site.samples.digests.items()][-20:],
         "other": pasted[:MAX_PASTED_CHARS],
-        "block": asked.text("block"),
+        "block": request.text("block"),
         "comparison": None,
     }
     if pasted:
-        data["comparison"] = _compare(site, status, pasted, asked)
+        data["comparison"] = _compare(site, status, pasted, request)
     return View("node.html", "Node", data, live=True)
 
 
-async def explanation(site: Site, asked: Asked) -> View:
+async def explanation(site: Site, request: PageRequest) -> View:
     """Show what a code of an error or reason means, and what to do."""
-    code = asked.parts["code"].upper()
+    code = request.parts["code"].upper()
     found = site.explanations.get(code)
     if found is None:
         raise not_found(f"there is no code {code[:40]}", "see /help for all of them")
@@ -47,7 +47,7 @@ async def explanation(site: Site, asked: Asked) -> View:
     return View("explanation.html", code, data, description=found.cause)
 
 
-async def explanations(site: Site, asked: Asked) -> View:
+async def explanations(site: Site, request: PageRequest) -> View:
     """Show all codes of errors and reasons."""
     codes = {code: one._asdict() for code, one in sorted(site.explanations.items())}
     return View("explanations.html", "Codes", {"codes": codes})
@@ -62,14 +62,14 @@ def _address_of(cap_uri: str | None) -> str | None:
     return f"/c/{uri.name}/{uri.selector}"
 
 
-def _compare(site: Site, status: Json, pasted: str, asked: Asked) -> Json:
+def _compare(site: Site, status: Json, pasted: str, request: PageRequest) -> Json:
     """Compare the index digest of this node with a digest, or the /status, of another.
 
     Only digests that this node has shown are compared: making one for any older block would let
     every visitor have all events hashed again.
     """
     try:
-        digest, block = _read_other(pasted, asked)
+        digest, block = _read_other(pasted, request)
     except CapdexError as error:
         return {"error": error.message, "fix": error.fix}
     at = status["chain"]["block_number"] if block is None else block
@@ -84,9 +84,9 @@ def _compare(site: Site, status: Json, pasted: str, asked: Asked) -> Json:
     }
 
 
-def _read_other(pasted: str, asked: Asked) -> tuple[str, int | None]:
+def _read_other(pasted: str, request: PageRequest) -> tuple[str, int | None]:
     """Return a digest (0x hex) and the block it is of, None if nothing says so."""
-    block = asked.number("block", 0) or None
+    block = request.number("block", 0) or None
     if found := _DIGEST.fullmatch(pasted):
         return "0x" + found[1].lower(), block
     try:

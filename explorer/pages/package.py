@@ -11,7 +11,7 @@ from capdex.proof.verify import Anchor, verify
 from capdex.routing import TriggerSet
 from capdex.uri import CapabilityURI
 from explorer.pages.contents import contents_of, open_release
-from explorer.site import Asked, Json, Site, View, about_release
+from explorer.site import Json, PageRequest, Site, View, release_tag
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
 from explorer.views.snippets import checking_commands, install_snippets
 from indexer.query import MAX_MESSAGE_CHARS
@@ -22,50 +22,50 @@ MAX_FILE_CHARS: Final = 60_000  # of a file on one page: some 40 kB compressed i
 LINE_CHARS: Final = 40  # that a line number takes
 
 
-async def overview(site: Site, asked: Asked) -> View:
+async def overview(site: Site, request: PageRequest) -> View:
     """Show what a release is and does, and where its bytes come from."""
-    found, manifest, data = await _open(site, asked, "overview")
-    data |= await _proof(site, asked, found.json["release"])
+    found, manifest, data = await _open(site, request, "overview")
+    data |= await _proof(site, request, found.json["release"])
     if manifest is not None:
-        data["install"] = install_snippets(manifest.uri, asked.base)
+        data["install"] = install_snippets(manifest.uri, request.base)
     return _view("package.html", data, manifest, live=data["proof"] is not None)
 
 
-async def tools(site: Site, asked: Asked) -> View:
+async def tools(site: Site, request: PageRequest) -> View:
     """Show the tools of a release with their parameters."""
-    _, manifest, data = await _open(site, asked, "tools")
+    _, manifest, data = await _open(site, request, "tools")
     if data["contents"] is not None:
-        _take_tools(data["contents"], asked)
+        _take_tools(data["contents"], request)
     return _view("package_tools.html", data, manifest, "tools")
 
 
-async def texts(site: Site, asked: Asked) -> View:
+async def texts(site: Site, request: PageRequest) -> View:
     """Show the prompt and the state schema of a release."""
-    _, manifest, data = await _open(site, asked, "texts")
+    _, manifest, data = await _open(site, request, "texts")
     return _view("package_texts.html", data, manifest, "prompt and state")
 
 
-async def exact_bytes(site: Site, asked: Asked) -> View:
+async def exact_bytes(site: Site, request: PageRequest) -> View:
     """Show the file of a release, line by line."""
-    found, manifest, data = await _open(site, asked, "bytes")
+    found, manifest, data = await _open(site, request, "bytes")
     data |= {"lines": None, "size_bytes": None, "first_line": 1, "before": None, "after": None}
     if found.data is not None:
-        data |= {"size_bytes": len(found.data)} | _lines_from(found.data, asked)
+        data |= {"size_bytes": len(found.data)} | _lines_from(found.data, request)
     return _view("package_bytes.html", data, manifest, "exact bytes")
 
 
-async def checks(site: Site, asked: Asked) -> View:
+async def checks(site: Site, request: PageRequest) -> View:
     """Show each check of a release; with `proof` prove it from the contract's storage."""
-    found, manifest, data = await _open(site, asked, "checks")
-    data |= await _proof(site, asked, found.json["release"])
+    found, manifest, data = await _open(site, request, "checks")
+    data |= await _proof(site, request, found.json["release"])
     data["bytes_address"] = "" if found.data is None else data["address"] + "/bytes"
     return _view("package_checks.html", data, manifest, "checks", live=data["proof"] is not None)
 
 
-async def triggers(site: Site, asked: Asked) -> View:
+async def triggers(site: Site, request: PageRequest) -> View:
     """Show the triggers of a release, and which of them a message hits."""
-    _, manifest, data = await _open(site, asked, "triggers")
-    message = asked.text("message")
+    _, manifest, data = await _open(site, request, "triggers")
+    message = request.text("message")
     if len(message) > MAX_MESSAGE_CHARS:
         raise InvalidInput(f"the message has more than {MAX_MESSAGE_CHARS} characters")
     hits = None
@@ -76,9 +76,9 @@ async def triggers(site: Site, asked: Asked) -> View:
 
 
 async def _open(
-    site: Site, asked: Asked, tab: str
+    site: Site, request: PageRequest, tab: str
 ) -> tuple[ShownRelease, Manifest | None, dict[str, Any]]:
-    name, version = asked.parts["name"], asked.parts.get("version")
+    name, version = request.parts["name"], request.parts.get("version")
     found, manifest = await open_release(site, name, version)
     release = found.json["release"]
     data = found.json | {
@@ -105,17 +105,17 @@ def _hits(manifest: Manifest, message: str) -> list[Json]:
     ]
 
 
-async def _proof(site: Site, asked: Asked, release: Json) -> Json:
+async def _proof(site: Site, request: PageRequest, release: Json) -> Json:
     """Return the commands that check a release, and its proof if the request wants one."""
     return {
-        "proof": await _prove(site, release) if "proof" in asked.query else None,
-        "commands": checking_commands(release, asked.base),
+        "proof": await _prove(site, release) if "proof" in request.query else None,
+        "commands": checking_commands(release, request.base),
     }
 
 
-def _take_tools(contents: Json, asked: Asked) -> None:
+def _take_tools(contents: Json, request: PageRequest) -> None:
     """Leave the tools of one page in `contents`, and add the address of the next page."""
-    first = asked.number("from", 1) - 1
+    first = request.number("from", 1) - 1
     taken: list[Json] = []
     rows = 0
     for tool in contents["tools"][first:]:
@@ -125,14 +125,14 @@ def _take_tools(contents: Json, asked: Asked) -> None:
         taken.append(tool)
     after = first + len(taken)
     more = after < len(contents["tools"])
-    contents["more_tools"] = asked.address(**{"from": str(after + 1)}) if more else None
+    contents["more_tools"] = request.address(**{"from": str(after + 1)}) if more else None
     contents["tools_here"] = taken
 
 
-def _lines_from(data: bytes, asked: Asked) -> Json:
+def _lines_from(data: bytes, request: PageRequest) -> Json:
     """Return the lines of a file from the requested one on, as many as a page holds."""
     lines = data.decode("utf-8").split("\n")
-    first = min(asked.number("from", 1), len(lines))
+    first = min(request.number("from", 1), len(lines))
     pages, chars = [1], 0  # the first lines of all pages
     for number, line in enumerate(lines, 1):
         chars += len(line) + LINE_CHARS
@@ -140,7 +140,7 @@ def _lines_from(data: bytes, asked: Asked) -> Json:
             pages.append(number)
             chars = len(line)
     at = max(i for i, start in enumerate(pages) if start <= first)
-    addresses = [asked.address(**{"from": str(start)}) for start in pages]
+    addresses = [request.address(**{"from": str(start)}) for start in pages]
     last = pages[at + 1] - 1 if at + 1 < len(pages) else len(lines)
     return {
         "lines": lines[pages[at] - 1 : last],
@@ -190,7 +190,7 @@ def _view(
         data,
         description=" ".join(summary.split())[:300],
         live=live,
-        about=about_release(release),
+        cache_tag=release_tag(release),
         linked_data=linked,
         feed=f"/c/{release['name']}/feed.atom",
     )

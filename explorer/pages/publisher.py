@@ -7,7 +7,7 @@ from typing import Final
 
 from capdex.did import account_of
 from capdex.encoding.abi import checksum_address
-from explorer.site import Asked, Json, Site, View, not_found
+from explorer.site import Json, PageRequest, Site, View, not_found
 from mcp_service.queries.history import account_history
 from mcp_service.queries.search import SearchRequest, search
 
@@ -16,9 +16,9 @@ _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]{1,300}(#[A-Za-z0-9._:%-]{1,300})?")
 
 
-async def publisher(site: Site, asked: Asked) -> View:
+async def publisher(site: Site, request: PageRequest) -> View:
     """Show an account with the names whose latest release it published, or a DID that signs."""
-    who = asked.parts["who"]
+    who = request.parts["who"]
     account = who if _ADDRESS.fullmatch(who) else None
     if account is None and (found := account_of(who)) is not None:
         account = found.address
@@ -28,14 +28,14 @@ async def publisher(site: Site, asked: Asked) -> View:
         account = checksum_address(bytes.fromhex(account[2:]))
     key, value = ("publisher", account) if account else ("author", who)
     wanted = {"query_string": "", "filters": {key: value}, "limit": PAGE}
-    cursor = asked.text("cursor")
+    cursor = request.text("cursor")
     answer = await search(site.reader, SearchRequest.parse(wanted | {"cursor": cursor or None}))
     data = answer.to_json()
     signers = [x["verification"]["signer"] for x in data["list_of_results"]]
     accounts = [x["chain"]["publisher"] for x in data["list_of_results"]]
     events: list[Json] = []
     if account:
-        events = (await account_history(site.reader, account, asked.number("before", 0) or None))[
+        events = (await account_history(site.reader, account, request.number("before", 0) or None))[
             "events"
         ]
     data |= {
@@ -44,7 +44,7 @@ async def publisher(site: Site, asked: Asked) -> View:
         "keys": list(dict.fromkeys(x for x in signers if x)),
         "accounts": list(dict.fromkeys(accounts)),
         "events": events,
-        "next": data["next_cursor"] and asked.address(cursor=data["next_cursor"]),
+        "next": data["next_cursor"] and request.address(cursor=data["next_cursor"]),
     }
     feed = f"/p/{account}/feed.atom" if account else ""
     return View("publisher.html", f"Publisher {account or who}", data, feed=feed)

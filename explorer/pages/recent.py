@@ -7,7 +7,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from capdex.errors import InvalidInput
-from explorer.site import Asked, Json, Site, View
+from explorer.site import Json, PageRequest, Site, View
 from explorer.views.text import visible
 from explorer.views.verdicts import badge_of
 from mcp_service.queries.history import account_history
@@ -17,30 +17,30 @@ NEWEST: Final = 30
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 
 
-async def recent(site: Site, asked: Asked) -> View:
+async def recent(site: Site, request: PageRequest) -> View:
     """Show the newest releases; a script adds those that come while the page is open."""
     data = {"releases": await newest_releases(site.reader, NEWEST)}
     return View("recent.html", "Newest releases", data, feed="/feed.atom")
 
 
-async def feed_of_all(site: Site, asked: Asked) -> bytes:
+async def feed_of_all(site: Site, request: PageRequest) -> bytes:
     """Return the feed of the newest releases."""
     found = await newest_releases(site.reader, NEWEST)
-    return atom(asked, "capdex: newest releases", "/recent", [_entry(x) for x in found])
+    return atom(request, "capdex: newest releases", "/recent", [_entry(x) for x in found])
 
 
-async def feed_of_name(site: Site, asked: Asked) -> bytes:
+async def feed_of_name(site: Site, request: PageRequest) -> bytes:
     """Return the feed of a name; raises InvalidInput NOT_FOUND."""
-    name = asked.parts["name"]
+    name = request.parts["name"]
     found = (await list_versions(site.reader, name, 1))["releases"]
     served = [x for x in found if x["verification"]["verdict"] in site.reader.serve]
     served.sort(key=lambda x: -x["chain"]["sequence"])
-    return atom(asked, f"capdex: {name}", f"/c/{name}", [_entry(x) for x in served[:NEWEST]])
+    return atom(request, f"capdex: {name}", f"/c/{name}", [_entry(x) for x in served[:NEWEST]])
 
 
-async def feed_of_publisher(site: Site, asked: Asked) -> bytes:
+async def feed_of_publisher(site: Site, request: PageRequest) -> bytes:
     """Return the feed of the publications of an account."""
-    who = asked.parts["who"]
+    who = request.parts["who"]
     if not who.startswith("0x"):
         raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
     events = (await account_history(site.reader, who))["events"]
@@ -55,22 +55,22 @@ async def feed_of_publisher(site: Site, asked: Asked) -> bytes:
         for x in events
         if x["kind"] == "published" and x["name"]
     ]
-    return atom(asked, f"capdex: publications of {who}", f"/p/{who}", published)
+    return atom(request, f"capdex: publications of {who}", f"/p/{who}", published)
 
 
-def atom(asked: Asked, title: str, page: str, entries: list[Json]) -> bytes:
+def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> bytes:
     """Return an Atom document; entries have title, address, summary, author and time."""
     feed = Element("feed", xmlns=_ATOM)
     SubElement(feed, "title").text = visible(title)
-    SubElement(feed, "id").text = f"{asked.base}{asked.path}"
-    SubElement(feed, "link", rel="self", href=f"{asked.base}{asked.path}")
-    SubElement(feed, "link", rel="alternate", href=f"{asked.base}{page}")
+    SubElement(feed, "id").text = f"{request.base}{request.path}"
+    SubElement(feed, "link", rel="self", href=f"{request.base}{request.path}")
+    SubElement(feed, "link", rel="alternate", href=f"{request.base}{page}")
     SubElement(feed, "updated").text = _time(max((x["at"] for x in entries), default=0))
     for one in entries:
         entry = SubElement(feed, "entry")
         SubElement(entry, "title").text = visible(one["title"])
-        SubElement(entry, "id").text = f"{asked.base}{one['address']}"
-        SubElement(entry, "link", rel="alternate", href=f"{asked.base}{one['address']}")
+        SubElement(entry, "id").text = f"{request.base}{one['address']}"
+        SubElement(entry, "link", rel="alternate", href=f"{request.base}{one['address']}")
         SubElement(entry, "updated").text = _time(one["at"])
         SubElement(SubElement(entry, "author"), "name").text = visible(one["author"])
         SubElement(entry, "summary").text = visible(one["summary"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from explorer.site import Asked, Json, Site, View
+from explorer.site import Json, PageRequest, Site, View
 from indexer.query import FILTER_NAMES
 from indexer.query.search.filters import NOT
 from mcp_service.queries.names import names_like
@@ -23,7 +23,7 @@ EXAMPLES: Final = (
 )
 
 
-async def home(site: Site, asked: Asked) -> View:
+async def home(site: Site, request: PageRequest) -> View:
     """Show the search box, the newest releases, and what the node is."""
     found = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
     data = {
@@ -37,21 +37,21 @@ async def home(site: Site, asked: Asked) -> View:
     return View("home.html", "capdex", data, description=description, feed="/feed.atom")
 
 
-async def results(site: Site, asked: Asked) -> View:
+async def results(site: Site, request: PageRequest) -> View:
     """Show the hits of a search with the reasons why they are hits."""
-    query = asked.text("q")
-    chosen = {name: list(asked.values(name)) for name in FILTER_NAMES if asked.values(name)}
+    query = request.text("q")
+    chosen = {name: list(request.values(name)) for name in FILTER_NAMES if request.values(name)}
     without = {
-        name: list(asked.values(f"{NOT}.{name}"))
+        name: list(request.values(f"{NOT}.{name}"))
         for name in FILTER_NAMES
-        if asked.values(f"{NOT}.{name}")
+        if request.values(f"{NOT}.{name}")
     }
     wanted: dict[str, Any] = {
         "query_string": query,
         "filters": chosen | ({NOT: without} if without else {}),
         "facets": list(FACETS),
         "limit": PAGE,
-        "cursor": asked.text("cursor") or None,
+        "cursor": request.text("cursor") or None,
     }
     answer, corrected = await explained_search(site.reader, SearchRequest.parse(wanted))
     data = answer.to_json() | {
@@ -62,32 +62,32 @@ async def results(site: Site, asked: Asked) -> View:
         "suggested": [],
         "first_page": not wanted["cursor"],
     }
-    data["next"] = asked.address(cursor=data["next_cursor"]) if data["next_cursor"] else None
+    data["next"] = request.address(cursor=data["next_cursor"]) if data["next_cursor"] else None
     if not data["list_of_results"] and query:
         data["suggested"] = await names_like(site.reader, query[:3], SUGGESTED)
-    data["first"] = asked.address(cursor=None)
+    data["first"] = request.address(cursor=None)
     data["filters"] = [
-        {"name": shown, "value": value, "address": asked.address(cursor=None, **{key: rest})}
+        {"name": shown, "value": value, "address": request.address(cursor=None, **{key: rest})}
         for prefix, groups, words in (("", chosen, ""), (f"{NOT}.", without, "not "))
         for name, values in groups.items()
         for value in values
         for key, shown in ((prefix + name, words + name),)
         for rest in ([x for x in values if x != value],)
     ]
-    _add_addresses(data, asked)
+    _add_addresses(data, request)
     return View("search.html", f"{query}: search" if query else "Search", data, feed="/feed.atom")
 
 
-async def triggered(site: Site, asked: Asked) -> View:
+async def triggered(site: Site, request: PageRequest) -> View:
     """Show the capabilities that a message would bring up."""
-    message = asked.text("message")
+    message = request.text("message")
     data: Json = {"message": message, "answer": None}
     if message:
         data["answer"] = (await route(site.reader, message, ROUTES)).to_json()
     return View("triggered.html", "Would it trigger?", data)
 
 
-async def browse(site: Site, asked: Asked) -> View:
+async def browse(site: Site, request: PageRequest) -> View:
     """Show the domains, tags and languages with most capabilities."""
     found = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
     data = {"facets": found["facets"], "total": found["total"]}
@@ -98,7 +98,7 @@ async def _find(site: Site, wanted: Json) -> Json:
     return (await search(site.reader, SearchRequest.parse(wanted))).to_json()
 
 
-def _add_addresses(data: Json, asked: Asked) -> None:
+def _add_addresses(data: Json, request: PageRequest) -> None:
     """Add to each value of a facet the address of the search with it, or without it."""
     for name, values in data["facets"].items():
         chosen = data["chosen"].get(name, [])
@@ -106,24 +106,24 @@ def _add_addresses(data: Json, asked: Asked) -> None:
             one["chosen"] = one["value"] in chosen
             kept = [x for x in chosen if x != one["value"]]
             after = kept if one["chosen"] else [*chosen, one["value"]]
-            one["address"] = asked.address(cursor=None, **{name: after})
+            one["address"] = request.address(cursor=None, **{name: after})
 
 
-async def of_value(site: Site, asked: Asked) -> View:
+async def of_value(site: Site, request: PageRequest) -> View:
     """Show the capabilities of one domain, or with one tag."""
-    key, value = asked.parts["key"], asked.parts["value"]
+    key, value = request.parts["key"], request.parts["value"]
     wanted = {
         "query_string": "",
         "filters": {key: value},
         "limit": 50,
-        "cursor": asked.text("cursor") or None,
+        "cursor": request.text("cursor") or None,
     }
     found = await _find(site, wanted)
     following = found["next_cursor"]
     data = found | {
         "key": key,
         "value": value,
-        "next": following and asked.address(cursor=following),
+        "next": following and request.address(cursor=following),
     }
     noun = "Domain" if key == "domain" else "Tag"
     return View("value.html", f"{noun} {value}", data, status=200 if found["total"] else 404)

@@ -10,7 +10,7 @@ from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
 from explorer.pages.contents import open_release
-from explorer.site import Asked, Json, Site, View, about_release, not_found
+from explorer.site import Json, PageRequest, Site, View, not_found, release_tag
 from mcp_service.queries.history import block_history, name_history
 from mcp_service.queries.releases import ShownRelease, find_release, list_versions
 
@@ -19,11 +19,11 @@ MAX_SHOWN: Final = 400  # changed lines with those around them
 MAX_LINE_CHARS: Final = 400
 
 
-async def versions(site: Site, asked: Asked) -> View:
+async def versions(site: Site, request: PageRequest) -> View:
     """Show the versions of a name with their steps."""
-    name = asked.parts["name"]
+    name = request.parts["name"]
     head = await find_release(site.reader, name)
-    listed = await list_versions(site.reader, name, asked.number("page", 1, 10**6))
+    listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
     found = listed["releases"]
     for release, before in zip(found, [*found[1:], None], strict=True):
         release["step"] = _step(before, release)
@@ -32,19 +32,19 @@ async def versions(site: Site, asked: Asked) -> View:
     return _view("versions.html", f"Versions of {name}", data)
 
 
-async def history(site: Site, asked: Asked) -> View:
+async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
-    name = asked.parts["name"]
+    name = request.parts["name"]
     head = await find_release(site.reader, name)
-    before = asked.number("before", 0)
+    before = request.number("before", 0)
     found = await name_history(site.reader, name, before or None)
     data = _head(head, "history") | found
     return _view("history.html", f"History of {name}", data)
 
 
-async def block(site: Site, asked: Asked) -> View:
+async def block(site: Site, request: PageRequest) -> View:
     """Show the events of a block."""
-    text = asked.parts["number"]
+    text = request.parts["number"]
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise not_found(f"{text[:40]} is not a block number")
     number = int(text)
@@ -52,11 +52,11 @@ async def block(site: Site, asked: Asked) -> View:
     return View("block.html", f"Block {number}", data)
 
 
-async def diff(site: Site, asked: Asked) -> View:
+async def diff(site: Site, request: PageRequest) -> View:
     """Show what changed from one version of a name to another."""
-    name = asked.parts["name"]
+    name = request.parts["name"]
     head = await find_release(site.reader, name)
-    old, new = asked.text("old"), asked.text("new")
+    old, new = request.text("old"), request.text("new")
     data = _head(head, "versions") | {"old": old, "new": new, "difference": None}
     if old and new:
         sides = [await open_release(site, name, version) for version in (old, new)]
@@ -76,7 +76,7 @@ async def diff(site: Site, asked: Asked) -> View:
 def _view(template: str, title: str, data: Json) -> View:
     release = data["release"]
     feed = f"/c/{release['name']}/feed.atom"
-    return View(template, title, data, feed=feed, about=about_release(release))
+    return View(template, title, data, feed=feed, cache_tag=release_tag(release))
 
 
 def _head(found: ShownRelease, tab: str) -> dict[str, Any]:

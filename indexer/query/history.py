@@ -88,7 +88,7 @@ def read_block_history(connection: Connection, number: int) -> list[HistoryEvent
     """Return the first events of a block, in their order; at most MAX_EVENTS."""
     query = select(EVENT.c.sequence).where(EVENT.c.block_number == number)
     found = connection.execute(query.order_by(EVENT.c.log_index).limit(MAX_EVENTS)).scalars().all()
-    return _describe(connection, dict.fromkeys(_TELLERS, found))[::-1]
+    return _describe(connection, dict.fromkeys(_DETAILS, found))[::-1]
 
 
 def _read(
@@ -112,18 +112,18 @@ def _read(
 
 def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) -> list[HistoryEvent]:
     """Return the events of these sequences, which are looked for in their tables, newest first."""
-    told: dict[int, dict[str, Any]] = {}
+    details: dict[int, dict[str, Any]] = {}
     for table, sequences in found.items():
-        tell = _TELLERS[table]
+        read = _DETAILS[table]
         rows = connection.execute(select(table).where(table.c.sequence.in_(sequences))).mappings()
-        told |= {row["sequence"]: tell(row) for row in rows}
+        details |= {row["sequence"]: read(row) for row in rows}
     wanted = set().union(*found.values())
     events = connection.execute(select(EVENT).where(EVENT.c.sequence.in_(wanted)))
     ordered = sorted(events, key=lambda row: (-row.block_number, -row.log_index))
-    return [_event(row, told.get(row.sequence, {})) for row in ordered]
+    return [_event(row, details.get(row.sequence, {})) for row in ordered]
 
 
-def _event(row: Any, told: dict[str, Any]) -> HistoryEvent:
+def _event(row: Any, details: dict[str, Any]) -> HistoryEvent:
     nothing = {"name": None, "semver": None, "account": None, "replaced_by": ""}
     account = bytes(row.topics)[-20:]  # of every event of ours, the last topic
     by = checksum_address(account) if len(account) == 20 else ""
@@ -135,7 +135,7 @@ def _event(row: Any, told: dict[str, Any]) -> HistoryEvent:
         "tx_hash": "0x" + bytes(row.tx_hash).hex(),
         "log_index": row.log_index,
     }
-    return HistoryEvent(**nothing | known | told | place)
+    return HistoryEvent(**nothing | known | details | place)
 
 
 def _release(row: Any) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _subject(text: str) -> dict[str, Any]:
     return {"name": uri.name, "semver": None if uri.selector is None else str(uri.selector)}
 
 
-_TELLERS: Final[Mapping[Table, Callable[[Any], dict[str, Any]]]] = {
+_DETAILS: Final[Mapping[Table, Callable[[Any], dict[str, Any]]]] = {
     RELEASE: _release,
     YANK: _yank,
     DEPRECATION: _deprecation,

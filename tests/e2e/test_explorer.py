@@ -42,7 +42,7 @@ def test_a_person_finds_a_package_and_has_it_proven(examples_up: Path, http: Htt
     assert len(block_hash) == 1
     node = page(http, f"{base}/node")
     assert "In step with the chain." in node, re.findall("Not ready.*", node)
-    assert re.search("At block [0-9]+: <span class=\"mono\">0x[0-9a-f]{64}<", node)
+    assert re.search('At block [0-9]+: <span class="mono">0x[0-9a-f]{64}<', node)
 
 
 def test_a_publication_prints_the_address_of_its_page(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from explorer.http.kept import MOMENT_S, KeptPages
+from explorer.http.kept import MAX_STALE_S, KeptPages
 from explorer.http.rendered import Rendered
 from mcp_service.answers.rendered import Moment
 
@@ -59,9 +59,9 @@ def test_a_page_of_many_names_is_at_most_a_moment_older_than_the_index(
     assert kept.get(("home",), moment(1)) is PAGE  # nothing has changed
     assert kept.get(("home",), moment(2)) is None
     kept.put(("home",), PAGE, moment(2))
-    clock.now += MOMENT_S / 2
+    clock.now += MAX_STALE_S / 2
     assert kept.get(("home",), moment(3)) is PAGE
-    clock.now += MOMENT_S
+    clock.now += MAX_STALE_S
     assert kept.get(("home",), moment(3)) is None
 
 

@@ -9,16 +9,16 @@ from typing import Final
 from capdex.errors import Code, InvalidInput
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.problems import Severity
-from explorer.site import Asked, Json, Site, View
+from explorer.site import Json, PageRequest, Site, View
 
 CONTEXT: Final = 2  # lines shown before and after one with a finding
 MAX_LINES: Final = 600
 MAX_LINE_CHARS: Final = 400
 
 
-async def attempt(site: Site, asked: Asked) -> View:
+async def file_check(site: Site, request: PageRequest) -> View:
     """Show the form, and for a file that was sent what `validate` finds, at its lines."""
-    data = _read_form(asked)
+    data = _read_form(request)
     if data is None:
         return View("try.html", "Check a package", {"text": "", "result": None})
     if len(data) > MAX_PACKAGE_BYTES:
@@ -38,11 +38,11 @@ async def attempt(site: Site, asked: Asked) -> View:
     return View("try.html", "Check a package", {"text": text, "result": result}, live=True)
 
 
-def _read_form(asked: Asked) -> bytes | None:
+def _read_form(request: PageRequest) -> bytes | None:
     """Return the file that was sent, else the text that was pasted; None for neither."""
-    if data := asked.form.get("file"):
+    if data := request.form.get("file"):
         return data
-    pasted = asked.form.get("package")
+    pasted = request.form.get("package")
     # Browsers send line breaks of a text field as CR LF; those of files stay as they are.
     return pasted.replace(b"\r\n", b"\n") if pasted else None
 
