@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import orjson
+
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex.proof.document import Proof
@@ -18,6 +20,7 @@ from indexer.query import MAX_MESSAGE_CHARS
 from mcp_service.queries import proofs
 from mcp_service.queries.releases import ShownRelease
 
+MAX_TOOL_CHARS: Final = 24_000  # of the tools on one page, which shows their texts twice
 MAX_FILE_CHARS: Final = 60_000  # of a file on one page: some 40 kB compressed if it is random
 LINE_CHARS: Final = 40  # that a line number takes
 
@@ -117,10 +120,11 @@ def _take_tools(contents: Json, request: PageRequest) -> None:
     """Leave the tools of one page in `contents`, and add the address of the next page."""
     first = request.number("from", 1) - 1
     taken: list[Json] = []
-    rows = 0
+    rows = chars = 0
     for tool in contents["tools"][first:]:
         rows += len(schema_rows(tool["parameters"])) + len(schema_rows(tool["output_schema"]))
-        if taken and rows > MAX_ROWS:
+        chars += len(orjson.dumps(tool))
+        if taken and (rows > MAX_ROWS or chars > MAX_TOOL_CHARS):
             break
         taken.append(tool)
     after = first + len(taken)

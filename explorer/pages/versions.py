@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from difflib import unified_diff
+from itertools import accumulate, takewhile
 from typing import Any, Final
 
-from capdex.diff import compare, taken_step
+from capdex.diff import Change, compare, taken_step
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
@@ -15,8 +16,11 @@ from mcp_service.queries.history import block_history, name_history
 from mcp_service.queries.releases import ShownRelease, find_release, list_versions
 
 MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
-MAX_SHOWN: Final = 400  # changed lines with those around them
 MAX_LINE_CHARS: Final = 400
+MAX_DIFF_CHARS: Final = 30_000  # of the changed lines, with those around them
+LINE_CHARS: Final = 60  # that a line takes besides its text
+MAX_CHANGES: Final = 150
+MAX_MESSAGE_CHARS: Final = 200
 
 
 async def versions(site: Site, request: PageRequest) -> View:
@@ -92,15 +96,29 @@ def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
     first, second = (data.decode("utf-8").split("\n") for data in (was, now))
     text = None
     if max(len(first), len(second)) <= MAX_LINES:
-        text = [*unified_diff(first, second, str(before), str(after), lineterm="")][2:]
+        lines = unified_diff(first, second, str(before), str(after), lineterm="")
+        text = [line[:MAX_LINE_CHARS] for line in lines][2:]
+    lengths = accumulate(len(line) + LINE_CHARS for line in text or ())
+    shown = sum(1 for _ in takewhile(lambda length: length <= MAX_DIFF_CHARS, lengths))
     return {
-        "changes": [change.to_json() for change in found.changes],
-        "risks": [change.to_json() for change in found.risks],
+        "changes": [_shown(change) for change in found.changes[:MAX_CHANGES]],
+        "more_changes": max(0, len(found.changes) - MAX_CHANGES),
+        "risks": [_shown(change) for change in found.risks[:MAX_CHANGES]],
         "required": str(found.required_after(before, after)) if after > before else None,
         "taken": str(taken_step(before, after)) if after > before else None,
         "schema_conflict": found.schema_conflict,
-        "text": text and [line[:MAX_LINE_CHARS] for line in text[:MAX_SHOWN]],
-        "cut": text is not None and len(text) > MAX_SHOWN,
+        "text": text and text[:shown],
+        "cut": text is not None and len(text) > shown,
+    }
+
+
+def _shown(change: Change) -> Json:
+    """Return the part of a change that a page shows."""
+    found = change.to_json()
+    return {
+        "path": found["path"][:MAX_MESSAGE_CHARS],
+        "step": found["step"],
+        "message": found["message"][:MAX_MESSAGE_CHARS],
     }
 
 

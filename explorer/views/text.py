@@ -19,7 +19,7 @@ from capdex.yaml.characters import forbidden
 _MARKS: Final = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4,}"
 )
-MAX_TEXT_CHARS: Final = 24_000  # of one text on a page, so that no page is heavy
+MAX_TEXT_CHARS: Final = 20_000  # of one text on a page, so that no page is heavy
 MAX_MARKS: Final = 3  # combining marks on one character: more of them cover the lines around it
 
 
@@ -98,11 +98,9 @@ def duration(seconds: float | None) -> str:
     return " ".join(found[:2])
 
 
-def cut(text: str) -> str:
-    """Return the beginning of a long text; the page with the exact bytes has all of it."""
-    if len(text) <= MAX_TEXT_CHARS:
-        return text
-    return f"{text[:MAX_TEXT_CHARS]}…\n(cut here: see the exact bytes)"
+def cut(text: str, rest: str = "see the exact bytes") -> str:
+    """Return the beginning of a long text; `rest` says where all of it is."""
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}… (cut: {rest})"
 
 
 def language(contents: dict[str, Any]) -> Markup:

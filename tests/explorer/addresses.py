@@ -47,3 +47,11 @@ PAGES = {
     "hostile-history": "/c/naughty-1/history",
     "hostile-search": "/search?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E",
 }
+
+# Pages of a package near every limit.
+HEAVY = [
+    *("/c/heavy", "/c/heavy/1.0.0/tools", "/c/heavy/1.0.0/tools?from=20", "/c/heavy/1.0.0/texts"),
+    *("/c/heavy/1.0.0/bytes", "/c/heavy/1.0.0/bytes?from=10", "/c/heavy/1.0.0/checks"),
+    *("/c/heavy/1.0.0/triggers?message=x", "/c/heavy/versions", "/c/heavy/history"),
+    *("/c/heavy/diff?old=1.0.0&new=1.1.0", "/search?q=heavy", "/recent"),
+]

@@ -68,6 +68,8 @@ def make_chain() -> Any:
     chain.mine(making.name_deprecated("loose", "use forecast", "forecast"))
     chain.mine(making.of_name("MaintainerAdded", "forecast", address=OTHER))
     chain.mine(making.of_name("TransferOffered", "forecast", address=OTHER))
+    for version in ("1.0.0", "1.1.0"):
+        chain.publish("heavy", version, data=hostile.heavy(version))
     for name, data in hostile.packages():
         chain.publish(name, data=data)
     for first in range(0, len(hostile.STRINGS), 100):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from capdex.yaml import read_yaml
@@ -30,6 +31,7 @@ MARKUP = (
     "Z\u0351\u036b\u0343\u032a\u0302A\u0335\u0489\u0320\u0353\u0347L\u0321\u034a\u0312\u0327G\u0329\u034dO",
 )
 EACH = 48  # texts of one package
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 
 def texts() -> Iterator[str]:
@@ -51,6 +53,28 @@ def packages() -> Iterator[tuple[str, bytes]]:
         some = kept[first : first + EACH]
         name = f"naughty-{number}"
         yield name, making.package_bytes(name, **_fields(some))
+
+
+def heavy(version: str) -> bytes:
+    """A package near every limit, of texts that no compression makes shorter."""
+    dice = Random(version)  # noqa: S311 - the same texts in every run
+
+    def text(chars: int) -> str:
+        return "".join(dice.choices(LETTERS, k=chars))
+
+    return making.package_bytes(
+        "heavy",
+        version,
+        title=text(120),
+        summary=text(110),
+        description=text(2000),
+        tags=[text(100) for _ in range(10)],
+        license=text(100),
+        triggers=[{"type": "keyword", "value": text(120)} for _ in range(64)],
+        examples=[{"say": text(900)} for _ in range(32)],
+        prompt=text(60_000),
+        tools=[making.tool(f"tool_{i}", text(700), **{text(60): text(200)}) for i in range(64)],
+    )
 
 
 def _quoted(text: str) -> bytes:

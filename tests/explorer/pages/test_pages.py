@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from explorer.http.headers import CONTENT_SECURITY_POLICY
-from tests.explorer.addresses import ACCOUNT, PAGES
+from tests.explorer.addresses import ACCOUNT, HEAVY, PAGES
 from tests.explorer.conftest import OTHER, Filled
 from tests.indexer import making
 
@@ -86,9 +86,9 @@ def test_a_page_has_its_title_its_headers_and_its_json(base: str, name: str) -> 
         assert isinstance(Answer(base + address).json, dict)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_light(base: str, name: str) -> None:
-    page = Answer(base + PAGES[name], Accept_Encoding="gzip", **HTML)
+@pytest.mark.parametrize("address", [*PAGES.values(), *HEAVY])
+def test_a_page_is_light(base: str, address: str) -> None:
+    page = Answer(base + address, Accept_Encoding="gzip", **HTML)
     assert page.headers["Content-Encoding"] == "gzip"
     assert "\x00" not in gzip.decompress(page.body).decode("utf-8")
     text = gzip.decompress(page.body).decode("utf-8")
@@ -219,13 +219,21 @@ def test_texts_and_bytes_are_the_files(base: str, filled: Filled) -> None:
 
 
 def test_long_files_and_many_tools_come_in_pages(base: str, filled: Filled) -> None:
-    read, address = b"", "/c/naughty-0/1.0.0/bytes"
+    parts = 0
+    read, address = b"", "/c/heavy/1.0.0/bytes"
     while address:
         page = Answer(base + address, Accept="application/json").json
         read += "\n".join(page["lines"]).encode() + b"\n"
-        address = page["after"]
+        address, parts = page["after"], parts + 1
     digest = bytes.fromhex(page["release"]["sha256"])
     assert read[:-1] == filled.chain.packages[digest]
+    assert parts > 3
+    tools, address = [], "/c/heavy/1.0.0/tools"
+    while address:
+        contents = Answer(base + address, Accept="application/json").json["contents"]
+        tools += [tool["name"] for tool in contents["tools_here"]]
+        address = contents["more_tools"]
+    assert tools == [f"tool_{i}" for i in range(64)]
 
 
 def test_checks_can_be_repeated(base: str) -> None:
