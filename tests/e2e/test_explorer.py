@@ -59,10 +59,10 @@ def test_a_publication_prints_the_address_of_its_page(
         "tea",
     )
     shell("sign", "tea-timer.acp.yaml")
-    told = shell.json("publish", "tea-timer.acp.yaml", "--yes")
-    assert told["page"] == f"{network['http_url']}/c/tea-timer"
-    assert "Steeps a tea." in page(http, told["page"])
-    assert json.loads(http(told["page"], Accept="application/json")[1])["name"] == "tea-timer"
+    told = shell("publish", "tea-timer.acp.yaml", "--yes", "--format", "human").stdout.splitlines()
+    assert told[-1] == f"{network['http_url']}/c/tea-timer"
+    assert "Steeps a tea." in page(http, told[-1])
+    assert json.loads(http(told[-1], Accept="application/json")[1])["name"] == "tea-timer"
 
 
 def test_the_explorer_can_be_off_and_every_process_of_a_node_has_it(

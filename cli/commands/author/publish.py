@@ -115,12 +115,12 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
     values = []
     for one in published:
         name = one.cap_uri.removeprefix(PREFIX).partition("@")[0]
-        page = f"{network.node_url}/c/{name}" if network.node_url and not dry_run else None
+        page = f"{network.node_url}/c/{name}.json" if network.node_url and not dry_run else None
         where = {"chain_id": network.chain_id, "registry": network.registry, "page": page}
         value = one.to_json() | where | {"dry_run": dry_run}
         values.append({k: x for k, x in value.items() if not (dry_run and k in SENT)})
-    lines = (line for one in values for line in (one["cap_uri"], one["page"]))
-    human = [safe(line) for line in lines if line]
+    lines = (line for one in values for line in (one["cap_uri"], one["page"]) if line)
+    human = [safe(line.removesuffix(".json")) for line in lines]  # for people, the page itself
     if dry_run:  # nothing is at these addresses
         human = [f"would publish {safe(one['cap_uri'])}" for one in values]
     cids = [one.cid for one in published]
