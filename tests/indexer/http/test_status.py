@@ -24,7 +24,7 @@ from capdex.registry.logs import LogHead
 from indexer.db.heartbeat import Heartbeat
 from indexer.db.models import DECODER_VERSION
 from indexer.http.status import Surface
-from indexer.monitoring.health import DEPTHS, Health
+from indexer.monitoring.health import DEPTHS, DEPTHS, Health
 from indexer.monitoring.metrics import Counters
 from indexer.query.index import Index
 from indexer.store import Store
@@ -186,6 +186,7 @@ async def test_the_status_tells_position_log_releases_and_rejections(
         "status": "ready",
         "because": [],
         "lag_seconds": 0.0,
+        "reorgs": dict.fromkeys(DEPTHS, 0),
         "version": __version__,
         "chain": {
             "chain_id": 31337,

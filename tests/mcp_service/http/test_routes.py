@@ -271,7 +271,7 @@ async def test_a_release_whose_bytes_are_missing_is_shown_without_a_verdict(
         ("/c/%ff%fe.json", 400, "INVALID_INPUT"),
         ("/c/..json", 400, "INVALID_INPUT"),
         (f"/c/{'x' * 5000}.json", 400, "INVALID_INPUT"),
-        ("/c/note", 404, "NOT_FOUND"),
+        ("/c/note/1.0.0", 404, "NOT_FOUND"),
         ("/c/", 404, "NOT_FOUND"),
         ("/nothing", 404, "NOT_FOUND"),
         ("/mcp/more", 404, "NOT_FOUND"),
