@@ -24,7 +24,7 @@ from capdex.registry.logs import LogHead
 from indexer.db.heartbeat import Heartbeat
 from indexer.db.models import DECODER_VERSION
 from indexer.http.status import Surface
-from indexer.monitoring.health import DEPTHS, DEPTHS, Health
+from indexer.monitoring.health import DEPTHS, Health
 from indexer.monitoring.metrics import Counters
 from indexer.query.index import Index
 from indexer.store import Store
