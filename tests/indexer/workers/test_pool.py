@@ -166,10 +166,13 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     assert {found[uri].reason for uri in bad} == {Reason.WORKER_LIMIT}
 
     # The delay is bounded in steps: no good package is judged twice, no bad one more often than
-    # its way to end calls for, and no worker is started but for one that ended.
+    # its way to end calls for, and no worker is started but for one that ended. On a busy machine
+    # the wall clock may end a worker that spins before its processor time does: it is tried again.
     steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
     judged = Counter(what for step, what in steps if step == "judge")
-    assert judged == {uri: 2 if bad.get(uri) in ("crash", "hang") else 1 for uri in found}
+    tries = {"crash": (2,), "hang": (2,), "spin": (1, 2)}
+    assert judged.keys() == found.keys()
+    assert [x for x, n in judged.items() if n not in tries.get(bad.get(x, ""), (1,))] == []
     started = [int(what) for step, what in steps if step == "start"]
     ended = sum(judged[uri] for uri in bad)
     assert 2 <= len(started) <= 2 + ended
