@@ -1,4 +1,4 @@
-"""What pages are made from: the parts of the node, a request, and the view that answers it."""
+"""Values that pages are made from: parts of the node, a request, and the view that answers it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of strangers made safe to show: hidden characters as codes, hashes short, times in words.
+"""Text of authors made safe to show: hidden characters as codes, hashes short, times in words.
 
 HTML is escaped by the templates. This module is about what escaping leaves: characters that
 cannot be seen, or that change the order in which others are read.
@@ -10,17 +10,18 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
+from unicodedata import category
 
 from markupsafe import Markup, escape
 
 from capdex.uri import PREFIX
 from capdex.yaml.characters import forbidden
 
-_MARKS: Final = re.compile(
-    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4,}"
-)
+# Nonspacing and enclosing marks of all scripts: those of one character cannot be broken into lines.
+_MARK: Final = "".join(x for x in map(chr, range(0x300, 0x1F000)) if category(x) in ("Mn", "Me"))
+_MARKS: Final = re.compile(f"[{_MARK}]{{4,}}")
 MAX_TEXT_CHARS: Final = 20_000  # of one text on a page, so that no page is heavy
-MAX_MARKS: Final = 3  # combining marks on one character: more of them cover the lines around it
+MAX_MARKS: Final = 3  # on one character: more of them cover the lines around it, or widen the page
 
 
 def visible(text: str) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conftest import missing
+from tests.explorer import hostile
 from tests.explorer.addresses import PAGES
-from tests.explorer.browser import SCREENS, find, launch, visit
+from tests.explorer.browser import SCREENS, Visit, find, launch, visit
 from tests.explorer.conftest import Growing
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real
 WIDTHS = (360, 800, 1400)
 SCHEMES = ("light", "dark")
-# Contrast is of a theme, and layout of a width: axe need not see each width in each theme.
+# axe sees each width and each theme, but not each width in each theme: that takes minutes.
 LOOKED_AT = {(360, "light"), (800, "light"), (1400, "dark")}
 
 _STRUCTURE = """() => {
@@ -98,6 +99,30 @@ def test_a_page_works_without_script(browser: Browser, base: str, name: str) -> 
         assert seen.page.locator("h1").is_visible()
         assert seen.page.locator("button[hidden]:visible").count() == 0
         assert seen.faults == []
+
+
+@pytest.mark.parametrize("number", range(11))
+def test_hostile_text_is_inert_on_every_page_of_its_package(
+    browser: Browser, base: str, number: int
+) -> None:
+    name = f"naughty-{number}"
+    assert len(list(hostile.packages())) == 11  # all of them are looked at
+    with visit(browser, base) as seen:
+        for part in ("", "/tools", "/texts", "/bytes", "/triggers", "/checks"):
+            seen.go(f"/c/{name}/1.0.0{part}")
+            assert seen.page.locator("summary.good").count() == 1, part  # its texts are shown
+            _look(seen, f"{name}{part}")
+        seen.go(f"/c/{name}/history")
+        _look(seen, f"{name} history")
+        assert seen.faults == []
+
+
+def _look(seen: Visit, what: str) -> None:
+    """Nothing of a page is wider than the window, runs, or reorders the text around it."""
+    assert seen.page.evaluate(_STRUCTURE) == [], what
+    for width in (WIDTHS[0], WIDTHS[-1]):
+        seen.page.set_viewport_size({"width": width, "height": 900})
+        assert seen.overflow() <= 0, f"{what} at {width} px"
 
 
 def test_results_appear_while_a_person_types(browser: Browser, base: str) -> None:
