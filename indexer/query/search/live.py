@@ -30,6 +30,7 @@ from indexer.query.search.state import State
 
 INLINE: Final = 32  # changed names that a query brings in by itself while there is a follower
 FIRST_S: Final = 8.0  # how long a query waits for the first engine, or for the first triggers
+TURN_S: Final = 0.5  # how long one query waits for a commit that is being brought in
 
 Read = Callable[[], AbstractContextManager[Connection]]  # opens a transaction
 Progress = Callable[[int, int], None]  # documents done, and all
@@ -43,8 +44,9 @@ _CHANGED: Final = select(NAME_CHANGE.c.name).order_by(NAME_CHANGE.c.revision)
 class LiveSearch:
     """The engine of the listed releases. Any thread may ask for it.
 
-    Without a follower each query brings in what changed. With one (`following`) a query brings in
-    a few names at most, and waits for nothing but the first engine.
+    Without a follower each query brings in what changed. With one (`following`) a query waits for
+    the first engine, brings in a few names at most, and waits for others that bring in a few. Of
+    the queries during a long change, one waits for TURN_S and the others not at all.
     """
 
     def __init__(self) -> None:
@@ -54,6 +56,7 @@ class LiveSearch:
         self._first = threading.Event()
         self._triggers_read = threading.Event()
         self._turn = threading.Lock()
+        self._turn_is_long = False
         self._done = (0, 0)
 
     @property
@@ -64,8 +67,8 @@ class LiveSearch:
     def at(self, connection: Connection) -> State:
         """Return an engine of the state that a transaction sees, or of a later one.
 
-        With a follower it may be of a slightly earlier state. Raises Unavailable PENDING while the
-        follower takes longer than FIRST_S to build the first one.
+        With a follower it is of an earlier state while many names are being brought in. Raises
+        Unavailable PENDING while the follower takes longer than FIRST_S to build the first one.
         """
         revision, _ = _read(connection)
         if self.following and not self._first.wait(FIRST_S):
@@ -81,7 +84,8 @@ class LiveSearch:
             return state
         if state is None or not self.following:
             return self.catch_up(connection)
-        if not self._turn.acquire(blocking=False):
+        self._turn_is_long = not self._turn.acquire(timeout=0 if self._turn_is_long else TURN_S)
+        if self._turn_is_long:
             return state
         try:
             return self._advance(connection, self._state or state, revision, INLINE)

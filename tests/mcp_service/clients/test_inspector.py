@@ -58,7 +58,7 @@ async def test_the_inspector_finds_nothing_wrong_with_the_tools_and_calls_each(
         pairs = [f"{key}={_argument(value)}" for key, value in given.items()]
         call = ("--method", "tools/call", "--tool-name", tool)
         code, answer, errors = await inspect(*call, *(x for p in pairs for x in ("--tool-arg", p)))
-        assert (code, errors) == (0, "")
+        assert (code, errors) == (0, ""), answer
         assert word in answer["content"][0]["text"]
 
 

@@ -84,6 +84,36 @@ def test_a_reader_that_follows_finds_what_was_committed(
     until(lambda: len(names(index)) == live_module.INLINE + 10)
 
 
+def test_a_query_waits_for_the_commit_that_is_being_brought_in(
+    publish: Callable[..., None], following: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_module, "TURN_S", 60.0)
+    publish("apples")
+    index = following()
+    assert names(index) == ["apples"]
+    found: list[list[str | None]] = []
+    with index.live._turn:
+        publish("pears")
+        query = threading.Thread(target=lambda: found.append(names(index)))
+        query.start()
+        query.join(0.1)
+    query.join()
+    assert found == [["apples", "pears"]]
+
+
+def test_queries_beside_a_long_change_answer_from_the_state_before_it(
+    publish: Callable[..., None], following: Opened
+) -> None:
+    publish("apples")
+    index = following()
+    assert names(index) == ["apples"]
+    with index.live._turn:
+        publish("pears")
+        for _ in range(3):
+            assert names(index) == ["apples"]
+    until(lambda: names(index) == ["apples", "pears"])
+
+
 def test_a_restart_reads_what_was_saved_and_catches_up(
     publish: Callable[..., None],
     following: Opened,
