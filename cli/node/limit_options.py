@@ -39,7 +39,7 @@ _OPTIONS: Final = (
     environment_option("--limit-loopback", is_flag=True, help="Limit this machine's clients, too."),
     environment_option(
         "--trusted-proxy", multiple=True, metavar="ADDRESS",
-        help="Believe X-Forwarded-For of this address or network.",
+        help="Believe X-Forwarded-For and -Proto of this address or network.",
     ),
     environment_option(
         "--token-file", type=click.Path(), metavar="FILE",

@@ -113,7 +113,7 @@ _OTHERS = {
     "CAPDEX_KEEP_ALIVE": "seconds between two requests on a connection",
     "CAPDEX_RATE": "requests a second that one client of a node may send",
     "CAPDEX_LIMIT_LOOPBACK": "1: clients on the node's machine are limited, too",
-    "CAPDEX_TRUSTED_PROXY": "addresses of proxies whose X-Forwarded-For a node believes",
+    "CAPDEX_TRUSTED_PROXY": "addresses of proxies whose X-Forwarded-For and -Proto a node believes",
     "CAPDEX_TOKEN_FILE": "the file of the bearer tokens that a node answers",
     "CAPDEX_RPC_URLS": "endpoints of a node, with spaces between them; they fail over",
     "CAPDEX_IPFS_SOURCES": "IPFS sources of a node, with spaces between them",

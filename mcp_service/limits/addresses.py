@@ -55,6 +55,19 @@ class Addresses:
                     break
         return address
 
+    def scheme_of(self, scope: Scope) -> str:
+        """Return the scheme that a client sees: that of the connection, or a trusted proxy's word.
+
+        `X-Forwarded-Proto` is `http` or `https`; other words are ignored.
+        """
+        peer = scope.get("client")
+        if self._proxies and peer and self._is_proxy(peer[0]):
+            values = [value for key, value in scope["headers"] if key == b"x-forwarded-proto"]
+            named = values[-1].strip().lower().decode("latin-1") if values else ""
+            if named in ("http", "https"):
+                return named
+        return str(scope.get("scheme", "http"))
+
     def _find_proxy(self, address: str) -> bool:
         known = _parse(address)
         return known is not None and any(known in network for network in self._proxies)

@@ -40,12 +40,16 @@ class ClientCheck:
         self._addresses, self._rates, self._tokens = addresses, rates, tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its client in `scope[CLIENT]`, or answer 401 or 429."""
+        """Pass the request on with its client in `scope[CLIENT]` and the scheme that it sees.
+
+        It is answered 401 or 429 here if its token or its rate is not right.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         address, name = self._addresses.address_of(scope), self._name(scope)
         scope[CLIENT] = client_key(address) if name is None else f"token {name}"
+        scope["scheme"] = self._addresses.scheme_of(scope)
         limited = name is not None or not self._addresses.unlimited(address)
         if self._rates is not None and limited:
             now = asyncio.get_running_loop().time()

@@ -72,7 +72,11 @@ def test_the_explorer_can_be_off_and_every_process_of_a_node_has_it(
     off = shell.start(*reader, "--log-format", "json", CAPDEX_EXPLORER="0").url()
     assert http(f"{off}/", Accept="text/html")[0] == 404
     assert http(f"{off}/status")[0] == 200
-    both = shell.start(*reader, "--workers", "2", "--log-format", "json")
+    proxied = ("--trusted-proxy", "127.0.0.1")
+    both = shell.start(*reader, *proxied, "--workers", "2", "--log-format", "json")
     both.wait_for(lambda: "worker serves" in both.stderr, "the worker")
     for _ in range(20):  # the kernel chooses the process
         assert "State of this node" in page(http, f"{both.url()}/node")
+    feed = http(f"{both.url()}/feed.atom", **{"X-Forwarded-Proto": "https"})[1].decode("utf-8")
+    assert both.url().replace("http:", "https:") in feed
+    assert both.url() not in feed

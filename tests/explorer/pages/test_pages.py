@@ -241,7 +241,7 @@ def test_checks_can_be_repeated(base: str) -> None:
     cid = Answer(f"{base}/c/city-weather/1.0.0.json").json["release"]["ipfs_cid"]
     assert f"curl -s '{base}/ipfs/{cid}?format=raw' | sha256sum" in page.words
     asked = Answer(f"{base}/c/city-weather/1.0.0/checks?proof", **HTML)
-    assert "Not proven. this reader cannot prove its answers" in asked.words
+    assert "Not proven: this reader cannot prove its answers" in asked.words
     assert asked.headers["Cache-Control"] == "no-store"
 
 

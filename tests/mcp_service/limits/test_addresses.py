@@ -64,6 +64,28 @@ def test_a_trusted_proxy_names_the_client(forwarded: tuple[str, ...], client: st
     assert Addresses(PROXIES).address_of(scope("10.0.0.1", *forwarded)) == client
 
 
+@pytest.mark.parametrize(
+    ("peer", "named", "scheme"),
+    [
+        ("10.0.0.1", ("https",), "https"),
+        ("10.0.0.1", (" HTTPS ",), "https"),
+        ("10.0.0.1", ("https", "http"), "http"),
+        ("10.0.0.1", ("javascript",), "http"),
+        ("10.0.0.1", ("\xff",), "http"),
+        ("10.0.0.1", (), "http"),
+        ("203.0.113.7", ("https",), "http"),
+        (None, ("https",), "http"),
+    ],
+)
+def test_only_a_trusted_proxy_names_the_scheme(
+    peer: str | None, named: tuple[str, ...], scheme: str
+) -> None:
+    headers = [(b"x-forwarded-proto", value.encode("latin-1")) for value in named]
+    request: Any = scope(peer) | {"scheme": "http", "headers": headers}
+    assert Addresses(PROXIES).scheme_of(request) == scheme
+    assert Addresses().scheme_of(request) == "http"
+
+
 def test_only_this_machine_and_the_proxies_have_no_limits_of_their_own() -> None:
     known = "127.0.0.1", "10.3.3.3", "203.0.113.7", "rubbish", "2001:db8:ffff::1"
     assert [Addresses(PROXIES).unlimited(one) for one in known] == [True, True, False, False, True]
