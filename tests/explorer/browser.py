@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCREENS = REPOSITORY / ".capdex" / "screens"
@@ -72,11 +72,11 @@ class Visit:
 
 @contextmanager
 def visit(
-    browser: Browser, base: str, *, width: int = 1400, scheme: str = "light", script: bool = True
+    browser: Browser, base: str, *, width: int = 1400, script: bool = True
 ) -> Iterator[Visit]:
     """Open a window; errors of the console, dialogs and requests to others become faults."""
-    options: dict[str, Any] = {"color_scheme": scheme, "java_script_enabled": script}
-    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    size: ViewportSize = {"width": width, "height": 900}
+    context = browser.new_context(viewport=size, java_script_enabled=script)
     context.set_default_timeout(60_000)
     page = context.new_page()
     visited = Visit(page, base)
