@@ -83,10 +83,8 @@ def test_a_page_is_sound_at_every_size_and_in_both_themes(
             for width in WIDTHS:
                 seen.page.set_viewport_size({"width": width, "height": 900})
                 assert seen.overflow() <= 0, f"{width} px"
-                picture = SCREENS / f"{name}-{width}-{scheme}.jpg"
-                seen.page.screenshot(
-                    path=picture, type="jpeg", quality=85, full_page=True, animations="disabled"
-                )
+                picture = SCREENS / f"{name}-{width}-{scheme}.png"
+                seen.page.screenshot(path=picture, full_page=True, animations="disabled")
                 if (width, scheme) in LOOKED_AT:
                     assert seen.axe() == [], f"{width} px, {scheme}"
         assert seen.faults == []
