@@ -58,7 +58,8 @@ SERVED: Final = frozenset({Verdict.VERIFIED})
 class Index:
     """A reader of the index at a database URL (or over an engine that the caller closes).
 
-    `status` counts again only after a pause, `recount_pause` times as long as it last took.
+    `status` counts again only after a pause, `recount_pause` times as long as it last took. There
+    is no pause after a status from before the first block: it would contradict a node that is ready.
     """
 
     def __init__(
@@ -278,7 +279,8 @@ class Index:
             if cached is None or (cached[0] != row.revision and started >= self._recount_at):
                 status = read_status(connection, row, now, self.digest_cache.read(connection))
                 took_s = time.monotonic() - started
-                self._recount_at = started + took_s * (1 + self._recount_pause)
+                pause = self._recount_pause if status.index_digest else 0.0
+                self._recount_at = started + took_s * (1 + pause)
                 cached = self._cached = (row.revision, now, status)
         _, then, status = cached
         age = status.oldest_pending_s

@@ -351,6 +351,21 @@ def test_the_state_says_how_long_the_oldest_release_waits(
     store.close()
 
 
+def test_a_pause_between_counts_does_not_hide_the_first_block(
+    making: Any, store: Store, database_url: str, chain: Any
+) -> None:
+    index = Index(database_url, recount_pause=1e9)
+    assert index.status().index_digest is None  # a node reads its status before its first block
+    chain.mine()
+    making.append(store, chain)
+    first = index.status()
+    assert (first.block_number, first.index_digest) == (1, index.digest().to_json()["index_digest"])
+    chain.mine()
+    making.append(store, chain)
+    assert index.status() == first
+    index.close()
+
+
 def test_nobody_has_releases_of_an_unknown_name(store: Store, search_index: Index) -> None:
     assert search_index.releases("nothing") == []
     assert search_index.releases("\0") == []
