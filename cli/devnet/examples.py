@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,8 @@ from publisher.registry.registry import Registry
 
 PLAY_WEI: Final = 10**18  # worthless: money of the local chain
 YANKED: Final = "yanked.json"  # {"name@version": "reason"}: releases to yank after publishing
-SERVED_TRIES: Final = 300  # every 0.05 s
+SERVED_S: Final = 60.0  # how long the node may take to judge them all; usually a second
+POLL_S: Final = 0.05
 
 
 async def publish_examples(
@@ -61,22 +63,27 @@ async def publish_examples(
         change = change_release(registry, "yank", uri.name, str(uri.version), reason)
         yanked += not (await make_change(change, signer=signer)).already
     done = [one for one in results if one.error is None]
-    for one in done:
-        await _served(index, one.cap_uri)
+    deadline = time.monotonic() + SERVED_S
+    late = [one for one in done if not await _served(index, one.cap_uri, deadline)]
+    if late:
+        waiting = f"the node has not judged {number_of(len(late), 'package')} yet"
+        output.step("warn", "examples", waiting)
     words = (
         f"{number_of(len(results), 'package')}, {sum(not x.already for x in done)} published now"
     )
     output.step("ok", "examples", f"{words}, {yanked} yanked" if yanked else words)
 
 
-async def _served(index: Index, cap_uri: str) -> None:
-    """Wait until the index answers for a release, whatever its verdict."""
+async def _served(index: Index, cap_uri: str, deadline: float) -> bool:
+    """Wait until the index has a verdict on a release; False if `deadline` (monotonic) passes."""
     name = CapabilityURI.parse(cap_uri).name
-    for _ in range(SERVED_TRIES):
+    while True:
         found = await asyncio.to_thread(index.releases, name)
         if any(x.cap_uri == cap_uri and x.verdict is not None for x in found):
-            return
-        await asyncio.sleep(0.05)
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        await asyncio.sleep(POLL_S)
 
 
 def _files(folder: Path, signed: Path) -> list[PackageFile]:

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from capdex.errors import InvalidInput, UsageError
 from capdex.manifest.bindings.http_request import header_fault
 from publisher.authoring.imports.draft import Draft, DraftTool, Json, clean, name_of, tool_name_of
-from publisher.authoring.imports.schemas import Resolver, TooLarge
+from publisher.authoring.imports.schemas import Resolver, TooLarge, object_of
 from publisher.authoring.imports.source import parse
 from publisher.authoring.scaffold import placeholder_url
 
@@ -25,7 +25,10 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of a document: `id` is its operationId, else its method and path."""
+    """An operation of a document: `id` is its operationId, else its method and path.
+
+    A path that another file describes is one operation without a method.
+    """
 
     id: str
     method: str
@@ -67,7 +70,8 @@ def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: s
         raise InvalidInput(
             "none of these operations can be a tool",
             why="; ".join(left_out),
-            fix="a package calls services by GET, or by POST with a JSON object",
+            fix="choose what is called by GET, or by POST with a JSON object; "
+            "bundle a document of several files into one file first",
         )
     given = document.get("info")
     info: Json = given if isinstance(given, dict) else {}
@@ -82,9 +86,13 @@ def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: s
 
 def _operations(document: Json) -> Iterator[Operation]:
     paths = document.get("paths")
-    count = 0
-    for path, item in paths.items() if isinstance(paths, dict) else ():
+    resolver, count = Resolver(document), 0
+    for path, named in paths.items() if isinstance(paths, dict) else ():
+        item = resolver.target(named)
         if not isinstance(item, dict):
+            if resolver.cut:
+                yield Operation(clean(path), "", str(path), named)
+                resolver.cut.clear()
             continue
         shared = item.get("parameters")
         for method in METHODS:
@@ -143,14 +151,16 @@ def _tool(
     document: Json, operation: Operation, server: str, taken: Sequence[str]
 ) -> tuple[DraftTool | None, list[str]]:
     source = operation.id
+    if isinstance(elsewhere := operation.value.get("$ref"), str):
+        return None, [f"the operation {source}: it is in another file, {clean(elsewhere)}"]
     if operation.method not in _TYPES:
         why = f"a package cannot send {operation.method.upper()}"
         return None, [f"the operation {source}: {why}"]
     reader = _Arguments(document, operation)
     try:
         reader.read_parameters()
-        if not reader.read_body():
-            return None, [f"the operation {source}: {reader.left_out[-1]}"]
+        if fault := reader.read_body():
+            return None, [f"the operation {source}: it needs {fault}"]
     except TooLarge:
         return None, [f"the operation {source}: its schemas are too large"]
     url = server + reader.path()
@@ -165,11 +175,11 @@ def _tool(
     if reader.required:
         parameters["required"] = reader.required
     name = tool_name_of(source, taken)
-    left_out = [f"{x} of {source}" for x in reader.left_out]
+    left_out = [f"{source}: {x}" for x in reader.left_out]
     if reader.resolver.cut:
-        refs = ", ".join(dict.fromkeys(reader.resolver.cut))
+        refs = ", ".join(dict.fromkeys(map(clean, reader.resolver.cut)))
         left_out.append(
-            f"what {refs} describes, in {source}: it leads back to itself or is missing"
+            f"{source}: what {refs} describes, which leads back to itself or is missing"
         )
     return DraftTool(name, source, text, parameters, binding), left_out
 
@@ -192,39 +202,41 @@ class _Arguments:
         own = self._operation.value.get("parameters")
         merged: dict[tuple[str, str], Json] = {}
         for item in [*self._operation.shared, *(own if isinstance(own, list) else [])]:
-            found = self._resolved(item)
+            found = self.resolver.target(item)
             if isinstance(found, dict) and isinstance(found.get("name"), str):
                 merged[str(found.get("in")), found["name"]] = found
         for (place, name), item in merged.items():
             self._add_parameter(place, name, item)
 
-    def read_body(self) -> bool:
-        """Read the request's body; returns False if a tool cannot send it. Raises TooLarge."""
-        body = self._resolved(self._operation.value.get("requestBody"))
+    def read_body(self) -> str:
+        """Read the request's body; return what a tool cannot send but must. Raises TooLarge."""
+        given = self._operation.value.get("requestBody")
+        body = self.resolver.target(given)
         if not isinstance(body, dict):
-            return True
+            missing = clean(given.get("$ref")) if isinstance(given, dict) else ""
+            return f"what {missing} describes" if missing else ""
         content = body.get("content")
         kinds = content.items() if isinstance(content, dict) else ()
         found = [x for key, x in kinds if _JSON.match(str(key)) and isinstance(x, dict)]
-        if not found:
-            self.left_out.append("its body is not JSON")
-            return body.get("required") is not True
-        schema = _merged(self.resolver.schema(found[0].get("schema")))
-        if schema.get("type", "object") != "object" or self._operation.method == "get":
-            self.left_out.append("its body is not a JSON object that a POST sends")
-            return body.get("required") is not True
-        required = schema.get("required")
-        properties = schema.get("properties")
-        for name, value in properties.items() if isinstance(properties, dict) else ():
+        made = object_of(self.resolver.schema(found[0].get("schema"))) if found else None
+        if made is None or self._operation.method == "get":
+            fault = "a body that is not a JSON object" if made is None else "a body in a GET"
+            if body.get("required") is True:
+                return fault
+            self.left_out.append(fault)
+            return ""
+        for name, value in made.properties.items():
             if isinstance(value, dict) and value.get("readOnly") is True:
                 continue  # the service sets it
             key = self._key(name, "body")
             self.properties[key] = value
             if key != name:
                 self.mapping[key] = {"in": "body", "name": name}
-            if isinstance(required, list) and name in required:
+            if name in made.required:
                 self.required.append(key)
-        return True
+        if made.choice:
+            self.left_out.append("which of its body's arguments go together")
+        return ""
 
     def path(self) -> str:
         """Return the path, with the tool's names of its placeholders."""
@@ -239,7 +251,7 @@ class _Arguments:
         listed = security if isinstance(security, list) else []
         names = [x for one in listed if isinstance(one, dict) for x in one]
         for name in names:
-            scheme = self._resolved(schemes.get(name)) if isinstance(schemes, dict) else None
+            scheme = self.resolver.target(schemes.get(name)) if isinstance(schemes, dict) else None
             if not isinstance(scheme, dict):
                 continue
             made = _auth(scheme, name)
@@ -277,29 +289,6 @@ class _Arguments:
         while key in self.properties:
             key = f"{key}_{place}"[:64] if not key.endswith(place) else f"{key}_"
         return key
-
-    def _resolved(self, value: Any) -> Any:
-        for _ in range(8):
-            if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
-                return value
-            value = self.resolver.find(value["$ref"])
-        return None
-
-
-def _merged(schema: Json) -> Json:
-    """Return the schema of an object with the properties of its `allOf`."""
-    parts = schema.get("allOf")
-    if not isinstance(parts, list) or "properties" in schema:
-        return schema
-    properties: Json = {}
-    required: list[str] = []
-    for part in parts:
-        if isinstance(part, dict):
-            found = part.get("properties")
-            properties |= found if isinstance(found, dict) else {}
-            needed = part.get("required")
-            required += needed if isinstance(needed, list) else []
-    return {"type": "object", "properties": properties, "required": required}
 
 
 def _auth(scheme: Json, name: str) -> Json | None:

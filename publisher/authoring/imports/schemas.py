@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from publisher.authoring.imports.draft import Json
 
@@ -54,7 +55,8 @@ def adapted(schema: Any, source: str) -> tuple[Json, list[str]]:
 class Resolver:
     """Writes schemas out: references into `document` are replaced by what they name.
 
-    A reference that leads back to itself becomes a schema that accepts anything; `cut` has those.
+    A reference that leads back to itself, or to what is missing, becomes a schema that accepts
+    anything; `cut` has those.
     """
 
     def __init__(self, document: Json) -> None:
@@ -89,6 +91,18 @@ class Resolver:
             else:
                 made[key] = self._item(key, item, path, depth)
         return _bounds(_nullable(made, value))
+
+    def target(self, value: Any) -> Any:
+        """Return a value, or what it refers to: None, with the reference in `cut`, if missing."""
+        seen: set[str] = set()
+        while isinstance(value, dict) and isinstance(reference := value.get("$ref"), str):
+            found = None if reference in seen else self.find(reference)
+            if found is None:
+                self.cut.append(reference)
+                return None
+            seen.add(reference)
+            value = found
+        return value
 
     def find(self, reference: str) -> Any:
         """Return what a reference into the document names, or None."""
@@ -129,6 +143,64 @@ class Resolver:
         self._nodes += 1
         if self._nodes > MAX_SCHEMA_NODES or depth > MAX_SCHEMA_DEPTH:
             raise TooLarge
+
+
+class ObjectSchema(NamedTuple):
+    """The properties of an object, by name, and which of them it must have.
+
+    `choice` is True if its schema has alternatives: which properties go together is lost here.
+    """
+
+    properties: Json
+    required: tuple[str, ...]
+    choice: bool = False
+
+
+def object_of(schema: Json) -> ObjectSchema | None:
+    """Return the object that a resolved schema describes; None if it describes another value.
+
+    It has all that the schema is composed of: each property of `allOf`, `oneOf` and `anyOf`. Of
+    alternatives it requires what each of them requires.
+    """
+    types = schema.get("type", "object")
+    if "object" not in (types if isinstance(types, list) else [types]):
+        return None
+    own, needed = schema.get("properties"), schema.get("required")
+    parts = _objects(schema.get("allOf"))
+    for word in ("oneOf", "anyOf"):
+        if isinstance(schema.get(word), list):
+            alternatives = _objects(schema[word])
+            if not alternatives:
+                return None
+            parts.append(_any_of(alternatives))
+    properties: Json = {}
+    required: list[str] = []
+    for part in parts:
+        properties |= part.properties
+        required += part.required
+    properties |= own if isinstance(own, dict) else {}
+    required += [x for x in needed if isinstance(x, str)] if isinstance(needed, list) else []
+    choice = any(x.choice for x in parts)
+    return ObjectSchema(properties, tuple(dict.fromkeys(required)), choice)
+
+
+def _objects(schemas: Any) -> list[ObjectSchema]:
+    listed = schemas if isinstance(schemas, list) else []
+    found = (object_of(x) for x in listed if isinstance(x, dict))
+    return [x for x in found if x is not None]
+
+
+def _any_of(alternatives: Sequence[ObjectSchema]) -> ObjectSchema:
+    if len(alternatives) == 1:
+        return alternatives[0]
+    forms: dict[str, list[Any]] = {}
+    for one in alternatives:
+        for name, schema in one.properties.items():
+            if schema not in forms.setdefault(name, []):
+                forms[name].append(schema)
+    properties = {key: x[0] if len(x) == 1 else {"anyOf": x} for key, x in forms.items()}
+    common = set.intersection(*(set(x.required) for x in alternatives))
+    return ObjectSchema(properties, tuple(x for x in alternatives[0].required if x in common), True)
 
 
 def _nullable(made: Json, schema: Json) -> Json:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
+from capdex.manifest.manifest import MAX_PROMPT_BYTES
 from capdex.yaml import read_yaml
 from publisher.authoring.imports.draft import Draft, clean, name_of
 from publisher.authoring.imports.source import read_file
@@ -36,6 +37,12 @@ def import_skill(folder: Path) -> Draft:
     if not own or not description:
         missing = "description" if own else "name"
         raise _bad(str(path), f"its front matter has no {missing}")
+    if (size := len(prompt.encode())) > MAX_PROMPT_BYTES:
+        raise InvalidInput(
+            f"{path} is too long for a prompt",
+            why=f"its instructions have {size} bytes; a prompt has at most {MAX_PROMPT_BYTES}",
+            fix="shorten the file: keep what each use of the skill needs",
+        )
     left_out = [f"{key} of its front matter" for key in front if key not in _CARRIED]
     left_out += [f"the file {clean(x)}" for x in _others(path)]
     title = name.replace("-", " ").replace("_", " ").title()

@@ -124,6 +124,98 @@ def test_arguments_go_where_the_document_says(manifest_of: ManifestOf) -> None:
         assert word in said
 
 
+def body_of(schema: Any) -> dict[str, Any]:
+    """The operation `send`, whose body must be JSON of a schema."""
+    content = {"application/json": {"schema": schema}}
+    return {"operationId": "send", "requestBody": {"required": True, "content": content}}
+
+
+TEXT: Any = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "required", "choice"),
+    [
+        (
+            {"allOf": [{"properties": {"a": TEXT}, "required": ["a"]}], "properties": {"b": TEXT}},
+            {"a": TEXT, "b": TEXT},
+            ["a"],
+            False,
+        ),
+        (
+            {"allOf": [{"allOf": [{"properties": {"a": TEXT}}]}, {"required": ["a"]}]},
+            {"a": TEXT},
+            ["a"],
+            False,
+        ),
+        ({"type": ["object", "null"], "properties": {"a": TEXT}}, {"a": TEXT}, [], False),
+        (
+            {
+                "oneOf": [
+                    {"properties": {"kind": {"const": 1}, "a": TEXT}, "required": ["kind", "a"]},
+                    {"properties": {"kind": {"const": 2}, "b": TEXT}, "required": ["kind", "b"]},
+                    {"type": "array"},
+                ]
+            },
+            {"kind": {"anyOf": [{"const": 1}, {"const": 2}]}, "a": TEXT, "b": TEXT},
+            ["kind"],
+            True,
+        ),
+        (
+            {
+                "properties": {"a": TEXT, "b": TEXT},
+                "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+            },
+            {"a": TEXT, "b": TEXT},
+            [],
+            True,
+        ),
+    ],
+)
+def test_a_body_has_the_arguments_of_all_that_its_schema_is_composed_of(
+    manifest_of: ManifestOf, schema: Any, arguments: Any, required: Any, choice: bool
+) -> None:
+    package = imported(api(body_of(schema), "post"))
+    [tool] = manifest_of(package).tools
+    assert tool.parameters["properties"] == arguments
+    assert tool.parameters.get("required", []) == required
+    assert ("send: which of its body's arguments go together" in package.left_out) == choice
+
+
+@pytest.mark.parametrize("schema", [{"type": "array"}, {"oneOf": [{"type": "string"}]}])
+def test_a_body_that_is_no_object_is_refused_if_it_must_be_sent(schema: Any) -> None:
+    operation = body_of(schema)
+    with pytest.raises(InvalidInput) as told:
+        imported(api(operation, "post"))
+    assert "send: it needs a body that is not a JSON object" in told.value.why
+    operation["requestBody"]["required"] = False
+    assert "send: a body that is not a JSON object" in imported(api(operation, "post")).left_out
+
+
+def test_what_another_file_describes_is_named(manifest_of: ManifestOf) -> None:
+    elsewhere = {"$ref": "other.yml#/x"}
+    package = imported(api({"operationId": "rain", "parameters": [elsewhere]}))
+    assert manifest_of(package).tools[0].parameters["properties"] == {}
+    assert "rain: what other.yml#/x describes" in package.left_out[0]
+    for document, name in (
+        (api(elsewhere), "GET /x"),
+        (api({"operationId": "rain", "requestBody": elsewhere}, "post"), "rain"),
+        (api({}) | {"paths": {"/x": elsewhere}}, ""),
+    ):
+        with pytest.raises(InvalidInput) as told:
+            imported(document, *filter(None, [name]))
+        assert "other.yml#/x" in told.value.why
+        assert "one file" in told.value.fix
+
+
+def test_a_path_may_be_described_in_the_components(manifest_of: ManifestOf) -> None:
+    shared = {"pathItems": {"rain": {"get": {"operationId": "rain"}}}}
+    document = api({}, components=shared) | {
+        "paths": {"/rain": {"$ref": "#/components/pathItems/rain"}}
+    }
+    assert manifest_of(imported(document, "rain")).bindings["rain"]["url"].endswith("/v1/rain")
+
+
 @pytest.mark.parametrize(
     ("scheme", "auth"),
     [

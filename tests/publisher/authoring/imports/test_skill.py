@@ -74,6 +74,14 @@ def test_what_is_no_skill_is_named(tmp_path: Path, text: str, why: str) -> None:
     assert why in told.value.why
 
 
+def test_instructions_too_long_for_a_prompt_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "SKILL.md").write_text(f"---\nname: a-b\ndescription: c\n---\n{'x' * 65_537}")
+    with pytest.raises(InvalidInput, match="too long for a prompt") as told:
+        import_skill(tmp_path)
+    assert "65537 bytes" in told.value.why
+    assert "shorten" in told.value.fix
+
+
 def test_a_folder_without_a_skill_is_unreadable(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"SKILL\.md"):
         import_skill(tmp_path)
