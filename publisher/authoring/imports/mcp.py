@@ -38,10 +38,10 @@ _HINTS: Final = {
 async def import_mcp(source: str, *, service: str = "", name: str = "") -> Draft:
     """Return the draft of the tools of an MCP server.
 
-    `source` is the server's http(s) URL, or the command that starts it on stdio. `service` is the
-    https address at which others reach it; by default the URL, and a line to edit for a command.
-    Raises UsageError for a command that cannot be read, and Unavailable if the server does not
-    answer.
+    `source` is the server's http(s) URL, or the command that starts it on stdio, which gets the
+    environment of this process without the variables of capdex. `service` is the https address at
+    which others reach it; by default the URL, and a line to edit for a command. Raises UsageError
+    for a command that cannot be read, and Unavailable if the server does not answer.
     """
     is_url = source.startswith(("http://", "https://"))
     try:
@@ -75,7 +75,9 @@ async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
         client = mcp.Client(source)
     else:
         command = _command(source)
-        parameters = StdioServerParameters(command=command[0], args=command[1:])
+        # By default the SDK hides the shell's keys, proxies and certificates, which servers need.
+        shell = {key: x for key, x in os.environ.items() if not key.startswith("CAPDEX_")}
+        parameters = StdioServerParameters(command=command[0], args=command[1:], env=shell)
         client = mcp.Client(stdio_client(parameters, errlog=errors))
     try:
         async with client:

@@ -131,3 +131,17 @@ async def test_a_program_that_is_no_mcp_server_is_unavailable(program: str, word
         await import_mcp(shlex.join([sys.executable, "-c", program]))
     assert word in told.value.why
     assert told.value.fix.startswith("start it by hand")
+
+
+async def test_a_program_has_the_environment_of_the_shell_without_capdex_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAIN_API_KEY", "for-the-server")
+    monkeypatch.setenv("CAPDEX_PASSPHRASE", "for-capdex")
+    program = (
+        "import os, sys;"
+        "sys.exit(' '.join(f'{k}={x}' for k, x in os.environ.items() if 'for-' in x))"
+    )
+    with pytest.raises(Unavailable) as told:
+        await import_mcp(shlex.join([sys.executable, "-c", program]))
+    assert told.value.why == "RAIN_API_KEY=for-the-server"
