@@ -10,17 +10,20 @@ from publisher.authoring.imports.schemas import adapted
 from publisher.authoring.imports.source import parse
 from publisher.authoring.scaffold import placeholder_url
 
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
 
 
 def import_openai(data: bytes, name: str) -> Draft:
     """Return the draft of a JSON file with tools; `name` is the file's, without its ending.
 
-    Both forms are read: `{type, function: {name, …}}` and `{type, name, …}`. How a call is carried
-    out is not in them, so that each binding is a line to edit. Raises InvalidInput.
+    Both forms are read, `{type, function: {name, …}}` and `{type, name, …}`, and the schema of
+    arguments also by the names that it has in other lists of tools (`input_schema` of Anthropic,
+    `inputSchema` of MCP). How a call is carried out is not in them, so that each binding is a line
+    to edit. Raises InvalidInput.
     """
     value = parse(data, name)
-    listed: Any = value.get("tools") if isinstance(value, dict) else value
+    listed: Any = value.get("tools", [value]) if isinstance(value, dict) else value
     if not is_tool_list(listed):
         raise InvalidInput(f"{name} holds no list of OpenAI tools", fix=_FORM)
     own_name = name_of(name) or "my-tools"
@@ -33,12 +36,11 @@ def import_openai(data: bytes, name: str) -> Draft:
             left_out.append(f"entry {i + 1}, which is not a function ({str(kind)[:40]})")
             continue
         source = str(function["name"])[:128]
-        parameters, lost = adapted(function.get("parameters"), source)
+        schema = next((function[x] for x in _SCHEMAS if x in function), None)
+        parameters, lost = adapted(schema, source)
         left_out += lost
         if function.get("strict"):
-            left_out.append(
-                f"strict of {source}: whether a model keeps to it is the model's affair"
-            )
+            left_out.append(f"strict of {source}, which each request to a model sets for itself")
         made = tool_name_of(source, [x.name for x in tools])
         description = str(function.get("description") or "")
         binding: Json = {"type": "http_post", "url": placeholder_url(f"{own_name}/{made}")}

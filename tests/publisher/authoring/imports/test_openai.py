@@ -27,6 +27,7 @@ RAIN = {
         "definitions": {"day": {"type": "string"}},
     },
 }
+BARE = {key: x for key, x in RAIN.items() if key != "parameters"}
 
 
 def imported(value: Any) -> Imported:
@@ -39,9 +40,14 @@ def imported(value: Any) -> Imported:
         [{"type": "function", "function": RAIN}],
         [{"type": "function", **RAIN}],
         {"model": "m", "tools": [{"type": "function", "function": RAIN}]},
+        {"type": "function", "function": RAIN},
+        [BARE | {"input_schema": RAIN["parameters"]}],
+        {"tools": [BARE | {"inputSchema": RAIN["parameters"]}]},
     ],
 )
-def test_both_forms_and_a_request_are_read(value: Any, manifest_of: ManifestOf) -> None:
+def test_a_list_a_request_and_one_tool_are_read_in_each_form(
+    value: Any, manifest_of: ManifestOf
+) -> None:
     package = imported(value)
     manifest = manifest_of(package)
     [tool] = manifest.tools
