@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from capdex.errors import Code, InvalidInput
+from capdex.uri import CapabilityURI
+from capdex.version import Version
 from explorer.samples import Samples
 from mcp_service.queries.reader import Reader
 
@@ -135,6 +137,12 @@ class View:
 
 
 Page = Callable[[Site, PageRequest], Awaitable[View]]
+
+
+def address_of(uri: CapabilityURI) -> str:
+    """Return the address of the page of a release, or of its name without an exact version."""
+    exact = isinstance(uri.selector, Version)
+    return f"/c/{uri.name}/{uri.selector}" if exact else f"/c/{uri.name}"
 
 
 def not_found(what: str, fix: str = "") -> InvalidInput:

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from capdex import uri
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.net.tasks import end
 from explorer.http.answer import JSON, Answers, wants_json
@@ -19,7 +20,7 @@ from explorer.http.assets import PREFIX, read_assets
 from explorer.http.headers import FOREVER, SECURITY, accepts
 from explorer.http.rendered import Rendered
 from explorer.pages import discovery, file_check, node, package, publisher, recent, search, versions
-from explorer.site import Page, Site
+from explorer.site import Page, Site, address_of
 from explorer.views.environment import build_environment
 from mcp_service.queries.resolve import name_page
 
@@ -83,9 +84,11 @@ class Explorer:
         overview = answers.endpoint(package.overview)
 
         async def named(request: Request) -> Response:
-            if not wants_json(request):
-                return await overview(request)
             name = request.path_params["name"].removesuffix(".json")
+            if not wants_json(request):
+                if name.startswith(uri.PREFIX) or "@" in name:
+                    return RedirectResponse(address_of(uri.CapabilityURI.loose(name)))
+                return await overview(request)
             answer = await name_page(site.reader, name)
             return Rendered.of(answer.body, JSON).response(request)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.uri import CapabilityURI
-from explorer.site import Json, PageRequest, Site, View, not_found
+from explorer.site import Json, PageRequest, Site, View, address_of, not_found
 from mcp_service.queries.releases import waiting_releases
 
 MAX_PASTED_CHARS: Final = 20_000
@@ -56,10 +56,9 @@ async def explanations(site: Site, request: PageRequest) -> View:
 def _address_of(cap_uri: str | None) -> str | None:
     """Return the page of a refused release; None where its event names none."""
     try:
-        uri = CapabilityURI.exact(cap_uri or "")
+        return address_of(CapabilityURI.exact(cap_uri or ""))
     except InvalidInput:
         return None
-    return f"/c/{uri.name}/{uri.selector}"
 
 
 def _compare(site: Site, status: Json, pasted: str, request: PageRequest) -> Json:

@@ -16,13 +16,18 @@ _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]{1,300}(#[A-Za-z0-9._:%-]{1,300})?")
 
 
+def is_publisher(text: str) -> bool:
+    """Return whether a text is an account's address or a DID, which both have a page."""
+    return _ADDRESS.fullmatch(text) is not None or _DID.fullmatch(text) is not None
+
+
 async def publisher(site: Site, request: PageRequest) -> View:
     """Show an account with the names whose latest release it published, or a DID that signs."""
     who = request.parts["who"]
     account = who if _ADDRESS.fullmatch(who) else None
     if account is None and (found := account_of(who)) is not None:
         account = found.address
-    if account is None and not _DID.fullmatch(who):
+    if account is None and not is_publisher(who):
         raise not_found(f"{who[:60]} is neither an account (0x and 40 digits) nor a DID")
     if account is not None:
         account = checksum_address(bytes.fromhex(account[2:]))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
-from explorer.site import Json, PageRequest, Site, View
+from capdex.errors import InvalidInput
+from capdex.uri import PREFIX, CapabilityURI
+from explorer.pages.publisher import is_publisher
+from explorer.site import Json, PageRequest, Site, View, address_of
 from indexer.query import FILTER_NAMES
 from indexer.query.search.filters import NOT
 from mcp_service.queries.names import names_like
@@ -60,6 +64,7 @@ async def results(site: Site, request: PageRequest) -> View:
         "without": without,
         "corrected": {word: list(instead) for word, instead in corrected.items()},
         "suggested": [],
+        "named": _page_named(query),
         "first_page": not wanted["cursor"],
     }
     data["next"] = request.address(cursor=data["next_cursor"]) if data["next_cursor"] else None
@@ -92,6 +97,16 @@ async def browse(site: Site, request: PageRequest) -> View:
     found = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
     data = {"facets": found["facets"], "total": found["total"]}
     return View("browse.html", "Domains and tags", data)
+
+
+def _page_named(query: str) -> str | None:
+    """Return the address of the page that a query names by a capability URI, account or DID."""
+    if query.startswith(PREFIX) or "@" in query:
+        try:
+            return address_of(CapabilityURI.loose(query))
+        except InvalidInput:
+            return None
+    return f"/p/{quote(query, safe=':')}" if is_publisher(query) else None
 
 
 async def _find(site: Site, wanted: Json) -> Json:

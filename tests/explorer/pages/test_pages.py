@@ -8,6 +8,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 from xml.etree import ElementTree
 
@@ -127,6 +128,36 @@ def test_a_misspelt_search_shows_what_was_searched_instead(base: str) -> None:
     assert 'href="/search?q=weather"' in page.text
     nothing = Answer(f"{base}/search?q=xyzzyqq", **HTML)
     assert "Nothing was found" in nothing.words
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("did:nuwa:cap:city-weather@1.0.0", "/c/city-weather/1.0.0"),
+        ("city-weather@1.0.0-rc.1", "/c/city-weather/1.0.0-rc.1"),
+        ("did:nuwa:cap:city-weather", "/c/city-weather"),
+        ("city-weather@^1", "/c/city-weather"),
+        (ACCOUNT, f"/p/{ACCOUNT}"),
+        (making.AUTHOR, f"/p/{quote(making.AUTHOR, safe=':')}"),
+        ("did:web:example.org%3A8443#key", "/p/did:web:example.org%253A8443%23key"),
+        ("ann@example.org", None),
+        ("did:nuwa:cap:A B", None),
+        ("weather", None),
+    ],
+)
+def test_a_search_leads_to_the_page_that_its_text_names(
+    base: str, text: str, address: str | None
+) -> None:
+    found = Answer(f"{base}/search?q={quote(text)}", **HTML)
+    assert found.status == 200
+    links = re.findall('Open the page of <a href="([^"]+)"', found.text)
+    assert links == ([] if address is None else [address])
+
+
+def test_the_uri_of_a_capability_is_an_address_too(base: str) -> None:
+    for uri in ("city-weather@1.0.0", "did:nuwa:cap:city-weather@1.0.0", "city-weather@^1"):
+        assert "City Weather" in Answer(f"{base}/c/{uri}", **HTML).words
+    assert Answer(f"{base}/c/city-weather@one", **HTML).status == 400
 
 
 def test_an_empty_search_lists_everything_by_pages(base: str) -> None:
