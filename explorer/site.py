@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from capdex.errors import Code, InvalidInput
-from capdex.uri import CapabilityURI
+from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from explorer.samples import Samples
 from mcp_service.queries.reader import Reader
@@ -137,6 +137,11 @@ class View:
 
 
 Page = Callable[[Site, PageRequest], Awaitable[View]]
+
+
+def is_uri(text: str) -> bool:
+    """Return whether a person means a capability URI: it has the prefix, or a version after @."""
+    return text.startswith(PREFIX) or "@" in text
 
 
 def address_of(uri: CapabilityURI) -> str:

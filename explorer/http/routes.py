@@ -12,15 +12,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from capdex import uri
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.net.tasks import end
+from capdex.uri import CapabilityURI
 from explorer.http.answer import JSON, Answers, wants_json
 from explorer.http.assets import PREFIX, read_assets
 from explorer.http.headers import FOREVER, SECURITY, accepts
 from explorer.http.rendered import Rendered
 from explorer.pages import discovery, file_check, node, package, publisher, recent, search, versions
-from explorer.site import Page, Site, address_of
+from explorer.site import Page, Site, address_of, is_uri
 from explorer.views.environment import build_environment
 from mcp_service.queries.resolve import name_page
 
@@ -86,8 +86,8 @@ class Explorer:
         async def named(request: Request) -> Response:
             name = request.path_params["name"].removesuffix(".json")
             if not wants_json(request):
-                if name.startswith(uri.PREFIX) or "@" in name:
-                    return RedirectResponse(address_of(uri.CapabilityURI.loose(name)))
+                if is_uri(name):
+                    return RedirectResponse(address_of(CapabilityURI.loose(name)))
                 return await overview(request)
             answer = await name_page(site.reader, name)
             return Rendered.of(answer.body, JSON).response(request)

@@ -6,9 +6,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from capdex.errors import InvalidInput
-from capdex.uri import PREFIX, CapabilityURI
+from capdex.uri import CapabilityURI
 from explorer.pages.publisher import is_publisher
-from explorer.site import Json, PageRequest, Site, View, address_of
+from explorer.site import Json, PageRequest, Site, View, address_of, is_uri
 from indexer.query import FILTER_NAMES
 from indexer.query.search.filters import NOT
 from mcp_service.queries.names import names_like
@@ -101,7 +101,7 @@ async def browse(site: Site, request: PageRequest) -> View:
 
 def _page_named(query: str) -> str | None:
     """Return the address of the page that a query names by a capability URI, account or DID."""
-    if query.startswith(PREFIX) or "@" in query:
+    if is_uri(query):
         try:
             return address_of(CapabilityURI.loose(query))
         except InvalidInput:

@@ -58,8 +58,8 @@ SERVED: Final = frozenset({Verdict.VERIFIED})
 class Index:
     """A reader of the index at a database URL (or over an engine that the caller closes).
 
-    `status` counts again only after a pause, `recount_pause` times as long as it last took. After
-    one from before the first block there is no pause: a node that is ready would contradict it.
+    `status` counts again only after a pause, `recount_pause` times as long as it last took. There
+    is no pause after a status from before the first block: the node may be ready a moment later.
     """
 
     def __init__(
