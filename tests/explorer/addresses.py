@@ -12,6 +12,7 @@ PAGES = {
     "search-facets": "/search?domain=weather&q=",
     "search-misspelt": "/search?q=wether+forcast",
     "search-nothing": "/search?q=xyzzyqq",
+    "search-uri": "/search?q=did:nuwa:cap:city-weather@1.0.0",
     "triggered": "/triggers?message=what+is+the+weather+in+Oslo",
     "browse": "/browse",
     "domain": "/domain/weather",
