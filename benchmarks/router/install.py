@@ -28,12 +28,13 @@ from capdex.uri import PREFIX, CapabilityURI
 from router.home.config import Config, NodeAddress
 from router.home.directory import Home
 from router.home.files import write_whole
-from router.install.facts import granted_targets, locked
+from router.install.facts import accesses, locked
 from router.install.fetch import Cache
-from router.install.installer import Installer, grants_of
+from router.install.installer import Installer
 from router.install.lock_store import LockStore
 from router.install.sync import sync
 from router.policy.grant_file import GrantFile
+from router.policy.grants import EVERY_TOOL, Grant
 from router.runtime.audit import Audit
 from router.runtime.installed.short_forms import ShortForms
 
@@ -82,7 +83,9 @@ def put(home: Home, packages: list[VerifiedPackage]) -> None:
         said = package.announcement
         chain = {"chain_id": said.chain_id, "publisher": said.publisher}
         entries.append(locked(package, "", chain))
-        grants += grants_of(package, granted_targets(package.manifest))
+        targets = dict.fromkeys(x.target for x in accesses(package) if x.target)
+        name = f"{PREFIX}{package.manifest.uri.name}"
+        grants += [Grant(name, said.sha256.hex(), EVERY_TOOL, target) for target in targets]
     store.write(store.read().plus(entries))
     GrantFile(home.grants, write_whole).grant(grants)
 

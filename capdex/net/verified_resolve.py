@@ -55,6 +55,11 @@ class VerifiedResolution:
         at = f"at block {number} (0x{hash_[:4]}…{hash_[-4:]})"
         return f"{_claim(self.proven, self.uri, self.answer)} {at}, by {self.trusted_by}"
 
+    @property
+    def claim(self) -> str:
+        """One sentence as `statement`, without the block."""
+        return f"{_claim(self.proven, self.uri, self.answer)}, by {self.trusted_by}"
+
     def to_json(self) -> Json:
         """Return what was proven, and by which block hash."""
         proven = self.proven

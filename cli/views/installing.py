@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from router.home.config import Config
     from router.home.directory import Home
     from router.install.installer import Installer, Outcome
-    from router.policy.consent import Question
+    from router.policy.proposal import Proposal
 
 Json = dict[str, Any]
 
@@ -27,19 +28,19 @@ class Terminal:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def ask(self, question: Question) -> bool:
-        """Show a question and return the answer; raises Refused NO_CONSENT if nobody can answer."""
+    async def ask(self, proposal: Proposal) -> bool:
+        """Show a proposal whole; return the answer, or raise Refused if nobody can give one."""
         from router.policy.consent import text
 
-        for line in text(question).splitlines():
+        for line in text(proposal).splitlines():
             self._app.output.say(safe(line))
         if not self._app.options.yes and not self._app.may_ask:
             raise Refused(
-                f"{question.summary} nobody can be asked here",
+                f"{proposal.summary} nobody can be asked here",
                 Code.NO_CONSENT,
                 why="stdin or stderr is not a terminal, or CI or --no-input is set",
-                fix=f"run in a terminal: {question.grant}; or add --yes",
-                details={"summary": question.summary, "lines": list(question.lines)},
+                fix=f"run in a terminal: {shlex.join(proposal.command)}; or add --yes",
+                details=proposal.to_json(),
             )
         try:
             confirm(self._app, "Agree?")
@@ -109,8 +110,9 @@ def outcome_json(outcome: Outcome) -> Json:
         found["widened"] = list(outcome.plan.widened)
         found["warnings"] = list(outcome.plan.warnings)
         found["proven"] = outcome.plan.proven
+        found["proposal"] = outcome.plan.proposal().to_json()
     if outcome.error is not None:
-        found["error"] = outcome.error.to_json()
+        found |= {"verdict": None, "error": outcome.error.to_json()}
     return found
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.manifest.bindings import secret_uses
 from capdex.manifest.bindings.http_request import AUTH_TYPES
 from capdex.net.json_reply import parse
 from router.bindings.egress import Egress, Reply
-from router.bindings.request import Outgoing, RequestTemplate, check_header
+from router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate, check_header
 from router.model.refs import Json
 from router.model.requests import HostRequest
 from router.policy.secrets import Secrets, basic
@@ -34,13 +35,14 @@ class HttpTool:
     ) -> None:
         self._template = RequestTemplate.of(binding)
         self._auth = _auth(binding)
+        self._secret = next(((x.secret, x.carrier) for x in secret_uses({"": binding})), ())
         self._capability = capability
         self._egress = egress
         self._secrets = secrets
 
     def requests(self, arguments: Json) -> Sequence[HostRequest]:
         """Return the one request that a run makes."""
-        return [_host_request(self._template.fill(arguments))]
+        return [_host_request(self._template.fill(arguments), self._secret)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Send the request; return the JSON object of the reply, or another reply in an object.
@@ -101,10 +103,20 @@ def _unknown_auth() -> InvalidInput:
     return InvalidInput("the binding of this tool cannot be used", why="its auth is unknown")
 
 
-def _host_request(outgoing: Outgoing) -> HostRequest:
+def _host_request(outgoing: Outgoing, secret: tuple[str, ...]) -> HostRequest:
     url = outgoing.url
-    host = (url.raw_host or "").lower()
-    return HostRequest(outgoing.method, url.scheme, host, url.port or 443, url.raw_path)
+    ours = DEFAULT_HEADERS.items()
+    return HostRequest(
+        outgoing.method,
+        url.scheme,
+        (url.raw_host or "").lower(),
+        url.port or 443,
+        url.raw_path,
+        url.raw_query_string,
+        tuple(sorted(one for one in outgoing.headers.items() if one not in ours)),
+        outgoing.body,
+        secret,
+    )
 
 
 def _unchanged(value: Any) -> Any:

@@ -25,6 +25,7 @@ MAX_HEADER_CHARS: Final = 4096
 MAX_BODY_BYTES: Final = 1024 * 1024
 _ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
 _JSON: Final = {"Content-Type": "application/json"}
+DEFAULT_HEADERS: Final = _ACCEPT | _JSON  # unless a binding sets them
 METHODS: Final = {"http_get": "GET", "http_post": "POST"}
 
 _URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
@@ -110,7 +111,7 @@ class RequestTemplate:
         url = URL(text, encoded=True)
         if self.method == "GET":
             return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT), None)
-        headers = _with_defaults(headers, _ACCEPT | _JSON)
+        headers = _with_defaults(headers, DEFAULT_HEADERS)
         return Outgoing(self.method, url, headers, json_body(body))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from router.cmp.manifest import Intent, Tool
 from router.cmp.protocol import Protocol
 from router.model.refs import InvokeResult, Json
-from router.policy.consent import Question
+from router.policy.proposal import Proposal
 from router.runtime.invoke import Caller
 from router.runtime.learned.intents import Intents
 
@@ -40,5 +40,5 @@ class Cmp:
 class _Agreed:
     """Agrees: an intent that needs a confirmation has got it before it is invoked."""
 
-    async def ask(self, question: Question) -> bool:
+    async def ask(self, proposal: Proposal) -> bool:
         return True

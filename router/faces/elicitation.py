@@ -2,7 +2,7 @@
 
 Up to 2025-11-25 the server sends `elicitation/create` while the call waits. From 2026-07-28 on the
 call ends with an InputRequiredResult, and comes again with the answer. An answer counts once, for
-the exact question and arguments that it was given for.
+the exact proposal and arguments that it was given for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from router.policy.consent import AnswerLater, Question, needs_person, text
+from router.policy.consent import AnswerLater, needs_person, pages
+from router.policy.proposal import Proposal
 
 KEY: Final = "consent"
 ANSWER_S: Final = 600.0
@@ -35,7 +36,10 @@ FORM: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """A question that is with the person, of one call, and what was answered before it."""
+    """A question that is with the person, of one call, and what was answered before it.
+
+    `asked` is the key of the proposal and its page.
+    """
 
     call: bytes
     asked: bytes
@@ -86,35 +90,49 @@ class Elicitation:
         responses = params.input_responses or {}
         self._answers = questions.take(params.request_state, self._call, responses.get(KEY))
 
-    async def ask(self, question: Question) -> bool:
-        """Return the person's answer.
+    async def ask(self, proposal: Proposal) -> bool:
+        """Return the person's answer; what fills several questions needs a yes to each.
 
         Raises AnswerLater in the era of 2026-07-28, and Refused CONFIRM_NEEDED if the client cannot
-        ask, or does not answer in time.
+        ask, or does not answer in time, or would have to ask too many questions.
         """
         if not _can_ask(self._context.session.client_capabilities):
-            raise needs_person(question)
-        asked = _digest(text(question))
-        if asked in self._answers:
-            return self._answers[asked]
-        if self._context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            raise AnswerLater(question)
+            raise needs_person(proposal)
+        later = self._context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        for number, page in enumerate(pages(proposal)):
+            asked = _key(proposal, number)
+            if asked not in self._answers:
+                if later:
+                    raise AnswerLater(proposal)
+                self._answers[asked] = await self._answer(proposal, page)
+            if not self._answers[asked]:
+                return False
+        return True
+
+    async def _answer(self, proposal: Proposal, page: str) -> bool:
         try:
             async with asyncio.timeout(ANSWER_S):
                 found = await self._context.session.elicit_form(
-                    text(question), FORM, self._context.request_id
+                    page, FORM, self._context.request_id
                 )
         except (TimeoutError, MCPError, ValueError):
-            raise needs_person(question) from None
+            raise needs_person(proposal) from None
         return _agrees(found)
 
-    def required(self, question: Question) -> types.InputRequiredResult:
-        """Return the result that hands a question over to the client."""
-        state = self._questions.keep(self._call, _digest(text(question)), self._answers)
-        params = types.ElicitRequestFormParams(message=text(question), requested_schema=FORM)
+    def required(self, proposal: Proposal) -> types.InputRequiredResult:
+        """Return the result that hands the first page without an answer over to the client."""
+        shown = pages(proposal)
+        number = next(i for i in range(len(shown)) if _key(proposal, i) not in self._answers)
+        state = self._questions.keep(self._call, _key(proposal, number), self._answers)
+        params = types.ElicitRequestFormParams(message=shown[number], requested_schema=FORM)
         return types.InputRequiredResult(
             input_requests={KEY: types.ElicitRequest(params=params)}, request_state=state
         )
+
+
+def _key(proposal: Proposal, page: int) -> bytes:
+    """Return what an answer counts for: a page of just this proposal, and of no other bytes."""
+    return hashlib.sha256(proposal.key + page.to_bytes(4)).digest()
 
 
 def _can_ask(capabilities: types.ClientCapabilities | None) -> bool:

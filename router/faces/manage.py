@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capdex.errors import InvalidInput
+from capdex.uri import PREFIX
 from router.faces.actions import Found
 from router.install.installer import Installer, Outcome
 from router.install.resolve import search
 from router.install.wish import choose
-from router.policy.consent import Asker, Question, clean
+from router.policy.consent import Asker, clean
+from router.policy.proposal import Proposal
 
 
 class Packages:
@@ -46,13 +48,16 @@ class Packages:
     async def _remove(self, name: str, asker: Asker) -> str:
         # An agent that a hostile page talks to must not be able to disarm its user.
         entry = self._installer.entry(name)
-        question = Question(
+        proposal = Proposal(
+            "remove",
             f"Remove {entry.name} {entry.version}?",
-            ("its grants go; what it stored stays",),
-            grant=f"capdex remove {entry.name}",
-            kind="remove",
+            f"{PREFIX}{entry.name}",
+            entry.version,
+            entry.sha256,
+            ("capdex", "remove", entry.name),
+            facts=("its grants go; what it stored stays",),
         )
-        if not await asker.ask(question):
+        if not await asker.ask(proposal):
             return f"{entry.name} was kept: the person did not agree"
         self._installer.remove([entry.name])
         return f"removed {entry.name} {entry.version}"

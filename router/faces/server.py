@@ -46,7 +46,7 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
         try:
             return await run(actions, params.arguments or {}, Caller(asker, session))
         except AnswerLater as later:
-            return asker.required(later.question)
+            return asker.required(later.proposal)
         except CapdexError as error:
             return _failed(error)
         except Exception:  # a bug of ours: its details only in the log

@@ -76,11 +76,6 @@ class Home:
         return self.path / "state.sqlite"
 
     @property
-    def token_key(self) -> Path:
-        """The key that signs scope tokens."""
-        return self.path / "token.key"
-
-    @property
     def audit(self) -> Path:
         """The audit log."""
         return self.path / AUDIT_FILE

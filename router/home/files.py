@@ -39,17 +39,6 @@ def write_whole(path: Path, data: bytes) -> None:
         ) from None
 
 
-def secret_key(path: Path, size: int) -> bytes:
-    """Return the key of this installation in a file; the first process makes it."""
-    if not path.exists():
-        new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        write_whole(new, secrets.token_bytes(size))
-        with suppress(FileExistsError):  # another process was first
-            path.hardlink_to(new)
-        new.unlink()
-    return path.read_bytes()
-
-
 def sync_folder(path: Path) -> None:
     """Make the names in a folder durable."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -6,22 +6,33 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
-from capdex.errors import Code, InvalidInput
-from capdex.manifest.bindings import PLACEHOLDER, contacts
+from capdex.encoding.abi import parse_address
+from capdex.errors import Code, InvalidInput, untrusted_text
+from capdex.manifest.bindings import PLACEHOLDER, contacts, secret_uses
+from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.prompt_injection import lint_summary
-from capdex.manifest.tools import BUILT_IN
+from capdex.manifest.tools import BUILT_IN, Tool
 from capdex.package import VerifiedPackage
+from capdex.proof.document import Proof, refused
+from capdex.proof.verify import Anchor, verify
 from router.install.lockfile import MAX_ITEMS, MAX_TEXT_CHARS, Locked, changed_fields
-from router.model.requests import AgentRequest, HostRequest, Request, ServiceRequest
-from router.policy.permissions import target
+from router.model.capability import Annotations
+from router.model.requests import (
+    AgentRequest,
+    HostRequest,
+    Request,
+    ServiceRequest,
+    StateRequest,
+)
+from router.policy.permissions import asks_each_time
+from router.policy.proposal import INSTALL, Access, accessed
+from router.policy.quoting import quoted
 
 Json = dict[str, Any]
-
-INSTALL: Final = "install"  # the target of the grant by which a package is offered at all
 
 
 def locked(package: VerifiedPackage, request: str, chain: Json, *, explicit: bool = True) -> Locked:
@@ -64,6 +75,26 @@ def check(entry: Locked, package: VerifiedPackage) -> None:
         )
 
 
+def check_proof(entry: Locked) -> None:
+    """Check the storage proof that an entry keeps: it shows this release at its `block_hash`.
+
+    Whether that block is of the chain, only somebody else than the file can say. Raises
+    VerificationFailure BAD_PROOF; an entry without a proof passes.
+    """
+    chain = entry.chain
+    if chain.get("proof") is None:
+        return
+    proof = Proof.parse(chain["proof"])
+    contract = bytes.fromhex(parse_address(untrusted_text(chain.get("contract")))[2:])
+    proven = verify(proof, Anchor(chain["chain_id"], contract, proof.block_hash))
+    shown = {(str(x.version), x.sha256.hex()) for x in proven.releases}
+    hash_ = f"0x{proof.block_hash.hex()}"
+    if proof.name != entry.name or (entry.version, entry.sha256) not in shown:
+        raise refused(f"the proof in the lock file is not of {entry.name} {entry.version}")
+    if chain.get("block_hash") != hash_:
+        raise refused("the proof in the lock file is of another block", f"it is of {hash_}")
+
+
 def tools_digest(manifest: Manifest) -> str:
     """Return the sha256 (hex) of tools and bindings as they are written, as canonical JSON."""
     value = [manifest.document.get(key) for key in ("tools", "tool_bindings")]
@@ -83,39 +114,71 @@ def lint_label(codes: tuple[str, ...]) -> str | None:
     return None if label is None else str(label)
 
 
-def rights(manifest: Manifest) -> dict[str, tuple[str, ...]]:
-    """Return the targets (as `router.policy.permissions` writes them) of each tool.
+def accesses(package: VerifiedPackage) -> tuple[Access, ...]:
+    """Return all that an installed package may do: its tools by their bindings, then its verbs.
 
-    The name `` stands for the package itself: the state verbs that it declares. A party that an
-    argument names is not among them: a person is asked when it is known.
+    A party that an argument names is shown, and is no right: a person is asked when it is known.
     """
-    found = {"": tuple(verb for verb in manifest.permissions if verb in BUILT_IN)}
-    for tool, binding in manifest.bindings.items():
-        request = _request(binding)
-        if request is not None:
-            found[tool] = (target(request),)
-    return found
+    manifest = package.manifest
+    found = [Access(INSTALL, ("its tools and its prompt are offered to agents of this machine",))]
+    for tool in manifest.tools:
+        binding = manifest.bindings.get(tool.name)
+        if binding is not None:
+            found.append(_access(manifest, tool, binding))
+    for verb in manifest.permissions:
+        scope = manifest.memory_scope or ""
+        if verb in BUILT_IN:
+            found.append(accessed(StateRequest(verb, scope, manifest.schema_uri)))
+        else:
+            found.append(
+                Access("", (f"asks for the permission {quoted(verb)}, of no effect here",))
+            )
+    return tuple(found)
 
 
-def granted_targets(manifest: Manifest) -> tuple[str, ...]:
-    """Return the targets that a yes to the installation grants, each once."""
-    targets = [INSTALL, *(target for found in rights(manifest).values() for target in found)]
-    return tuple(dict.fromkeys(targets))
+def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
+    request = _request(binding)
+    if request is None:
+        return Access("", (f"{tool.name}: {_odd(binding)}",))
+    access = accessed(request, tool=tool.name)
+    hints = Annotations(*effects(manifest, tool))
+    if asks_each_time("package", hints, [request]):
+        access = replace(
+            access, lines=(f"{access.lines[0]} (asks at each call)", *access.lines[1:])
+        )
+    fixed = PLACEHOLDER.search(request.did) is None if isinstance(request, AgentRequest) else True
+    mapped = tuple(
+        f"{tool.name}:   with the argument {quoted(name)} in the {rule.get('in')}"
+        f" as {quoted(str(rule.get('name', name)))}"
+        for name, rule in sorted((binding.get("parameters") or {}).items())
+    )
+    lines = (*access.lines, *mapped)
+    return replace(access, lines=lines) if fixed else Access("", lines)
+
+
+def _odd(binding: Json) -> str:
+    text = json.dumps(binding, sort_keys=True)
+    return f"has a binding that nothing here runs: {quoted(text)}"
 
 
 def _request(binding: Mapping[str, Any]) -> Request | None:
     match binding.get("type"):
-        case "http_get" | "http_post":
+        case "http_get" | "http_post" as kind:
             url = urlsplit(str(binding["url"]))
-            if url.hostname is None:
-                return None
-            port = url.port or (80 if url.scheme == "http" else 443)
-            return HostRequest("GET", url.scheme.lower(), url.hostname, port)
+            use = next(iter(secret_uses({"": binding})), None)
+            return HostRequest(
+                "GET" if kind == "http_get" else "POST",
+                url.scheme.lower(),
+                url.hostname or "",
+                url.port or (80 if url.scheme == "http" else 443),
+                url.path or "/",
+                url.query,
+                tuple(sorted((binding.get("headers") or {}).items())),
+                secret=(use.secret, use.carrier) if use else (),
+            )
         case "mcp_service":
             return ServiceRequest(str(binding["service_uri"]), str(binding["mcp_action"]))
         case "nuwa_a2a":
-            did = str(binding["target_did"])
-            fixed = PLACEHOLDER.search(did) is None
-            return AgentRequest(did, str(binding["service_method"])) if fixed else None
+            return AgentRequest(str(binding["target_did"]), str(binding["service_method"]))
         case _:
             return None

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX, CapabilityURI
 from router.home.config import Config
 from router.home.directory import Home
-from router.install.facts import INSTALL
 from router.install.fetch import Cache, Files, fetch, open_gateways
 from router.install.lock_store import LockStore
 from router.install.lockfile import Lock, Locked
-from router.install.plan import Plan, make, targets_after
-from router.install.resolve import resolve, search
+from router.install.plan import Plan, make
+from router.install.resolve import Release, resolve, search
 from router.install.wish import MAX_CANDIDATES, candidates
 from router.policy.consent import Asker
 from router.policy.grant_file import GrantFile
-from router.policy.grants import EVERY_TOOL, Grant, Grants
+from router.policy.grants import Grant
+from router.policy.proposal import INSTALL
 
 AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
 
@@ -140,17 +141,43 @@ class Installer:
         except InvalidInput as error:
             raise await self._with_suggestions(error, uri) from None
         package = await fetch(release.announcement, self.cache, files)
+        request = "" if uri.selector is None else str(uri.selector)
+        return self.planned(package, release, request, allow_signer_change=allow_signer_change)
+
+    def planned(
+        self,
+        package: VerifiedPackage,
+        release: Release,
+        request: str = "",
+        *,
+        allow_signer_change: bool = False,
+    ) -> Plan:
+        """Return the plan for a package that was resolved and verified; raises as `plan.make`."""
         lock = self.lock
-        old = lock.packages.get(uri.name)
+        old = lock.packages.get(package.manifest.uri.name)
         return make(
             package,
             release,
-            "" if uri.selector is None else str(uri.selector),
+            request,
             lock,
             None if old is None else self.here(old),
-            agreed=old is not None and old.sha256 in self.agreed(),
+            agreed=self._signers(package.manifest.uri.name),
+            had=frozenset() if old is None else self._had(old),
             allow_signer_change=allow_signer_change,
         )
+
+    def _signers(self, name: str) -> set[str]:
+        """Return the signers of the contents that a person agreed to here under a name."""
+        granted = self.rights.read().all
+        mine = {x.digest for x in granted if (x.name, x.target) == (f"{PREFIX}{name}", INSTALL)}
+        found = (self.cache.get(bytes.fromhex(digest)) for digest in mine)
+        return {str(read(data).require().metadata["author"]) for data in found if data is not None}
+
+    def _had(self, entry: Locked) -> frozenset[str]:
+        """Return the targets granted with an installed content; none if nobody agreed to it."""
+        grants = self.rights.read().by_digest.get(entry.sha256, ())
+        had = frozenset(grant.target for grant in grants if grant.until is None)
+        return had if INSTALL in had else frozenset()
 
     async def _with_suggestions(self, error: InvalidInput, uri: CapabilityURI) -> InvalidInput:
         """Add to the error for an unknown name what a search for it finds."""
@@ -168,11 +195,9 @@ class Installer:
     async def _agree(self, plan: Plan, asker: Asker) -> None:
         if not plan.asks:
             return
-        question = plan.question()
-        agreed = await asker.ask(question)
-        self.journal.write(
-            "consent", **noted(plan.entry), asked=list(question.lines), agreed=agreed
-        )
+        proposal = plan.proposal()
+        agreed = await asker.ask(proposal)
+        self.journal.write("consent", **proposal.noted(), agreed=agreed)
         if not agreed:
             raise Refused(
                 f"{plan.entry.name} was not agreed to", Code.NO_CONSENT, fix="nothing was changed"
@@ -181,7 +206,6 @@ class Installer:
     def _commit(self, plan: Plan) -> bool:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""
         entry, old = plan.entry, plan.old
-        old_package = None if old is None else self.here(old)
         self.cache.put([plan.package.data])
         with self.home.writing():
             lock = self.lock
@@ -194,8 +218,7 @@ class Installer:
             if entry == old and not plan.asks:
                 return False
             before = self.rights.read()
-            added = _grants(plan, old_package, before)
-            self.rights.grant(added)
+            self.rights.grant(self._granted(plan))
             try:
                 self._store.write(lock.plus([entry]))
             except BaseException:
@@ -220,6 +243,14 @@ class Installer:
         for entry in gone:
             self.journal.write("remove", **noted(entry))
         return gone
+
+    def _granted(self, plan: Plan) -> list[Grant]:
+        """Return what was agreed to, without what was taken back from the old content meanwhile."""
+        grants = plan.proposal().grants(time.time())
+        if plan.fresh or plan.old is None:
+            return grants
+        gone = plan.had - self._had(plan.old)
+        return [grant for grant in grants if grant.target not in gone]
 
     # parts that the synchronisation uses, too ---------------------------------------------------
 
@@ -253,16 +284,6 @@ class Installer:
             self.rights.forget(self.agreed() - used)
 
 
-def grants_of(package: VerifiedPackage, targets: Sequence[str]) -> list[Grant]:
-    """Return the grants of some targets to all tools of a package, for as long as it is the same.
-
-    Its bytes say which tool uses which target, so they need not be granted one by one.
-    """
-    name = f"{PREFIX}{package.manifest.uri.name}"
-    digest = package.announcement.sha256.hex()
-    return [Grant(name, digest, EVERY_TOOL, target) for target in targets]
-
-
 def noted(entry: Locked) -> dict[str, Any]:
     """Return what the audit log says of an entry."""
     return {
@@ -271,16 +292,6 @@ def noted(entry: Locked) -> dict[str, Any]:
         "digest": entry.sha256,
         "signer": entry.signer,
     }
-
-
-def _grants(plan: Plan, old: VerifiedPackage | None, before: Grants) -> list[Grant]:
-    manifest = plan.package.manifest
-    if plan.fresh or plan.old is None or old is None:
-        return grants_of(plan.package, targets_after(None, manifest, ()))
-    had = {
-        grant.target for grant in before.by_digest.get(plan.old.sha256, ()) if grant.until is None
-    }
-    return grants_of(plan.package, targets_after(old.manifest, manifest, had))
 
 
 def _entry(lock: Lock, name: str) -> Locked:

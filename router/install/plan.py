@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from capdex.diff.diff import Change, compare
 from capdex.errors import Code, Refused, VerificationFailure
-from capdex.manifest.bindings import secret_uses
-from capdex.manifest.effects import effects
-from capdex.manifest.manifest import Manifest
-from capdex.manifest.tools import Annotations
+from capdex.manifest.tools import BUILT_IN
 from capdex.package import VerifiedPackage
 from capdex.problems import Reason
-from capdex.uri import is_reserved, skeleton
-from router.install.facts import INSTALL, granted_targets, lint_codes, lint_label, locked, rights
+from capdex.uri import PREFIX, is_reserved, skeleton
+from router.install.facts import accesses, lint_codes, lint_label, locked
 from router.install.lockfile import Lock, Locked
+from router.install.prompt_diff import prompt_diff
 from router.install.resolve import Release
-from router.policy.consent import Question, clean
+from router.policy.proposal import INSTALL, Kind, Proposal
+from router.policy.quoting import escaped, quoted
 
-MAX_LISTED: Final = 12  # tools, hosts or changes shown of each kind
 _LABELS: Final = (None, "medium", "high")
 
 
@@ -30,17 +28,24 @@ class Plan:
 
     `changes` are all changes of meaning since `old`; `widened` are those that a person must agree
     to again, each in one line. They are empty if `old` is None: then everything is asked.
-    `fresh` is true if nobody agreed to `old` on this machine.
+    `had` are the targets that were granted with `old`, `granted` those that come with this one:
+    what a person took back from the old package stays taken back.
     """
 
     package: VerifiedPackage
     entry: Locked
     old: Locked | None
+    granted: tuple[str, ...]
     changes: tuple[Change, ...] = ()
     widened: tuple[str, ...] = ()
     proven: str = ""
     warnings: tuple[str, ...] = ()
-    fresh: bool = True
+    had: frozenset[str] = frozenset()
+
+    @property
+    def fresh(self) -> bool:
+        """True if nobody agreed to the old content on this machine."""
+        return not self.had
 
     @property
     def same(self) -> bool:
@@ -52,50 +57,43 @@ class Plan:
         """True if a person must agree."""
         return self.fresh or bool(self.widened)
 
-    def question(self) -> Question:
-        """Return the question, whose lines are ours and whose quotes are the package's words."""
-        entry = self.entry
-        manifest = self.package.manifest
-        named = f"{entry.name} {entry.version}"
-        if self.fresh or self.old is None:
-            summary, kind, lines = f"Install {named}?", "install", self._facts()
-        else:
-            summary = f"Upgrade {entry.name} {self.old.version} to {entry.version}?"
-            kind = "upgrade"
-            lines = [f"new: {line}" for line in self.widened]
-            lines += [f"changed: {clean(x.message)}" for x in self.changes[:MAX_LISTED]]
-        lines += [f"warning: {clean(warning)}" for warning in self.warnings]
-        quoted = (("name", clean(manifest.title)), ("description", clean(manifest.description)))
-        command = f"capdex {kind} {entry.name}"
-        return Question(summary, tuple(lines), quoted, grant=command, kind=kind)
-
-    def _facts(self) -> list[str]:
+    def proposal(self) -> Proposal:
+        """Return all that the installation does, whose lines are ours, with the package's words."""
         entry, manifest = self.entry, self.package.manifest
-        tools = [tool.name for tool in manifest.tools]
-        uses = secret_uses(manifest.bindings)
-        secrets = [f"the secret {x.secret} to {x.host} in {x.carrier}" for x in uses]
-        harmless = [
-            tool.name
-            for tool in manifest.tools
-            if not effects(manifest, tool).destructive
-            and effects(manifest, tool._replace(annotations=Annotations())).destructive
-        ]
+        kind: Kind = "install" if self.fresh or self.old is None else "upgrade"
+        changes = [f"new: {line}" for line in self.widened]
+        changes += [f"changed: {escaped(change.message)}" for change in self.changes]
+        warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
+        was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
+        return Proposal(
+            kind,
+            f"{kind.title()} {entry.name}{was} {entry.version}?",
+            f"{PREFIX}{entry.name}",
+            entry.version,
+            entry.sha256,
+            ("capdex", kind, f"{entry.name}@{entry.version}" if kind == "install" else entry.name),
+            entry.signer,
+            accesses=accesses(self.package),
+            changes=tuple(changes),
+            facts=(*self._facts(), *warnings),
+            words=(("name", manifest.title), ("description", manifest.description)),
+            granted=self.granted,
+        )
+
+    def _facts(self) -> Iterator[str]:
+        entry, manifest = self.entry, self.package.manifest
+        unbound = [tool.name for tool in manifest.tools if tool.name not in manifest.bindings]
+        if others := [name for name in unbound if name not in BUILT_IN]:
+            yield f"tools that nothing here runs: {', '.join(others)}"
         label = lint_label(entry.lint)
-        codes = f" ({', '.join(entry.lint)})" if label else ""
-        rows = {
-            "signed by": entry.signer,
-            "published by": entry.chain["publisher"],
-            "proof": self.proven or "none: it is the word of the nodes asked",
-            "permissions": _listed(entry.permissions),
-            "contacts": _listed(entry.hosts),
-            "sends": _listed(secrets),
-            "tools": _listed(tools),
-            "says to destroy nothing": _listed(harmless),
-            "memory": _scope(manifest),
-            "text lint": f"{label or 'nothing found'}{codes}",
-        }
-        lines = [f"{key}: {clean(value)}" for key, value in rows.items() if value]
-        return lines + _broad(self.package)
+        yield (
+            f"text lint: {label} ({', '.join(entry.lint)})"
+            if label
+            else ("text lint: nothing found")
+        )
+        yield from _broad(self.package)
+        yield f"published by: {entry.chain['publisher']}"
+        yield f"proof: {self.proven or 'none: it is the word of the nodes asked'}"
 
 
 def make(
@@ -105,70 +103,81 @@ def make(
     lock: Lock,
     old_package: VerifiedPackage | None,
     *,
-    agreed: bool,
+    agreed: Collection[str],
+    had: frozenset[str] = frozenset(),
     allow_signer_change: bool = False,
 ) -> Plan:
     """Return the plan for a package; `old_package` is the installed one if its bytes are here.
 
-    `agreed` is true if a person agreed to the installed one on this machine.
+    `agreed` are the signers of all that a person agreed to here under this name, and `had` the
+    targets that are granted to the installed one; both are empty if nobody agreed to it.
 
-    Raises Refused SIGNER_CHANGED for another signer than the installed version's, unless it is
-    allowed; VerificationFailure for a name that cannot be, or other bytes of one version.
+    Raises Refused SIGNER_CHANGED for another signer than theirs, unless it is allowed;
+    VerificationFailure for a name that cannot be, or other bytes of one version.
     """
     old = lock.packages.get(package.manifest.uri.name)
-    explicit = True if old is None else old.explicit
-    entry = locked(package, request, release.chain, explicit=explicit)
+    entry = locked(package, request, release.chain, explicit=old is None or old.explicit)
     _check_name(entry.name, lock)
-    if old is None:
-        return Plan(package, entry, None, proven=release.proven, warnings=release.warnings)
-    entry = replace(entry, extra=old.extra)
-    plan = Plan(
-        package, entry, old, proven=release.proven, warnings=release.warnings, fresh=not agreed
-    )
-    if old.version == entry.version and old.sha256 != entry.sha256:
-        raise VerificationFailure(
-            f"{entry.name} {entry.version} is installed with other bytes",
-            why=f"the lock file has sha256 {old.sha256}, the node says {entry.sha256}; "
-            "a release is never replaced",
-            fix="ask another node",
-        )
-    changed_signer = _did(old.signer) != _did(entry.signer)
+    if old is not None:
+        entry = replace(entry, extra=old.extra)
+        if old.version == entry.version and old.sha256 != entry.sha256:
+            raise VerificationFailure(
+                f"{entry.name} {entry.version} is installed with other bytes",
+                why=f"the lock file has sha256 {old.sha256}, the node says {entry.sha256}; "
+                "a release is never replaced",
+                fix="ask another node",
+            )
+    # The lock file is a text that anybody may have written: the bytes agreed to here come first.
+    before = {_did(one) for one in agreed or ([old.signer] if old is not None else [])}
+    changed_signer = bool(before) and _did(entry.signer) not in before
     if changed_signer and not allow_signer_change:
         raise Refused(
-            f"{entry.name} {entry.version} is signed by another key than the installed version",
+            f"{entry.name} {entry.version} is signed by another key than what is installed",
             Code.SIGNER_CHANGED,
-            why=f"{old.version} is signed by {old.signer}, {entry.version} by {entry.signer}",
-            fix="ask its author; if this is right, add --allow-signer-change",
-            details={"was": old.signer, "is": entry.signer},
+            why=f"that is signed by {', '.join(sorted(before))}, this by {_did(entry.signer)}",
+            fix=f"ask its author; if this is right: capdex install {entry.name} "
+            "--allow-signer-change",
+            details={"was": sorted(before), "is": _did(entry.signer)},
         )
-    if plan.same:
+    compared = old_package if had else None
+    plan = Plan(
+        package,
+        entry,
+        old,
+        targets_after(compared, package, had),
+        proven=release.proven,
+        warnings=release.warnings,
+        had=had,
+    )
+    if not had or plan.same:
         return plan
-    if old_package is None:
-        words = f"everything: the bytes of {old.version} are not here to compare"
-        return replace(plan, widened=(words, *plan._facts()))
-    difference = compare(old_package.manifest, package.manifest)
-    widened = list(_widened(old_package, package, difference.risks))
+    if compared is None:
+        words = f"everything: the bytes of {entry.name} before are not here to compare"
+        return replace(plan, widened=(words,))
+    difference = compare(compared.manifest, package.manifest)
+    widened = list(_widened(compared, package, difference.risks))
     if changed_signer:
-        widened.insert(0, f"signed by {clean(entry.signer)}, before by {clean(old.signer)}")
+        widened.insert(0, f"signed by {_did(entry.signer)}, before by {', '.join(sorted(before))}")
     return replace(plan, changes=difference.changes, widened=tuple(widened))
 
 
-def targets_after(old: Manifest | None, new: Manifest, had: Collection[str]) -> tuple[str, ...]:
-    """Return the targets that are granted after a yes; `had` are those of the old package.
+def targets_after(
+    old: VerifiedPackage | None, new: VerifiedPackage, had: Collection[str]
+) -> tuple[str, ...]:
+    """Return the targets that are granted with a package; `had` are those of the old one.
 
     What a person took back from the old package stays taken back.
     """
-    before = frozenset() if old is None else frozenset(granted_targets(old))
+    before = frozenset() if old is None else frozenset(_targets(old))
     return tuple(
         target
-        for target in granted_targets(new)
+        for target in _targets(new)
         if target == INSTALL or target in had or target not in before
     )
 
 
-def _scope(manifest: Manifest) -> str:
-    """Return the memory scope in words, empty if there is none."""
-    return f"scope {manifest.memory_scope}" if manifest.memory_scope else ""
+def _targets(package: VerifiedPackage) -> dict[str, None]:
+    return dict.fromkeys(access.target for access in accesses(package) if access.target)
 
 
 def _broad(package: VerifiedPackage) -> list[str]:
@@ -177,23 +186,19 @@ def _broad(package: VerifiedPackage) -> list[str]:
     return [f"triggers: {count} match messages that have nothing in common"] if count else []
 
 
-def _widened(old: VerifiedPackage, new: VerifiedPackage, risks: Sequence[Change]) -> Iterable[str]:
-    """Yield a line for each thing that the new package may do and the old one may not."""
-    yield from (clean(change.message) for change in risks)
-    before, after = rights(old.manifest), rights(new.manifest)
-    known = {target for needed in before.values() for target in needed}
-    for tool, needed in after.items():
-        for target in needed:
-            # Of a target that no tool had, the risks tell already.
-            if tool and target in known and target not in before.get(tool, ()):
-                yield f"the tool {tool} uses {clean(target)}, which it did not"
+def _widened(old: VerifiedPackage, new: VerifiedPackage, risks: Sequence[Change]) -> Iterator[str]:
+    """Yield a line for each thing that a person did not agree to with the old package."""
+    yield from (escaped(change.message) for change in risks)
+    known = {line for access in accesses(old) for line in access.lines}
+    yield from (one for access in accesses(new) for one in access.lines if one not in known)
     if new.manifest.memory_scope not in (None, old.manifest.memory_scope):
-        yield f"keeps its objects in the scope {clean(str(new.manifest.memory_scope))}"
+        yield f"keeps its objects in the scope {escaped(str(new.manifest.memory_scope))}"
     label, was = (lint_label(lint_codes(one)) for one in (new, old))
     if _LABELS.index(label) > _LABELS.index(was):
         yield f"text lint: {label}, {', '.join(lint_codes(new))}"
     if len(_broad(new)) > len(_broad(old)):
         yield from _broad(new)
+    yield from prompt_diff(old.manifest.prompt or "", new.manifest.prompt or "")
 
 
 def _check_name(name: str, lock: Lock) -> None:
@@ -215,9 +220,3 @@ def _check_name(name: str, lock: Lock) -> None:
 
 def _did(signer: str) -> str:
     return signer.partition("#")[0]
-
-
-def _listed(items: Sequence[str]) -> str:
-    shown = ", ".join(clean(item, 100) for item in items[:MAX_LISTED])
-    more = len(items) - MAX_LISTED
-    return f"{shown} and {more} more" if more > 0 else shown

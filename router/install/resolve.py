@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+import orjson
+
 from capdex.encoding.abi import parse_address
 from capdex.errors import (
     CapdexError,
@@ -28,6 +30,7 @@ from capdex.uri import CapabilityURI
 from router.home.config import Config, NodeAddress
 
 MAX_HITS: Final = 20
+MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
 
 Json = dict[str, Any]
 
@@ -36,8 +39,9 @@ Json = dict[str, Any]
 class Release:
     """The release that a URI means: its announcement, unproven unless `proven` says so.
 
-    `chain` is its position as the lock file keeps it, `proven` one sentence, empty if the nodes'
-    word is all there is. `warnings` are for people.
+    `chain` is its position as the lock file keeps it, with block hash and storage proof if it is
+    proven. `proven` is one sentence, the same at every block, empty if the nodes' word is all.
+    `warnings` are for people.
     """
 
     announcement: Announcement
@@ -153,13 +157,18 @@ async def _proven(
             failed = failed or error
             continue
         release = _release(found.answer, uri, config, address)
+        position = release.chain | {"block_hash": f"0x{found.proven.block.hash.hex()}"}
+        # A proof of all releases of a name may have megabytes: the lock file keeps a small one.
+        document = found.answer.get("proof")
+        if len(orjson.dumps(document)) <= MAX_KEPT_PROOF_BYTES:
+            position["proof"] = document
         others = [
             f"the node at {other.mcp_url} answered otherwise"
             for other, answer in said
             if differ and other != address and _key(answer) != _key(release)
         ]
         warnings = tuple(dict.fromkeys((*release.warnings, *refuted, *others)))
-        return replace(release, proven=found.statement, warnings=warnings)
+        return replace(release, chain=position, proven=found.claim, warnings=warnings)
     raise failed or _differ(uri, said)
 
 

@@ -1,73 +1,72 @@
 """The machine brought to what the lock file lists, or compared with it.
 
-Every package is verified from its bytes; no socket is opened if all of them are here.
+The lock file is believed in nothing. What a person agreed to on this machine is verified from its
+bytes, without a network; every other line is resolved and asked about like an installation.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
-from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.package import VerifiedPackage
-from router.install.facts import granted_targets
+from router.install.facts import check_proof
 from router.install.fetch import fetch, installed, missing
-from router.install.installer import AT_ONCE, Installer, Outcome, grants_of, noted
+from router.install.installer import AT_ONCE, Installer, Outcome
 from router.install.lockfile import Locked
-from router.policy.consent import Asker, Question, clean
-from router.policy.grants import Grant
-
-MAX_LISTED = 50  # packages named in one question
+from router.install.plan import Plan
+from router.policy.consent import Asker
 
 Json = dict[str, str]
 
 
 async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[Outcome]:
-    """Fetch what is missing, and ask once about all packages that nobody agreed to here.
+    """Fetch what is missing, and install what nobody agreed to here, each after a question.
 
     An entry whose request does not allow its version is resolved again. `frozen` never changes the
-    lock file and refuses such an entry. Raises InvalidInput LOCK_DRIFT for it, and for an entry
-    that does not say what its package says; Unavailable for bytes that nobody has.
+    lock file and refuses such an entry. An outcome has the error of its package alone: a no of the
+    person, another signer, a release that the nodes or the chain do not have as the entry says.
+    Raises InvalidInput LOCK_DRIFT for a stale entry if `frozen`, and for one that does not say what
+    its package says; Unavailable for bytes that nobody has.
     """
     entries = list(installer.lock.packages.values())
     stale = [entry for entry in entries if not entry.wanted.admits(entry.uri)]
     if stale and frozen:
         raise drift([_stale(entry) for entry in stale])
-    current = [entry for entry in entries if entry not in stale]
     agreed = installer.agreed()
-    asked: list[tuple[Locked, list[Grant]]] = []
+    outcomes: list[Outcome] = []
     absent: list[Locked] = []
-
-    def take(entry: Locked, package: VerifiedPackage) -> None:
-        installer.seen(package)
-        if entry.sha256 not in agreed:
-            asked.append((entry, grants_of(package, granted_targets(package.manifest))))
-
-    for entry in current:
+    for entry in entries:
+        if entry in stale or entry.sha256 not in agreed:
+            continue
         try:
             package = installed(entry, installer.cache)
         except Unavailable:
             absent.append(entry)
         else:
-            take(entry, package)
-    outcomes = [
-        Outcome(entry.name, "fetched" if entry in absent else "unchanged", entry)
-        for entry in current
-    ]
-    if absent:
-        for entry, package in await _fetch_all(installer, absent):
-            take(entry, package)
-    await _agree(installer, asked, asker)
-    for entry in stale:
-        plan = await installer.plan(entry.wanted)
-        outcomes.append(await installer.carry_out(plan, asker))
-    return outcomes
+            installer.seen(package)
+            outcomes.append(Outcome(entry.name, "unchanged", entry))
+    for entry, package in await _fetch_all(installer, absent):
+        installer.seen(package)
+        outcomes.append(Outcome(entry.name, "fetched", entry))
+    for entry in entries:
+        if entry not in stale and entry.sha256 in agreed:
+            continue
+        try:
+            again = installer.plan(entry.wanted) if entry in stale else _announced(installer, entry)
+            outcomes.append(await installer.carry_out(await again, asker))
+        except CapdexError as error:
+            outcomes.append(Outcome(entry.name, "failed", entry, error=error))
+    return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
 def check(installer: Installer) -> list[Json]:
     """Return each difference between the lock file and this machine as `{name, why}`.
 
-    Nothing is written, and no socket is opened.
+    Nothing is written, and no socket is opened: an entry that nobody agreed to here is one, since
+    nothing on this machine says that the chain knows it.
     """
     found: list[Json] = []
     agreed = installer.agreed()
@@ -76,6 +75,7 @@ def check(installer: Installer) -> list[Json]:
             found.append(_stale(entry))
         try:
             installed(entry, installer.cache)
+            check_proof(entry)
         except CapdexError as error:
             found.append({"name": entry.name, "why": error.line})
         if entry.sha256 not in agreed:
@@ -96,9 +96,41 @@ def drift(problems: Sequence[Json]) -> InvalidInput:
     )
 
 
+async def _announced(installer: Installer, entry: Locked) -> Plan:
+    """Return the plan for an entry that nobody agreed to here, resolved as an installation is.
+
+    Raises VerificationFailure if the nodes, or the chain, say something else than the entry.
+    """
+    check_proof(entry)
+    try:
+        plan = await installer.plan(entry.uri)
+    except InvalidInput as error:
+        if error.code is not Code.NOT_FOUND:
+            raise
+        raise _not_announced(entry, "there is no such release") from None
+    for field in ("cid", "sha256"):
+        ours, theirs = getattr(entry, field), getattr(plan.entry, field)
+        if ours != theirs:
+            raise _not_announced(entry, f"its {field} is {theirs}, the lock file has {ours}")
+    if plan.entry.chain["publisher"] != entry.chain["publisher"]:
+        raise _not_announced(entry, f"its publisher is {plan.entry.chain['publisher']}")
+    kept = replace(plan.entry, request=entry.request, explicit=entry.explicit)
+    return replace(plan, entry=kept)
+
+
+def _not_announced(entry: Locked, why: str) -> VerificationFailure:
+    return VerificationFailure(
+        f"{entry.name} {entry.version} was not announced as the lock file says",
+        why=why,
+        fix=f"capdex remove {entry.name}, then install it again",
+    )
+
+
 async def _fetch_all(
     installer: Installer, entries: Sequence[Locked]
 ) -> list[tuple[Locked, VerifiedPackage]]:
+    if not entries:
+        return []
     if not installer.config.nodes:
         raise missing(entries[0].announcement)
     turns = asyncio.Semaphore(AT_ONCE)
@@ -111,37 +143,6 @@ async def _fetch_all(
             return entry, installed(entry, installer.cache)
 
         return list(await asyncio.gather(*map(one, entries)))
-
-
-async def _agree(
-    installer: Installer, asked: Sequence[tuple[Locked, list[Grant]]], asker: Asker
-) -> None:
-    """Ask about some packages in one question, and keep the grants."""
-    if not asked:
-        return
-    lines = [
-        f"{entry.name} {entry.version}, signed by {clean(entry.signer, 80)}: "
-        + (", ".join(clean(x, 80) for x in (*entry.permissions, *entry.hosts)) or "no rights")
-        for entry, _ in asked
-    ]
-    more = len(lines) - MAX_LISTED
-    shown = (*lines[:MAX_LISTED], *([f"and {more} more"] if more > 0 else []))
-    question = Question(
-        f"Install {len(asked)} packages that the lock file lists?",
-        shown,
-        grant="capdex sync",
-        kind="install",
-    )
-    agreed = await asker.ask(question)
-    for entry, _ in asked:
-        installer.journal.write("consent", **noted(entry), asked=["sync"], agreed=agreed)
-    if not agreed:
-        raise Refused(
-            "the packages of the lock file were not agreed to",
-            Code.NO_CONSENT,
-            fix="nothing was changed",
-        )
-    installer.rights.grant([grant for _, grants in asked for grant in grants])
 
 
 def _stale(entry: Locked) -> Json:

@@ -26,7 +26,8 @@ class Owner:
     """The source of a capability, to which grants, state and secrets are bound.
 
     `source` is `package`, `learned`, `mcp` or `skill`; `name` is unique within it; `digest` changes
-    whenever the content does (the sha256 of a package, in hex). `scope` is the memory scope.
+    whenever the content does (the sha256 of a package, in hex). `scope` is the memory scope, and
+    `signer` the DID URL of the key that signed it; empty if nobody did.
     """
 
     source: Literal["package", "learned", "mcp", "skill"]
@@ -34,6 +35,7 @@ class Owner:
     digest: str
     scope: str | None = None
     permissions: tuple[str, ...] = ()
+    signer: str = ""
 
 
 class Executor(Protocol):

@@ -7,13 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """A request to a host; `host` is in lower case, `path` has no query."""
+    """A request to a host; `host` is in lower case, `path` has no query.
+
+    `query`, `headers` and `body` (JSON) are what is sent beside. `secret` is the name of the secret
+    that goes with it, and the header that carries it; never its value.
+    """
 
     method: str
     scheme: str
     host: str
     port: int
     path: str = "/"
+    query: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    secret: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

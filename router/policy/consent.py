@@ -1,67 +1,100 @@
-"""Questions to a person, and who asks them: an MCP client, a terminal, or nobody."""
+"""Who asks a person about a proposal: an MCP client, a terminal, or nobody."""
 
 from __future__ import annotations
 
+import shlex
 import unicodedata
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from capdex.errors import Code, Refused
-from router.model.requests import Request
+from router.policy.proposal import Proposal
+from router.policy.quoting import quoted
 
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question to the person whom the agent works for.
-
-    `summary` is one sentence of ours; `lines` state the exact argument lists, or methods and hosts;
-    `quoted` holds texts of a package, each with its label, cleaned of control characters and cut.
-    `grant` is the command by which a person agrees outside of the agent's host.
-    """
-
-    summary: str
-    lines: tuple[str, ...] = ()
-    quoted: tuple[tuple[str, str], ...] = ()
-    requests: tuple[Request, ...] = ()
-    grant: str = ""
-    kind: str = field(default="call", kw_only=True)  # call, install, upgrade, learn
+MAX_WORDS_CHARS: Final = 300  # of a package's description
+PAGE_CHARS: Final = 4_000  # of one question in a dialog of a host
+MAX_PAGES: Final = 4  # more of them nobody reads in a dialog
 
 
 class Asker(Protocol):
-    """Asks a person a question: by MCP elicitation, in a terminal, or not at all."""
+    """Asks a person about a proposal: by MCP elicitation, in a terminal, or not at all."""
 
-    async def ask(self, question: Question) -> bool:
-        """Return True if the person agrees.
+    async def ask(self, proposal: Proposal) -> bool:
+        """Return True if the person agrees to all of it.
 
-        Raises Refused CONFIRM_NEEDED if no person can be asked, with `question.grant` as its fix.
+        Raises Refused CONFIRM_NEEDED if no person can be asked, with the proposal's command.
         """
         ...
 
 
-MAX_QUOTED_CHARS: Final = 300
-
-
 class Refuse:
-    """Asks nobody: every question is answered by the command that grants what it is about."""
+    """Asks nobody: every proposal is answered by the command that grants what it is about."""
 
-    async def ask(self, question: Question) -> bool:
+    async def ask(self, proposal: Proposal) -> bool:
         """Raise Refused CONFIRM_NEEDED."""
-        raise needs_person(question)
+        raise needs_person(proposal)
 
 
-def needs_person(question: Question) -> Refused:
-    """Return the error for a question that no person can be asked here."""
+def needs_person(proposal: Proposal, why: str = "") -> Refused:
+    """Return the error for a proposal that no person can be asked about here."""
     return Refused(
         "a person must agree to this first",
         Code.CONFIRM_NEEDED,
-        why=question.summary,
-        fix=f"run: {question.grant}" if question.grant else "",
-        details={"touches": list(question.lines)},
+        why=why or proposal.summary,
+        fix=f"run: {shlex.join(proposal.command)}",
+        details={"touches": [access.lines[0] for access in proposal.accesses]},
     )
 
 
-def clean(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
-    """Return a package's text for a person: in one line, cut, without what does not show.
+def text(proposal: Proposal) -> str:
+    """Return a proposal as plain text: our sentence and lines, then the package's quoted words."""
+    return "\n".join(_rows(proposal))
+
+
+def pages(proposal: Proposal) -> list[str]:
+    """Return the text in pages of at most PAGE_CHARS (or one line) each; no line is cut.
+
+    Raises Refused CONFIRM_NEEDED if there are more than MAX_PAGES, or no person could follow it.
+    """
+    found: list[list[str]] = [[]]
+    size = 0
+    for row in _rows(proposal):
+        if found[-1] and size + len(row) > PAGE_CHARS:
+            if len(found) == MAX_PAGES:
+                raise _too_long(proposal)
+            found.append([])
+            size = 0
+        found[-1].append(row)
+        size += len(row) + 1
+    last = len(found)
+    if last > 1:
+        for number, page in enumerate(found, 1):
+            means = "agrees to all pages" if number == last else "shows the next, and does nothing"
+            page.append(f"Page {number} of {last}: a yes {means}.")
+    return ["\n".join(page) for page in found]
+
+
+def _too_long(proposal: Proposal) -> Refused:
+    """Return the error for what no dialog can show, with the command that shows all of it."""
+    error = needs_person(proposal, f"it fills more than {MAX_PAGES} questions")
+    if proposal.kind == "call":
+        command = ("capdex", "call", f"{proposal.capability_id}@{proposal.version}", "-")
+        shown = (
+            f"run: {shlex.join([*command, '--plan'])}, with the input on stdin, to see all of it"
+        )
+        error.fix = f"{shown}; without --plan to be asked"
+    return error
+
+
+def _rows(proposal: Proposal) -> Iterator[str]:
+    yield proposal.summary
+    yield from (f"  {row}" for row in proposal.rows())
+    for label, said in proposal.words:
+        yield f"{label} (the package's own words): {quoted(said, MAX_WORDS_CHARS)}"
+
+
+def clean(text: str, limit: int = MAX_WORDS_CHARS) -> str:
+    """Return a package's text for a list: in one line, cut, without what does not show.
 
     Control, format (also those that turn the direction of a text), surrogate and private characters
     are left out.
@@ -75,18 +108,12 @@ def clean(text: str, limit: int = MAX_QUOTED_CHARS) -> str:
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
-def text(question: Question) -> str:
-    """Return a question as plain text: our sentence, what is touched, then the quoted words."""
-    quoted = (f"{label} (the package's own words): “{said}”" for label, said in question.quoted)
-    return "\n".join((question.summary, *(f"  {line}" for line in question.lines), *quoted))
-
-
 class AnswerLater(Exception):
-    """Raised by an asker that has handed the question over: the call comes again with the answer.
+    """Raised by an asker that has handed the proposal over: the call comes again with the answer.
 
-    It passes through everything unchanged; nothing that the question is about has happened.
+    It passes through everything unchanged; nothing that the proposal is about has happened.
     """
 
-    def __init__(self, question: Question) -> None:
-        super().__init__(question.summary)
-        self.question = question
+    def __init__(self, proposal: Proposal) -> None:
+        super().__init__(proposal.summary)
+        self.proposal = proposal

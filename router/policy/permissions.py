@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from capdex.errors import Code, Refused
-from router.model.capability import Capability
+from router.model.capability import Annotations, Capability
 from router.model.requests import (
     AgentRequest,
     HostRequest,
@@ -21,10 +21,13 @@ from router.model.requests import (
     ServiceRequest,
     StateRequest,
 )
+from router.policy.quoting import escaped, quoted, shortened
 
 EFFECTS: Final = "effects"
 HARD_DELETE: Final = "state.delete hard"
 _PORTS: Final = {"http": 80, "https": 443}
+_MAX_PATH_CHARS: Final = 2_048  # as long as the URL of a binding may be
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # safe methods (RFC 9110, 9.2.1)
 
 Answer = Literal["allow", "ask"]
 
@@ -57,7 +60,7 @@ def decide(
     for request in requests:
         if isinstance(request, StateRequest):
             _check_state(capability, request)
-    if _has_effects(capability, requests):
+    if asks_each_time(capability.owner.source, capability.annotations, requests):
         needed[EFFECTS] = None
     missing = tuple(name for name in needed if name not in granted)
     return Decision("ask" if missing else "allow", missing)
@@ -93,16 +96,20 @@ def line(request: Request) -> str:
     """Return one line that shows a person what a request does, without the package's words."""
     match request:
         case HostRequest():
-            return f"{request.method} {request.scheme}://{host_and_port(request)}{request.path}"
+            place = f"{request.scheme}://{escaped(host_and_port(request))}"
+            return f"{request.method} {place}{shortened(request.path, _MAX_PATH_CHARS)}"
         case ServiceRequest():
-            return f"call {request.action} of the MCP service {request.service_uri}"
+            action, uri = quoted(request.action), escaped(request.service_uri)
+            return f"call {action} of the MCP service {uri}"
         case AgentRequest():
-            return f"send {request.method} to the agent {request.did}"
+            return f"send {quoted(request.method)} to the agent {escaped(request.did)}"
         case ProcessRequest():
-            return "run " + " ".join(repr(part) for part in request.argv)
+            program, *arguments = request.argv
+            return " ".join([f'run "{escaped(program)}"', *map(quoted, arguments)])
         case StateRequest():
-            verb = f"{request.verb}, for good" if request.hard else request.verb
-            return f"{verb} on {request.schema_uri} in scope {request.scope}"
+            verb = f"{request.verb}, for good," if request.hard else request.verb
+            uri, scope = escaped(request.schema_uri), escaped(request.scope)
+            return f"{verb} on the objects of {uri} in the scope {scope}"
 
 
 def _check_state(capability: Capability, request: StateRequest) -> None:
@@ -121,9 +128,22 @@ def _check_state(capability: Capability, request: StateRequest) -> None:
         )
 
 
-def _has_effects(capability: Capability, requests: Sequence[Request]) -> bool:
-    hints = capability.annotations
+def asks_each_time(source: str, hints: Annotations, requests: Sequence[Request]) -> bool:
+    """Return True if each call of a tool is asked about, until a person grants `effects`.
+
+    A package that calls itself harmless is believed only where its requests say so: a method that
+    writes, another agent and an MCP service may do anything. Hints of a mounted server, which its
+    user chose, are shown before the first use.
+    """
+    if source == "package" and any(_may_write(request) for request in requests):
+        return True
     if hints.read_only or not hints.destructive:
         return False
     # The verbs on state say themselves what they do: only a delete for good cannot be undone.
     return not requests or any(not isinstance(request, StateRequest) for request in requests)
+
+
+def _may_write(request: Request) -> bool:
+    if isinstance(request, HostRequest):
+        return request.method not in _READS
+    return isinstance(request, ServiceRequest | AgentRequest)

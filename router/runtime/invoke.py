@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
 import orjson
@@ -25,15 +24,16 @@ from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refu
 from router.model.capability import Capability, Executor
 from router.model.refs import InvokeResult, Json
 from router.model.requests import Request, StateRequest
-from router.policy.consent import AnswerLater, Asker, Question, Refuse, clean
+from router.policy.consent import AnswerLater, Asker, Refuse
 from router.policy.grants import Grant
-from router.policy.permissions import Decision, decide, line
-from router.policy.tokens import Authority, Token, carrying
+from router.policy.permissions import asks_each_time, decide, line, target
+from router.policy.proposal import Access, Proposal, accessed
+from router.policy.quoting import escaped
+from router.policy.tokens import Token, carrying
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog
 
 MAX_REQUESTS: Final = 64  # of one call
-DAY_S: Final = 86_400.0
 
 log = structlog.get_logger(part="router")
 
@@ -78,13 +78,12 @@ Check = Callable[[Json, Any], str | None]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that policy has passed: what runs, and what it may touch."""
+    """A call with a valid input: what runs, and what it would touch."""
 
     capability: Capability
     executor: Executor
     arguments: Json
     requests: Sequence[Request]
-    consent: str
 
 
 class Invoker:
@@ -96,7 +95,6 @@ class Invoker:
         *,
         rights: Rights,
         audit: Audit,
-        authority: Authority,
         check: Check,
         redact: Callable[[Any], Any] = lambda value: value,
         renew: Callable[[str], Awaitable[None]] | None = None,
@@ -105,7 +103,6 @@ class Invoker:
         self._catalog = catalog
         self._rights = rights
         self._audit = audit
-        self._authority = authority
         self._check = check
         self._redact = redact
         self._renew = renew
@@ -153,23 +150,42 @@ class Invoker:
         self._audit.write("call", **noted, ok=result.ok, code=code, duration_ms=took)
         return result
 
+    def proposal(self, capability_id: str, version: str | None, arguments: Any) -> Proposal | None:
+        """Return what a person would be asked about a call; None if nothing is to be asked.
+
+        Nothing runs, and nothing is written. Raises CapdexError for a call that cannot run.
+        """
+        noted: Json = {}
+        call = self._call(self._catalog.get(capability_id, version), arguments, noted)
+        return None if call is None else self._proposal(call, noted)
+
     async def _run(
         self, capability: Capability, arguments: Any, caller: Caller, noted: Json
     ) -> Json:
         noted |= {"version": capability.ref.version, "digest": capability.owner.digest}
-        self._check_input(capability, arguments, noted)
-        if capability.executor is None:
+        call = self._call(capability, arguments, noted)
+        if call is None:
             return prompt_of(capability, arguments)
-        requests = capability.executor.requests(arguments)
-        if len(requests) > MAX_REQUESTS:
-            raise InvalidInput(f"the call would make {len(requests)} accesses at once")
-        noted["touches"] = [self._redact(line(request)) for request in requests]
-        consent = await self._consent(capability, arguments, requests, caller, noted)
-        noted["consent"] = consent
-        call = _Call(capability, capability.executor, arguments, requests, consent)
+        noted["consent"] = await self._consent(call, caller, noted)
         return self._check_output(capability, await self._execute(call, caller))
 
-    def _check_input(self, capability: Capability, arguments: Any, noted: Json) -> None:
+    def _call(self, capability: Capability, arguments: Any, noted: Json) -> _Call | None:
+        """Return the call of a tool, None for a skill; raises CapdexError for one that cannot be.
+
+        The input that is shown, judged and sent is the canonical one, whatever the order of keys.
+        """
+        canonical = self._check_input(capability, arguments, noted)
+        if capability.executor is None:
+            return None
+        given: Json = orjson.loads(canonical)
+        requests = capability.executor.requests(given)
+        if len(requests) > MAX_REQUESTS:
+            raise InvalidInput(f"the call would make {len(requests)} accesses at once")
+        call = _Call(capability, capability.executor, given, requests)
+        noted["touches"] = [line(self._shown(request)) for request in requests]
+        return call
+
+    def _check_input(self, capability: Capability, arguments: Any, noted: Json) -> bytes:
         try:
             data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError as error:
@@ -182,36 +198,66 @@ class Invoker:
             why = "it is not an object"
         if why is not None:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
+        return data
 
-    async def _consent(
-        self,
-        capability: Capability,
-        arguments: Json,
-        requests: Sequence[Request],
-        caller: Caller,
-        noted: Json,
-    ) -> str:
+    async def _consent(self, call: _Call, caller: Caller, noted: Json) -> str:
         """Return how the call was agreed to; raises Refused."""
-        owner, tool = capability.owner, tool_of(capability)
-        decision = decide(capability, requests, self._rights.granted(owner.digest, tool))
-        if decision.answer == "allow":
+        proposal = self._proposal(call, noted)
+        if proposal is None:
             return "granted"
-        shown = orjson.dumps(self._redact(arguments)).decode("utf-8")
-        asked = question(capability, requests, decision, shown)
-        agreed = await caller.asker.ask(asked)
+        agreed = await caller.asker.ask(proposal)
         # The answer is on record before anything happens.
-        self._audit.write("consent", **noted, asked=list(decision.missing), agreed=agreed)
+        self._audit.write("consent", **{**noted, **proposal.noted()}, agreed=agreed)
         if not agreed:
             raise Refused("the person did not agree to this call", Code.NO_CONSENT)
-        if not decision.destructive:
-            until = time.time() + self._limits.first_use_days * DAY_S
-            self._rights.grant(
-                [
-                    Grant(capability.ref.capability_id, owner.digest, tool, target, until)
-                    for target in decision.missing
-                ]
-            )
+        self._rights.grant(proposal.grants(time.time()))
         return "asked"
+
+    def _proposal(self, call: _Call, noted: Json) -> Proposal | None:
+        """Return what a person must agree to before the call runs; None if all is granted."""
+        capability, owner = call.capability, call.capability.owner
+        granted = self._rights.granted(owner.digest, tool_of(capability))
+        decision = decide(capability, call.requests, granted)
+        if decision.answer == "allow":
+            return None
+        given = self._redact(call.arguments)
+        named = f"{capability.ref.capability_id}@{capability.ref.version}"
+        doubt = "It may destroy or change something. " if decision.destructive else ""
+        hints = capability.annotations
+        harmless = owner.source == "mcp" and not asks_each_time("mcp", hints, call.requests)
+        says = ("its server says that it destroys nothing: later calls are not asked about",)
+        return Proposal(
+            "call",
+            f"{doubt}Let {escaped(named)} do this?",
+            capability.ref.capability_id,
+            capability.ref.version,
+            owner.digest,
+            ("capdex", "grant", named, *decision.missing, "--digest", owner.digest),
+            owner.signer,
+            tool_of(capability),
+            accesses=tuple(self._access(request, given) for request in call.requests),
+            input=orjson.dumps(given, option=orjson.OPT_SORT_KEYS),
+            input_sha256=noted["input_sha256"],
+            facts=says if harmless else (),
+            words=(("description", capability.description),),
+            granted=() if decision.destructive else decision.missing,
+            days=None if decision.destructive else self._limits.first_use_days,
+        )
+
+    def _access(self, request: Request, given: Json) -> Access:
+        return replace(accessed(self._shown(request), given), target=target(request))
+
+    def _shown(self, request: Request) -> Request:
+        """Return a request without any secret, for people and the audit log."""
+        plain = {one.name: self._hidden(getattr(request, one.name)) for one in fields(request)}
+        return replace(request, **plain)
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._hidden, value))
+        if isinstance(value, bytes):
+            return orjson.dumps(self._redact(orjson.loads(value)))
+        return self._redact(value) if isinstance(value, str) else value
 
     async def _execute(self, call: _Call, caller: Caller) -> Any:
         limit = min(caller.timeout_s or self._limits.deadline_s, self._limits.longest_deadline_s)
@@ -232,21 +278,19 @@ class Invoker:
         finally:
             self._waiting -= 1
 
-    def _token(self, call: _Call, left: float) -> str | None:
+    def _token(self, call: _Call, left: float) -> Token | None:
         """Return a token for the state verbs of this call alone, until its deadline."""
         verbs = [request for request in call.requests if isinstance(request, StateRequest)]
         if not verbs:
             return None
         owner = call.capability.owner
-        token = Token(
-            jti=secrets.token_hex(8),
-            package=owner.digest,
-            scope=owner.scope or "",
-            verbs=tuple(sorted({request.verb for request in verbs})),
-            schema_uris=tuple(sorted({request.schema_uri for request in verbs})),
-            expires=time.time() + left,
+        return Token(
+            owner.digest,
+            owner.scope or "",
+            frozenset(request.verb for request in verbs),
+            frozenset(request.schema_uri for request in verbs),
+            time.time() + left,
         )
-        return self._authority.sign(token)
 
     def _check_output(self, capability: Capability, output: Any) -> Json:
         try:
@@ -266,27 +310,6 @@ class Invoker:
 
     def _redacted(self, result: InvokeResult) -> InvokeResult:
         return InvokeResult(None, self._redact(result.error), result.duration_ms)
-
-
-def question(
-    capability: Capability, requests: Sequence[Request], decision: Decision, shown: str
-) -> Question:
-    """Return the question about one call, with the command that grants what is missing.
-
-    `shown` is the input as text, without secrets.
-    """
-    ref = capability.ref
-    named = f"{ref.capability_id}@{ref.version}"
-    doubt = "It may destroy or change something. " if decision.destructive else ""
-    return Question(
-        f"{doubt}Let {clean(named)} do this?",
-        lines=(*(clean(line(request), 1_000) for request in requests), f"input: {clean(shown)}"),
-        quoted=(("description", clean(capability.description)),),
-        requests=tuple(requests),
-        grant=shlex.join(
-            ["capdex", "grant", named, *decision.missing, "--digest", capability.owner.digest]
-        ),
-    )
 
 
 def tool_of(capability: Capability) -> str:

@@ -10,10 +10,9 @@ from pathlib import Path
 from mcp.client.stdio import StdioServerParameters
 
 from router.home.directory import Home
-from router.home.files import secret_key, write_whole
+from router.home.files import write_whole
 from router.policy.grant_file import GrantFile
 from router.policy.secrets import Secrets
-from router.policy.tokens import KEY_BYTES, Authority
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog, Fixed, Source
 from router.runtime.invoke import Invoker, Limits
@@ -81,7 +80,6 @@ async def opened(
             catalog,
             rights=grants,
             audit=audit,
-            authority=Authority(secret_key(Home(directory).token_key, KEY_BYTES)),
             check=Validation().check,
             redact=hidden.redact if hidden is not None else lambda value: value,
             renew=learned.renew,

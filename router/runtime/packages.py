@@ -51,6 +51,7 @@ def owner(package: VerifiedPackage) -> Owner:
         package.announcement.sha256.hex(),
         manifest.memory_scope,
         tuple(manifest.permissions),
+        package.signer,
     )
 
 

@@ -18,7 +18,7 @@ from capdex.manifest.tools import Tool
 from router.model.capability import Owner
 from router.model.refs import Json
 from router.model.requests import Request, StateRequest
-from router.policy.tokens import Authority, bearer
+from router.policy import tokens
 from router.state.patch import Patched, apply
 from router.state.query import MAX_LIMIT, Query, read
 from router.state.rows import MAX_WORD_CHARS, Space
@@ -44,7 +44,6 @@ class Parts:
     """What the verbs of all packages share."""
 
     store: Store
-    authority: Authority
     check: Check
     clock: Callable[[], float] = time.time
 
@@ -69,16 +68,16 @@ class StateTool:
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Run the verb; raises Refused PERMISSION_DENIED without a token for just this."""
         request = self._request(arguments)
-        token = self.parts.authority.check(
-            bearer(),
+        tokens.check(
             self.parts.clock(),
+            package=self.owner.digest,
             verb=request.verb,
             scope=request.scope,
             schema=request.schema_uri,
         )
         # The policy refuses another scope before a token is made; here it could not be reached.
-        if token.package != self.owner.digest or request.scope != self.owner.scope:
-            raise _denied("the scope token is for another package or scope")
+        if request.scope != self.owner.scope:
+            raise _denied("the objects are of another scope")
         run = {
             "state.create": self._create,
             "state.update": self._update,

@@ -14,13 +14,15 @@ from capdex.errors import CapdexError
 from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage
-from capdex.uri import CapabilityURI
+from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from router.home.config import NodeAddress
 from router.home.directory import Home
+from router.install.facts import accesses
 from router.install.installer import Installer
-from router.policy.consent import Question
 from router.policy.grant_file import GrantFile
+from router.policy.grants import EVERY_TOOL, Grant
+from router.policy.proposal import Proposal
 from tests.indexer import making
 
 CONTRACT = checksum_address(making.REGISTRY)
@@ -118,9 +120,9 @@ class Person:
     """Answers questions, and keeps them."""
 
     agrees: bool = True
-    asked: list[Question] = field(default_factory=list)
+    asked: list[Proposal] = field(default_factory=list)
 
-    async def ask(self, question: Question) -> bool:
+    async def ask(self, question: Proposal) -> bool:
         self.asked.append(question)
         return self.agrees
 
@@ -149,3 +151,10 @@ def weather(version: str = "1.0.0", *, tools: int = 1, **options: Any) -> bytes:
     """A package with tools bound to https://tools.example.org."""
     named = [making.tool(name, city="A city.") for name in ("now", "later", "past")[:tools]]
     return making.package_bytes("weather", version, tools=named, **options)
+
+
+def all_grants(package: VerifiedPackage) -> list[Grant]:
+    """What a yes to the installation of a package grants."""
+    name, digest = f"{PREFIX}{package.manifest.uri.name}", package.announcement.sha256.hex()
+    targets = dict.fromkeys(access.target for access in accesses(package) if access.target)
+    return [Grant(name, digest, EVERY_TOOL, target) for target in targets]

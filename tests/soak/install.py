@@ -37,9 +37,7 @@ from capdex.uri import PREFIX
 from router.home.config import Config
 from router.home.directory import Home
 from router.home.files import write_whole
-from router.install.facts import granted_targets
 from router.install.installer import Installer
-from router.install.plan import make
 from router.install.resolve import Release
 from router.install.sync import check, sync
 from router.policy.grant_file import GrantFile
@@ -47,6 +45,7 @@ from router.runtime.audit import Audit
 from router.runtime.audit import verify as verify_audit
 from router.runtime.installed.short_forms import ShortForms
 from tests.indexer import making
+from tests.router.simulated import all_grants
 
 CALLS = ("open", "write", "fsync", "replace", "unlink")
 WHEN = ("before", "halfway", "after")
@@ -88,12 +87,7 @@ def put(installer: Installer, found: VerifiedPackage) -> None:
     """Install a package whose resolution is known."""
     said = found.announcement
     release = Release(said, {"chain_id": said.chain_id, "publisher": said.publisher})
-    lock = installer.lock
-    entry = lock.packages.get(found.manifest.uri.name)
-    old = None if entry is None else installer.here(entry)
-    agreed = entry is not None and entry.sha256 in installer.agreed()
-    plan = make(found, release, "", lock, old, agreed=agreed)
-    asyncio.run(installer.carry_out(plan, Yes()))
+    asyncio.run(installer.carry_out(installer.planned(found, release), Yes()))
 
 
 def install(installer: Installer) -> None:
@@ -188,7 +182,7 @@ def faults(home: Home, *expected: dict[str, str], whole: bool = True) -> list[st
         for entry in installer.lock.packages.values():
             found = installer.here(entry)
             granted = installer.rights.granted(entry.sha256, "any")
-            if found and not granted >= set(granted_targets(found.manifest)):
+            if found and not granted >= {grant.target for grant in all_grants(found)}:
                 wrong.append(f"{entry.name} lacks rights: {sorted(granted)}")
     if verify_audit(home.audit).broken is not None:
         wrong.append("the audit log is broken")

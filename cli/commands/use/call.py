@@ -17,6 +17,7 @@ from cli.views.installing import Terminal
 
 if TYPE_CHECKING:
     from router.model.refs import InvokeResult
+    from router.policy.proposal import Proposal
 
 MAX_INPUT_BYTES: Final = 1024 * 1024
 
@@ -48,11 +49,13 @@ async def _route(app: App, message: str) -> dict[str, Any]:
     examples=[
         'capdex call city-weather#current_weather \'{"latitude": 59.9, "longitude": 10.7}\'',
         'capdex call did:nuwa:cap:note@1.0.0 \'{"message": "milk"}\'',
+        "capdex call mail#send - --plan < input.json",
     ],
 )
 @click.argument("capability")
 @click.argument("arguments", metavar="[JSON]", default="{}")
-def call_command(app: App, capability: str, arguments: str) -> None:
+@click.option("--plan", is_flag=True, help="Show the whole question about this call, and stop.")
+def call_command(app: App, capability: str, arguments: str, plan: bool) -> None:
     """Call a tool of an installed capability, and show its output.
 
     CAPABILITY is a name, a tool as NAME#TOOL, or a whole URI. JSON is the input, an object as the
@@ -62,6 +65,9 @@ def call_command(app: App, capability: str, arguments: str) -> None:
     given = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if arguments == "-" else arguments.encode()
     if len(given) > MAX_INPUT_BYTES:
         raise InvalidInput(f"the input has more than {MAX_INPUT_BYTES} bytes", Code.TOO_LARGE)
+    if plan:
+        _show_plan(app, app.run(_proposal(app, capability, given)))
+        return
     result, example = app.run(_call(app, capability, given))
     if result.error is not None:
         raise _error(result.error, shlex.join(["capdex", "call", capability, example]))
@@ -72,6 +78,34 @@ def call_command(app: App, capability: str, arguments: str) -> None:
     app.output.result("call", result.to_json(), human=human, plain=human)
 
 
+def _read(given: bytes) -> Any:
+    import orjson
+
+    try:
+        return orjson.loads(given)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(
+            "the input is not JSON", why=str(error), fix="quote it: capdex call NAME '{\"a\": 1}'"
+        ) from None
+
+
+async def _proposal(app: App, name: str, given: bytes) -> Proposal | None:
+    """Return what a person would be asked about a call, None for nothing."""
+    arguments = _read(given)
+    async with open_agent(app) as agent:
+        ref = agent.runtime.catalog.find(name).ref
+        return agent.runtime.invoker.proposal(ref.capability_id, ref.version, arguments)
+
+
+def _show_plan(app: App, proposal: Proposal | None) -> None:
+    from router.policy.consent import text
+
+    shown = "nothing is asked" if proposal is None else text(proposal)
+    human = [safe(line) for line in shown.splitlines()]
+    value = None if proposal is None else proposal.to_json()
+    app.output.result("call", {"proposal": value}, human=human, plain=human)
+
+
 async def _call(app: App, name: str, given: bytes) -> tuple[InvokeResult, str]:
     """Return the result of a call, and an example of its input."""
     import orjson
@@ -79,12 +113,7 @@ async def _call(app: App, name: str, given: bytes) -> tuple[InvokeResult, str]:
     from router.faces.arguments import example
     from router.runtime.invoke import Caller
 
-    try:
-        arguments = orjson.loads(given)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(
-            "the input is not JSON", why=str(error), fix="quote it: capdex call NAME '{\"a\": 1}'"
-        ) from None
+    arguments = _read(given)
     async with open_agent(app) as agent:
         capability = agent.runtime.catalog.find(name)
         ref = capability.ref

@@ -25,6 +25,7 @@ from cli.views.installing import (
 
 if TYPE_CHECKING:
     from router.install.installer import Installer, Outcome
+    from router.install.lockfile import Locked
 
 SIGNER = click.option(
     "--allow-signer-change", is_flag=True, help="Accept a version that another key signed."
@@ -40,7 +41,7 @@ SIGNER = click.option(
     ],
 )
 @click.argument("targets", metavar="CAPABILITY...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Show what would be installed, and stop.")
+@click.option("--dry-run", "--plan", is_flag=True, help="Show the whole question, and stop.")
 @SIGNER
 def install_command(
     app: App, targets: tuple[str, ...], dry_run: bool, allow_signer_change: bool
@@ -82,7 +83,7 @@ async def _install(
     for warning in plan.warnings:
         app.output.warn(safe(warning))
     if dry_run:
-        for line in text(plan.question()).splitlines():
+        for line in text(plan.proposal()).splitlines():
             app.output.say(safe(line))
         return Outcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
     return await installer.carry_out(plan, Terminal(app))
@@ -182,11 +183,13 @@ def _purge(owners: list[str]) -> int:
 @command("sync", examples=["capdex sync", "capdex sync --check", "capdex sync --frozen --yes"])
 @click.option("--check", "only_check", is_flag=True, help="Compare only; exit 1 if they differ.")
 @click.option("--frozen", is_flag=True, help="Never change capdex.lock; refuse if that is needed.")
-def sync_command(app: App, only_check: bool, frozen: bool) -> None:
+def sync_command(app: App, only_check: bool, frozen: bool) -> int:
     """Bring this machine to what capdex.lock lists.
 
-    Missing packages are fetched, all are verified. You are asked about those that nobody agreed to
-    on this machine. Without missing packages nothing is asked of any network.
+    What you agreed to on this machine is verified, and fetched if it is missing. Every other line
+    is resolved like an installation: the nodes (and the chain, with a trusted endpoint) must know
+    the release as the line has it, and you are asked about each package. A line that fails is told
+    and has no effect.
     """
     from router.install.sync import check, drift, sync
 
@@ -201,9 +204,10 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> None:
                 {"packages": count},
                 human=[f"{number_of(count, 'package')} as the lock file says"],
             )
-            return
+            return 0
         outcomes = app.run(sync(installer, Terminal(app), frozen=frozen))
     _show(app, "sync", outcomes)
+    return worst(exit_code(one.error) for one in outcomes if one.error is not None)
 
 
 @command("installed", examples=["capdex installed", "capdex installed --json"])
@@ -211,7 +215,7 @@ def installed_command(app: App) -> None:
     """List what is installed."""
     with open_installer(app) as installer:
         entries = sorted(installer.lock.packages.values(), key=lambda entry: entry.name)
-        values = [{**entry.to_json(), "standing": installer.standing(entry)} for entry in entries]
+        values = [_installed(installer, entry) for entry in entries]
     human = [
         (safe(x["name"]), safe(x["version"]), safe(x["request"] or "latest"), x["standing"],
          safe(", ".join((*x["permissions"], *x["hosts"]))))
@@ -221,6 +225,13 @@ def installed_command(app: App) -> None:
     app.output.results("installed", values, human=human, plain=plain)
     if not values:
         app.output.say("nothing is installed")
+
+
+def _installed(installer: Installer, entry: Locked) -> dict[str, Any]:
+    """Return an entry; only what was verified on this machine is called so."""
+    standing = installer.standing(entry)
+    verdict = entry.verdict if standing == "ready" else None
+    return {**entry.to_json(), "verdict": verdict, "standing": standing}
 
 
 @command("audit", examples=["capdex audit", "capdex audit --last 100 --json"])

@@ -94,9 +94,10 @@ def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> No
         human = [f"{safe(found.tool.manifest.name)} is learned already"]
         app.output.result("learned", _value(found, "unchanged"), human=human)
         return
-    app.output.say(f"{safe(found.tool.manifest.name)}: {safe(found.program)}")
-    for line in learning.plan(found):
-        app.output.say(f"  {safe(line)}")
+    from router.policy.consent import text
+
+    for line in text(learning.proposal(found)).splitlines():
+        app.output.say(safe(line))
     if dry_run:
         app.output.result("learned", _value(found, "planned"), human=["nothing was changed"])
         return

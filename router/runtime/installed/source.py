@@ -23,16 +23,14 @@ from router.bindings.egress import Egress
 from router.bindings.mcp import McpServices
 from router.bindings.pins import Pins
 from router.home.directory import Home
-from router.home.files import secret_key
-from router.install.facts import INSTALL
 from router.install.fetch import Cache, installed
 from router.install.lock_store import LockStore
 from router.install.lockfile import Lock, Locked
 from router.model.capability import Capability, Executor
 from router.model.refs import CapabilityRef
 from router.policy.grant_file import GrantFile
+from router.policy.proposal import INSTALL
 from router.policy.secrets import Secrets
-from router.policy.tokens import KEY_BYTES, Authority
 from router.runtime.catalog import Listed
 from router.runtime.installed.short_forms import ShortForms, decode, short
 from router.runtime.packages import Executors, offered, owner, skill, tool_of
@@ -126,8 +124,7 @@ async def packages(
     wiring = Wiring(egress, secrets, services, Agents(egress))
     try:
         with Store(home.state) as store:
-            authority = Authority(secret_key(home.token_key, KEY_BYTES))
-            parts = Parts(store, authority, Validation().check)
+            parts = Parts(store, Validation().check)
             yield Installed(home, rights, partial(executor_of, wiring=wiring, parts=parts))
     finally:
         await wiring.close()

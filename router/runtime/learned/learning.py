@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,10 +25,11 @@ from router.cmp.learn import Learned, learn
 from router.cmp.manifest import Manifest
 from router.cmp.match import is_guarded
 from router.model.requests import ProcessRequest
-from router.policy.consent import Asker, Question, clean
+from router.policy.consent import Asker, clean
 from router.policy.grant_file import GrantFile
-from router.policy.grants import EVERY_TOOL, Grant
 from router.policy.permissions import target
+from router.policy.proposal import Access, Proposal
+from router.policy.quoting import escaped, quoted
 from router.runtime.learned.store import Store
 
 PREFIX: Final = "learned:"
@@ -79,12 +81,11 @@ class Learning:
 
     def keep(self, learned: Learned) -> None:
         """Keep what a person agreed to."""
-        name = owner_name(learned)
-        asked = target(ProcessRequest((str(learned.program),)))
-        self._note("learn", capability_id=name, digest=learned.content, asked=[asked], agreed=True)
-        self._forget_grants(name)
+        proposal = self.proposal(learned)
+        self._note("learn", **proposal.noted(), agreed=True)
+        self._forget_grants(owner_name(learned))
         self.store.put(learned)
-        self._grants.grant([Grant(name, learned.content, EVERY_TOOL, asked)])
+        self._grants.grant(proposal.grants(time.time()))
 
     def forget(self, name: str) -> Learned:
         """Forget a tool by its name, or its program's; raises InvalidInput NOT_FOUND."""
@@ -120,13 +121,7 @@ class Learning:
                 "give the name of a program", fix=shlex.join(["capdex", "learn", program])
             )
         found = await self.study(program)
-        question = Question(
-            f"Learn the program {found.program} as a tool?",
-            self.plan(found),
-            grant=shlex.join(["capdex", "learn", program]),
-            kind="learn",
-        )
-        if not await asker.ask(question):
+        if not await asker.ask(self.proposal(found)):
             raise Refused("the person did not agree to learn it", Code.NO_CONSENT)
         self.keep(found)
         return f"learned {owner_name(found)}@{found.tool.manifest.version}"
@@ -136,11 +131,30 @@ class Learning:
         if old is not None:
             self._grants.forget([old.content])
 
-    def plan(self, learned: Learned) -> tuple[str, ...]:
-        """Return what a person must know to agree."""
+    def proposal(self, learned: Learned) -> Proposal:
+        """Return what a person agrees to: the program, each command, and what it reaches."""
         old = self.store.all().get(learned.tool.manifest.name)
-        replaced = () if old is None else (f"it replaces {old.program}, learned before",)
-        return (*lines(learned), *replaced)
+        program, version = str(learned.program), learned.tool.manifest.version
+        room = "changes files in" if learned.writable else "reads"
+        asked = target(ProcessRequest((program,)))
+        return Proposal(
+            "learn",
+            f'Learn the program "{escaped(program)}" as a tool?',
+            owner_name(learned),
+            version,
+            learned.content,
+            ("capdex", "learn", learned.tool.manifest.binary),
+            accesses=(
+                Access(asked, (f'runs "{escaped(program)}", sha256 {learned.digest}',)),
+                *(Access("", (command,)) for command in _commands(learned)),
+            ),
+            facts=(
+                f"it {room} the work directory of the router, without a network",
+                *(f"it reads {quoted(str(path))}, too" for path in learned.readable),
+                *(() if old is None else (f'it replaces "{escaped(str(old.program))}"',)),
+            ),
+            granted=(asked,),
+        )
 
     async def _probed(self, path: Path, adapter: Adapter, readable: Sequence[Path]) -> Learned:
         sandbox = self._sandbox()
@@ -179,20 +193,11 @@ def owner_name(learned: Learned) -> str:
     return PREFIX + learned.tool.manifest.name
 
 
-def lines(learned: Learned) -> tuple[str, ...]:
-    """Return what a program will run and reach."""
-    room = "changes files in" if learned.writable else "reads"
-    return (
-        f"version {learned.tool.manifest.version}, sha256 {learned.digest[:16]}…",
-        *(
-            f"“{clean(one.patterns[0] if one.patterns else '', 60)}”: "
-            + clean(one.template.text)
-            + (" (asks each time)" if is_guarded(one) else "")
-            for one in learned.tool.intents
-        ),
-        f"it {room} the work directory of the router, without a network",
-        *(f"it reads {path}, too" for path in learned.readable),
-    )
+def _commands(learned: Learned) -> Iterator[str]:
+    for one in learned.tool.intents:
+        asks = " (asks each time)" if is_guarded(one) else ""
+        phrase = quoted(one.patterns[0] if one.patterns else "")
+        yield f"{phrase}: {quoted(one.template.text)}{asks}"
 
 
 def _found(program: str) -> Path:

@@ -63,7 +63,7 @@ async def test_a_post_sends_arguments_as_json(serve: Any, make: Any) -> None:
 def test_a_request_is_stated_before_it_is_made(make: Any) -> None:
     tool = make("http://127.0.0.1:8080/v1/{town}?k=v")
     assert tool.requests({"town": "Oslo"}) == [
-        HostRequest("GET", "http", "127.0.0.1", 8080, "/v1/Oslo")
+        HostRequest("GET", "http", "127.0.0.1", 8080, "/v1/Oslo", "k=v")
     ]
     with pytest.raises(InvalidInput):
         tool.requests({"town": ".."})

@@ -12,7 +12,6 @@ from router.model.capability import Annotations, Capability, Owner
 from router.model.refs import CapabilityRef
 from router.model.requests import HostRequest
 from router.policy.grant_file import GrantFile
-from router.policy.tokens import Authority
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog, Fixed
 from router.runtime.invoke import Invoker
@@ -21,6 +20,7 @@ from router.runtime.search import Search
 from tests.router.runtime.conftest import Echo, check, tool
 
 HOST = HostRequest("POST", "https", "api.example.org", 443, "/say")
+PAGE = HostRequest("GET", "https", "api.example.org", 443, "/page")
 
 
 def write(path: Path, data: bytes) -> None:
@@ -40,7 +40,7 @@ def capabilities(count: int) -> list[Capability]:
     return [
         tool("echo", Echo()),
         tool("destroy", Echo([HOST]), Annotations()),
-        tool("visit", Echo([HOST])),
+        tool("visit", Echo([PAGE])),
         Capability(
             CapabilityRef("did:nuwa:cap:note", "1.0.0"), "skill", "Note", "takes notes",
             {"type": "object"}, owner, prompt="You take notes.",
@@ -53,7 +53,7 @@ def actions(home: Path, count: int = 0) -> Actions:
     catalog = Catalog([Fixed(capabilities(count), domain="demo")])
     invoker = Invoker(
         catalog, rights=GrantFile(home / "grants.json", write), audit=Audit(home / "audit.jsonl"),
-        authority=Authority(b"k" * 32), check=check,
+        check=check,
     )  # fmt: skip
     return Actions(catalog, Search(catalog), invoker, Results(home / "results"))
 

@@ -128,7 +128,7 @@ async def test_a_foreign_invocable_is_a_tool_of_the_runtime(
 ) -> None:
     person = Person()
     assert (await called(tmp_path, Foreign(output), person))["output"] == shown
-    assert person.asked[0].lines[0] == "call work of the MCP service other"
+    assert person.asked[0].lines[0] == 'call "work" of the MCP service other'
 
 
 @pytest.mark.parametrize(

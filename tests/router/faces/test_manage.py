@@ -40,7 +40,7 @@ async def test_a_person_agrees_to_each_step(
                 return said(await client.call_tool("manage", {"action": action, "target": target}))
 
             assert await manage("install") == "weather 1.0.0: installed"
-            assert "contacts: tools.example.org" in user.asked[0]
+            assert "now: GET https://tools.example.org/do" in user.asked[0]
             found = await client.call_tool("find", {"want": "weather"})
             assert said(found).startswith("weather ")
             assert await manage("upgrade") == "weather 1.0.0: unchanged"

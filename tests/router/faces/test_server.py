@@ -175,7 +175,8 @@ async def test_a_destructive_call_runs_after_a_yes_that_is_on_record(
     assert len(user.asked) == 2
     assert "It may destroy or change something." in user.asked[0]
     assert "POST https://api.example.org/say" in user.asked[0]
-    assert 'input: {"text":"all"}' in user.asked[0]
+    assert 'text: "all"' in user.asked[0]
+    assert "content: sha256 " + "aa" * 32 in user.asked[0]
     events = Counter(line["event"] for line in audit(tmp_path))
     assert events == {"consent": 2, "call": 2}
     assert verify(tmp_path / "audit.jsonl").broken is None

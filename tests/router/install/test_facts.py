@@ -11,7 +11,7 @@ from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from router.install.facts import check, granted_targets, lint_label, locked, rights, tools_digest
+from router.install.facts import accesses, check, lint_label, locked, tools_digest
 from router.install.plan import targets_after
 from tests.indexer import making
 from tests.router.simulated import weather
@@ -32,20 +32,45 @@ def package(data: bytes, name: str = "weather", version: str = "1.0.0") -> Verif
 
 def test_rights_are_written_as_policy_writes_them() -> None:
     permissions = {"require": ["state.query", "email.send"]}
-    found = package(weather(tools=3, bindings=BINDINGS, permissions=permissions)).manifest
-    assert rights(found) == {
-        "": ("state.query",),
-        "now": ("host:api.example.org:8443",),
-        "later": ("service:did:nuwa:mcp:sky",),
-        "past": ("agent:did:web:agent.example.org",),
+    found = accesses(package(weather(tools=3, bindings=BINDINGS, permissions=permissions)))
+    assert [access.target for access in found] == [
+        "install",
+        "host:api.example.org:8443",
+        "service:did:nuwa:mcp:sky",
+        "agent:did:web:agent.example.org",
+        "state.query",
+        "",  # a permission that nothing here knows
+    ]
+    assert [access.lines[0] for access in found[1:4]] == [
+        "now: GET https://api.example.org:8443/{city}",
+        'later: call "look" of the MCP service did:nuwa:mcp:sky (asks at each call)',
+        'past: send "x" to the agent did:web:agent.example.org (asks at each call)',
+    ]
+
+
+def test_all_that_a_request_sends_beside_its_arguments_is_shown() -> None:
+    binding = {
+        "type": "http_post",
+        "url": "https://api.example.org/items/{place}?action=read",
+        "headers": {"X-Mode": "fast"},
+        "parameters": {"city": {"in": "path", "name": "place"}},
+        "auth": {"type": "bearer", "secret": "ITEMS_KEY"},
     }
-    assert granted_targets(found)[0] == "install"
-    assert len(granted_targets(found)) == 5
+    (_, access) = accesses(package(weather(bindings={"now": binding})))
+    assert access.lines == (
+        "now: POST https://api.example.org/items/{place} (asks at each call)",
+        "now:   with the query action=read",
+        'now:   with the header X-Mode: "fast"',
+        "now:   with the secret ITEMS_KEY in the header Authorization: Bearer",
+        'now:   with the argument "city" in the path as "place"',
+    )
 
 
 def test_a_party_that_an_argument_names_is_not_granted() -> None:
     bindings = {"now": {"type": "nuwa_a2a", "target_did": "{city}", "service_method": "x"}}
-    assert rights(package(weather(bindings=bindings)).manifest) == {"": ()}
+    (_, access) = accesses(package(weather(bindings=bindings)))
+    assert access.target == ""
+    assert access.lines == ('now: send "x" to the agent {city} (asks at each call)',)
 
 
 def test_the_digest_of_tools_changes_with_each_word_of_them() -> None:
@@ -56,9 +81,9 @@ def test_the_digest_of_tools_changes_with_each_word_of_them() -> None:
 
 
 def test_what_was_taken_back_is_not_granted_again() -> None:
-    old = package(weather()).manifest
-    new = package(weather(tools=3, bindings=BINDINGS)).manifest
-    assert targets_after(None, new, ()) == granted_targets(new)
+    old = package(weather())
+    new = package(weather(tools=3, bindings=BINDINGS))
+    assert targets_after(None, new, ()) == tuple(access.target for access in accesses(new))
     assert "host:tools.example.org" not in targets_after(old, old, ["install"])
     assert "host:api.example.org:8443" in targets_after(old, new, ["install"])
 

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
+from capdex import did
+from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code
+from capdex.ipld.cid import Cid
+from capdex.package import verify
+from capdex.registry.events import Announcement
+from router.install.facts import locked
 from router.install.lock_store import LockStore
+from router.install.lockfile import Lock, Locked
 from router.install.sync import check, sync
 from tests.indexer import making
 from tests.router.simulated import Machine, Person, SimulatedNode, uri, weather
@@ -89,22 +96,96 @@ async def test_what_is_missing_without_a_node_is_one_error(
     assert (await failed(sync(machine().installer, person))).code is Code.IPFS_UNAVAILABLE
 
 
-async def test_packages_that_nobody_agreed_to_here_are_asked_about_once(
-    installed: Machine, machine: Open, person: Person
+async def test_each_package_that_nobody_agreed_to_here_is_resolved_and_asked_about(
+    installed: Machine, machine: Open, node: SimulatedNode, person: Person
 ) -> None:
     installed.home.grants.unlink()
+    before = installed.home.lock_file.read_bytes()
     person.agrees = False
-    assert (await failed(sync(machine().installer, person))).code is Code.NO_CONSENT
+    refused = await sync(machine(node).installer, person)
+    assert [one.error and one.error.code for one in refused] == [Code.NO_CONSENT] * 2
     assert installed.rights.read().all == ()
     assert any("nobody agreed" in one["why"] for one in check(machine().installer))
     person.agrees = True
     person.asked.clear()
-    await sync(machine().installer, person)
-    assert len(person.asked) == 1
-    assert "Install 2 packages" in person.lines
-    assert "weather 1.0.0" in person.lines
-    assert "tools.example.org" in person.lines
+    outcomes = await sync(machine(node).installer, person)
+    assert [one.status for one in outcomes] == ["installed", "installed"]
+    assert [one.summary for one in person.asked] == [
+        "Install tides 1.0.0?",
+        "Install weather 1.0.0?",
+    ]
+    assert "now: GET https://tools.example.org/do" in person.lines
+    assert "proof: none" in person.lines
     assert check(machine().installer) == []
+    assert installed.home.lock_file.read_bytes() == before
+
+
+async def test_without_a_node_only_what_was_agreed_to_here_is_used(
+    installed: Machine, machine: Open, person: Person, no_network: None
+) -> None:
+    installed.home.grants.unlink()
+    outcomes = await sync(machine().installer, person)
+    assert [one.error and one.error.code for one in outcomes] == [Code.CONFIG] * 2
+    assert (person.asked, installed.rights.read().all) == ([], ())
+
+
+def forged(data: bytes, version: str, publisher: bytes) -> Locked:
+    """An entry as the lock file would have it for a package that somebody wrote into it."""
+    account = checksum_address(publisher)
+    cid = Cid.of(data)
+    said = Announcement(
+        making.CHAIN_ID, account, f"did:nuwa:cap:weather@{version}", version, cid.text, cid.digest
+    )
+    return locked(verify(said, data), "", {"chain_id": making.CHAIN_ID, "publisher": account})
+
+
+async def test_a_release_that_was_never_announced_is_not_installed(
+    machine: Open, node: SimulatedNode, person: Person
+) -> None:
+    data = weather("9.9.9", publisher=making.OTHER)
+    node.blocks[str(Cid.of(data))] = data
+    here = machine(node)
+    LockStore(here.home.lock_file).write(Lock().plus([forged(data, "9.9.9", making.OTHER)]))
+    for frozen in (False, True):
+        (outcome,) = await sync(here.installer, person, frozen=frozen)
+        assert outcome.error is not None
+        assert outcome.error.code is Code.UNVERIFIED
+        assert "there is no such release" in outcome.error.why
+    assert (person.asked, here.rights.read().all) == ([], ())
+    assert check(here.installer)
+
+
+@pytest.mark.parametrize("field", ["sha256", "publisher"])
+async def test_a_release_that_was_announced_otherwise_is_not_installed(
+    machine: Open, node: SimulatedNode, person: Person, field: str
+) -> None:
+    node.publish(weather())
+    data = weather(prompt="Another.") if field == "sha256" else weather(publisher=making.OTHER)
+    publisher = making.PUBLISHER if field == "sha256" else making.OTHER
+    node.blocks[str(Cid.of(data))] = data
+    here = machine(node)
+    LockStore(here.home.lock_file).write(Lock().plus([forged(data, "1.0.0", publisher)]))
+    (outcome,) = await sync(here.installer, person)
+    assert outcome.error is not None
+    assert outcome.error.code is Code.UNVERIFIED
+    assert (person.asked, here.rights.read().all) == ([], ())
+
+
+async def test_a_line_that_swaps_in_another_signer_is_refused_as_an_upgrade_is(
+    installed: Machine, node: SimulatedNode, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = making.Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
+    monkeypatch.setattr(making, "KEY", key)
+    author = did.did_url(did.did_key(key.public_key().public_bytes_raw()))
+    monkeypatch.setattr(making, "AUTHOR", author)
+    data = weather("1.0.1")
+    node.publish(data)
+    store = LockStore(installed.home.lock_file)
+    store.write(store.read().plus([forged(data, "1.0.1", making.PUBLISHER)]))
+    outcome = next(x for x in await sync(installed.installer, person) if x.name == "weather")
+    assert outcome.error is not None
+    assert outcome.error.code is Code.SIGNER_CHANGED
+    assert person.asked == []
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,22 @@ def test_a_tool_that_may_destroy_something_asks_although_its_host_is_granted() -
     assert found.destructive
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        HostRequest("POST", "https", "api.example.org", 443),
+        HostRequest("DELETE", "https", "api.example.org", 443),
+        ServiceRequest("did:nuwa:mcp:web", "fetch"),
+        AgentRequest("did:key:z6Mk", "send"),
+    ],
+    ids=str,
+)
+def test_a_package_that_calls_a_writing_request_harmless_is_not_believed(request_: Request) -> None:
+    found = decide(capability(READS), [request_], {target(request_)})
+    assert found.missing == (EFFECTS,)
+    assert decide(capability(READS), [request_], {target(request_), EFFECTS}).answer == "allow"
+
+
 def test_a_destructive_tool_that_states_no_access_asks() -> None:
     assert decide(capability(Annotations()), [], ()).missing == (EFFECTS,)
     assert decide(capability(), [], ()).answer == "allow"
@@ -106,9 +122,9 @@ def test_each_request_has_a_target_and_a_line() -> None:
     )
     assert [line(request) for request in requests] == [
         "GET https://api.example.org/oslo",
-        "call fetch of the MCP service did:nuwa:mcp:web",
-        "send send to the agent did:key:z6Mk",
-        "run '/usr/bin/rg' '--' 'a b'",
-        "state.create on did:nuwa:state:note#v1 in scope sc:note",
+        'call "fetch" of the MCP service did:nuwa:mcp:web',
+        'send "send" to the agent did:key:z6Mk',
+        'run "/usr/bin/rg" "--" "a b"',
+        "state.create on the objects of did:nuwa:state:note#v1 in the scope sc:note",
     ]
     assert target(HostRequest("GET", "http", "localhost", 8080)) == "host:localhost:8080"

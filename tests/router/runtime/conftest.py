@@ -17,9 +17,8 @@ from capdex.errors import ExecutionFailed
 from router.model.capability import Annotations, Capability, Owner
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import HostRequest, Request
-from router.policy.consent import Question
 from router.policy.grants import Grant
-from router.policy.tokens import Authority
+from router.policy.proposal import Proposal
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog, Fixed
 from router.runtime.invoke import Caller, Invoker, Limits
@@ -73,9 +72,9 @@ class Person:
     """Answers each question by `answer`, and keeps the questions."""
 
     answer: bool = True
-    asked: list[Question] = field(default_factory=list)
+    asked: list[Proposal] = field(default_factory=list)
 
-    async def ask(self, question: Question) -> bool:
+    async def ask(self, question: Proposal) -> bool:
         self.asked.append(question)
         return self.answer
 
@@ -162,7 +161,7 @@ def runtime(tmp_path: Path) -> Callable[..., Runtime]:
         catalog, rights = Catalog([source]), Kept()
         path = tmp_path / "audit.jsonl"
         invoker = Invoker(
-            catalog, rights=rights, audit=Audit(path), authority=Authority(b"k" * 32),
+            catalog, rights=rights, audit=Audit(path),
             check=check, limits=limits, **options,
         )  # fmt: skip
         return Runtime(source, catalog, rights, path, invoker)

@@ -15,12 +15,8 @@ async def test_two_runtimes_share_one_directory(tmp_path: Path) -> None:
     async with opened(home) as one, opened(home) as other:
         assert one.catalog is not other.catalog
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
-    assert files["token.key"] == files["audit.jsonl"] == 0o600
+    assert files["audit.jsonl"] == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
-    key = (home / "token.key").read_bytes()
-    async with opened(home):
-        assert (home / "token.key").read_bytes() == key
-    assert len(key) == 32
 
 
 async def test_folders_of_skills_are_there(tmp_path: Path) -> None:

@@ -173,14 +173,13 @@ async def test_an_output_that_breaks_the_output_schema_of_its_package_is_refused
     assert found["output"] is None
 
 
-async def test_a_tool_that_its_package_calls_read_only_is_asked_about_for_its_host_alone(
+async def test_a_post_that_its_package_calls_read_only_is_asked_about_each_time(
     run: Runtime,
 ) -> None:
     person = Person()
     assert (await run.call(uri("look"), {}, person))["ok"]
     assert (await run.call(uri("look"), {}, person))["ok"]
-    (question,) = person.asked
-    assert "may destroy" not in question.summary
+    assert ["may destroy" in question.summary for question in person.asked] == [True, True]
 
 
 async def test_a_tool_that_its_package_calls_destructive_is_asked_about_each_time(

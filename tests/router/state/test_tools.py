@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from capdex.manifest.tools import BUILT_IN
 from router.model.capability import Owner
 from router.model.refs import Json
 from router.model.requests import StateRequest
-from router.policy.tokens import Authority, Token, carrying, replace_token
+from router.policy.tokens import Token, carrying
 from router.runtime.validation import Validation
 from router.state.store import Store
 from router.state.strategies import Model, model
@@ -38,8 +39,7 @@ SCHEMA: Json = {
     "additionalProperties": False,
 }
 OWNER = Owner("package", "did:nuwa:cap:note", "aa" * 32, "sc:note", BUILT_IN)
-AUTHORITY = Authority(b"k" * 32)
-TOKEN = Token("1", OWNER.digest, "sc:note", BUILT_IN, (URI,), time.time() + 1_000)
+TOKEN = Token(OWNER.digest, "sc:note", frozenset(BUILT_IN), frozenset({URI}), time.time() + 1_000)
 
 
 class Note:
@@ -47,10 +47,10 @@ class Note:
 
     def __init__(self, path: Path, owner: Owner = OWNER, found: Model | None = None) -> None:
         self.store = Store(path)
-        parts = Parts(self.store, AUTHORITY, Validation().check)
+        parts = Parts(self.store, Validation().check)
         used = found or model(URI, SCHEMA)
         self.tools = {verb: StateTool(verb, owner, used, parts) for verb in BUILT_IN}
-        self.token: str | None = AUTHORITY.sign(replace_token(TOKEN, package=owner.digest))
+        self.token: Token | None = replace(TOKEN, package=owner.digest)
 
     async def __call__(self, verb: str, **arguments: Any) -> Json:
         with carrying(self.token):
@@ -137,34 +137,20 @@ async def test_bad_arguments_change_nothing(note: Note, verb: str, arguments: Js
         {"expires": time.time() - 1},
         {"scope": "sc:other"},
         {"package": "bb" * 32},
-        {"verbs": ("state.query",)},
-        {"schema_uris": ("did:nuwa:state:other#v1",)},
-        {"schema_uris": ()},
+        {"verbs": frozenset({"state.query"})},
+        {"schema_uris": frozenset({"did:nuwa:state:other#v1"})},
+        {"schema_uris": frozenset()},
     ],
 )
 async def test_a_token_for_something_else_is_refused(note: Note, changes: Json) -> None:
-    note.token = AUTHORITY.sign(replace_token(TOKEN, **changes))
+    note.token = replace(TOKEN, **changes)
     with pytest.raises(Refused) as caught:
         await note("create", object={"id": "a", "title": "x"})
     assert caught.value.code is Code.PERMISSION_DENIED
 
 
-async def test_without_our_signature_a_token_is_refused(note: Note) -> None:
-    ours = note.token
-    assert ours is not None
-    forged = Authority(b"x" * 32).sign(TOKEN)
-    body = AUTHORITY.sign(replace_token(TOKEN, expires=time.time() + 10**6)).split(".")[0]
-    for token in (None, "", "x", forged, f"{body}.{ours.split('.')[1]}", ours[:-2]):
-        note.token = token
-        with pytest.raises(Refused):
-            await note("query")
-
-
-async def test_a_child_of_a_token_has_no_more_rights(note: Note) -> None:
-    parent = AUTHORITY.sign(replace_token(TOKEN, verbs=("state.query",)))
-    with pytest.raises(Refused):
-        AUTHORITY.narrow(parent, time.time(), jti="2", verbs=BUILT_IN)
-    note.token = AUTHORITY.narrow(parent, time.time(), jti="2", schema_uris=())
+async def test_without_a_token_nothing_is_read(note: Note) -> None:
+    note.token = None
     with pytest.raises(Refused):
         await note("query")
 
@@ -182,8 +168,8 @@ async def test_a_child_of_a_token_has_no_more_rights(note: Note) -> None:
 )
 async def test_another_scope_or_schema_is_refused(note: Note, arguments: Json) -> None:
     for scope in ("sc:note", "sc:other"):  # not even with a token for it
-        uris = (URI, "did:nuwa:state:other#v1")
-        note.token = AUTHORITY.sign(replace_token(TOKEN, scope=scope, schema_uris=uris))
+        uris = frozenset({URI, "did:nuwa:state:other#v1"})
+        note.token = replace(TOKEN, scope=scope, schema_uris=uris)
         with pytest.raises(Refused) as caught:
             await note("query", **arguments)
         assert caught.value.code is Code.PERMISSION_DENIED

@@ -13,9 +13,8 @@ from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from router.home.directory import Home
 from router.home.files import write_whole
-from router.install.facts import granted_targets, locked
+from router.install.facts import locked
 from router.install.fetch import Cache
-from router.install.installer import grants_of
 from router.install.lock_store import LockStore
 from router.model.refs import CapabilityRef
 from router.policy.grant_file import GrantFile
@@ -23,6 +22,7 @@ from router.runtime.catalog import Catalog
 from router.runtime.installed.short_forms import ShortForms
 from router.runtime.installed.source import Installed
 from tests.indexer import making
+from tests.router.simulated import all_grants
 
 ID = "did:nuwa:cap:weather"
 TRIGGERS = [{"type": "keyword", "value": "rain"}]
@@ -57,7 +57,7 @@ class Machine:
         store = LockStore(self.home.lock_file)
         store.write(store.read().plus([locked(found, "", chain)]))
         if agreed:
-            self.rights.grant(grants_of(found, granted_targets(found.manifest)))
+            self.rights.grant(all_grants(found))
 
     def source(self) -> Installed:
         return Installed(self.home, self.rights, self._executor)

@@ -14,9 +14,8 @@ from capdex.registry.events import Announcement
 from router.bindings.egress import Egress
 from router.home.directory import Home
 from router.home.files import write_whole
-from router.install.facts import granted_targets, locked
+from router.install.facts import locked
 from router.install.fetch import Cache
-from router.install.installer import grants_of
 from router.install.lock_store import LockStore
 from router.policy.grant_file import GrantFile
 from router.policy.secrets import Secrets
@@ -24,7 +23,7 @@ from router.runtime.installed.source import packages
 from router.runtime.invoke import Caller
 from router.runtime.opened import Runtime, open_grants, opened
 from tests.indexer import making
-from tests.router.simulated import Person
+from tests.router.simulated import Person, all_grants
 
 ID = "did:nuwa:cap:note"
 URI = "did:nuwa:state:note#v1"
@@ -82,7 +81,7 @@ def home(tmp_path: Path) -> Home:
         chain = {"chain_id": announced.chain_id, "publisher": announced.publisher}
         store = LockStore(made.lock_file)
         store.write(store.read().plus([locked(found, "", chain)]))
-        rights.grant(grants_of(found, granted_targets(found.manifest)))
+        rights.grant(all_grants(found))
     return made
 
 

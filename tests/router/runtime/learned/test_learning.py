@@ -11,7 +11,6 @@ import pytest
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
 from router.cmp import adapters
 from router.policy.consent import Refuse
-from router.runtime.learned.learning import lines
 from router.runtime.opened import opened
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import INBOX, learned_inbox, study_inbox, write_inbox
@@ -27,11 +26,12 @@ async def test_a_known_program_is_learned_after_one_question(tmp_path: Path) -> 
         assert said == f"learned learned:wc@{learned.tool.manifest.version}"
         (question,) = person.asked
         assert question.kind == "learn"
-        assert question.summary == f"Learn the program {learned.program} as a tool?"
-        assert question.lines == lines(learned)
-        assert question.grant == "capdex learn wc"
+        assert question.summary == f'Learn the program "{learned.program}" as a tool?'
+        assert f"content: sha256 {learned.content}" in question.lines
+        assert f'runs "{learned.program}", sha256 {learned.digest}' in question.lines
+        assert question.command == ("capdex", "learn", "wc")
         (grant,) = runtime.grants.read().all
-        assert "replaces" in runtime.learning.plan(learned)[-1]
+        assert f'it replaces "{learned.program}"' in runtime.learning.proposal(learned).lines
     assert (grant.name, grant.tool, grant.digest) == ("learned:wc", "*", learned.content)
     assert (grant.target, grant.until) == (f"process:{learned.program}", None)
 
@@ -68,9 +68,9 @@ async def test_a_person_sees_what_may_destroy_and_what_is_reached(tmp_path: Path
     write_inbox(tmp_path)
     async with opened(tmp_path / "router") as runtime:
         found = await study_inbox(runtime, tmp_path)
-    shown = lines(found)
-    assert "“check email”: inbox summary --json" in shown
-    assert "“delete emails”: inbox delete --ids {ids} --confirm (asks each time)" in shown
+        shown = runtime.learning.proposal(found).lines
+    assert '"check email": "inbox summary --json"' in shown
+    assert '"delete emails": "inbox delete --ids {ids} --confirm" (asks each time)' in shown
     assert "it changes files in the work directory of the router, without a network" in shown
     assert found.commands["delete"].options["--ids"]
     assert found.tool.manifest.version == "1.0.0"

@@ -59,7 +59,7 @@ async def test_what_may_destroy_is_asked_for_each_time(tmp_path: Path) -> None:
     assert len(yes.asked) == 2
     program = str(tmp_path / "inbox")
     argv = [program, "delete", "--ids=abc123,def456", "--confirm"]
-    assert yes.asked[0].lines[0] == "run " + " ".join(map(repr, argv))
+    assert yes.asked[0].lines[0] == "run " + " ".join(f'"{part}"' for part in argv)
 
 
 async def test_an_input_that_breaks_the_schema_is_refused(tmp_path: Path) -> None:

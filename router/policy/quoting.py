@@ -1,0 +1,94 @@
+"""Untrusted values in a question to a person: nothing unseen, nothing cut without a word.
+
+A text stands between our quotation marks, which it cannot close, and on one line, so that it cannot
+look like a line of ours. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+from unicodedata import category
+
+import orjson
+
+from capdex.errors import Code, InvalidInput
+from capdex.yaml.characters import forbidden
+
+MAX_CHARS: Final = 200  # of a text that is shown whole
+MAX_DEPTH: Final = 16  # of a value whose keys a person can still follow
+MAX_MARKS: Final = 3  # on one character: more of them cover the lines around it
+# Characters that show nothing although P7 allows them, and those that look like our marks.
+_BLANK: Final = frozenset("\u2800\U0001d159\U00016fe4")
+_MARKS: Final = frozenset("\u201c\u201d\u201e\u201f\u2033\u2036\u02ba\u02ee\u02dd\u05f4\u3003"
+                          "\u301d\u301e\u301f\u275d\u275e\u2e42\uff02")  # fmt: skip
+_JOINERS: Final = frozenset("\u200c\u200d")
+
+
+def escaped(text: str) -> str:
+    r"""Return a text on one line, with a JSON escape for each character that would not be seen.
+
+    So are quotation marks, the backslash and stacks of marks: no two texts look the same.
+    """
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return text
+    unseen, marks, shown = set(forbidden(text)), 0, []
+    for place, char in enumerate(text):
+        kind = category(char)
+        marks = marks + 1 if kind in ("Mn", "Me") else 0
+        odd = kind[0] in "CZ" and char != " " and char not in _JOINERS
+        if place in unseen or odd or marks > MAX_MARKS or char in _BLANK or char in _MARKS:
+            shown.append(json.dumps(char)[1:-1])
+        else:
+            shown.append(json.dumps(char, ensure_ascii=False)[1:-1])
+    return "".join(shown)
+
+
+def shortened(text: str, limit: int = MAX_CHARS) -> str:
+    """Return a text escaped; a long one without its middle, with its length and sha256."""
+    return _shortened(text, limit, "")
+
+
+def quoted(text: str, limit: int = MAX_CHARS) -> str:
+    """Return a text as `shortened`, within quotation marks."""
+    return _shortened(text, limit, '"')
+
+
+def _shortened(text: str, limit: int, mark: str) -> str:
+    if len(text) <= limit:
+        return f"{mark}{escaped(text)}{mark}"
+    head, tail = escaped(text[: limit * 2 // 3]), escaped(text[-limit // 3 :])
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{mark}{head}{mark} … {mark}{tail}{mark} ({len(text)} characters, sha256 {digest})"
+
+
+def tree(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield every key and every scalar of a JSON value, a line each, indented as they nest.
+
+    Raises InvalidInput TOO_LARGE beyond MAX_DEPTH.
+    """
+    if depth > MAX_DEPTH:
+        raise InvalidInput(
+            f"the input has more than {MAX_DEPTH} levels, so that no person can be asked about it",
+            Code.TOO_LARGE,
+        )
+    items = value.items() if isinstance(value, dict) else (("", item) for item in value)
+    for key, item in items:
+        name = f"{'  ' * depth}{_key(key)}:" if isinstance(value, dict) else f"{'  ' * depth}-"
+        if isinstance(item, dict | list) and item:
+            yield name
+            yield from tree(item, depth + 1)
+        else:
+            yield f"{name} {_scalar(item)}"
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.isidentifier() and len(key) <= 64 else quoted(key)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    return shortened(orjson.dumps(value).decode())
