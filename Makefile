@@ -30,7 +30,7 @@ SEMANTIC ?= 1
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test format bench bench-indexer bench-service bench-router bench-explorer screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-search soak-openapi soak-load soak-mcp lock clean
+  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -228,6 +228,10 @@ soak-router: COUNT = 1000
 soak-router: .venv/.dev ## kill -9 an installer at COUNT of its writes; merge COUNT histories of state, and kill their store (SEED: others)
 	$(BIN)/python tests/soak/install.py $(COUNT) --seed $(SEED)
 	$(BIN)/python tests/soak/state.py $(COUNT) --seed $(SEED)
+
+soak-consent: COUNT = 10000
+soak-consent: .venv/.dev ## COUNT examples of: what is granted, stored or sent stands in what a person was asked
+	CONSENT_EXAMPLES=$(COUNT) $(BIN)/pytest -n $(WORKERS) tests/router/test_consent.py
 
 soak-search: COUNT = 100
 soak-search: .venv/.dev ## kill -9 a reader COUNT times while it saves, reads or merges its search (SEED: others)

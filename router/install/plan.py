@@ -65,13 +65,14 @@ class Plan:
         changes += [f"changed: {escaped(change.message)}" for change in self.changes]
         warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
+        wanted = entry.name if kind == "upgrade" else f"{entry.name}@{entry.request}".rstrip("@")
         return Proposal(
             kind,
             f"{kind.title()} {entry.name}{was} {entry.version}?",
             f"{PREFIX}{entry.name}",
             entry.version,
             entry.sha256,
-            ("capdex", kind, f"{entry.name}@{entry.version}" if kind == "install" else entry.name),
+            ("capdex", kind, wanted),
             entry.signer,
             accesses=accesses(self.package),
             changes=tuple(changes),

@@ -75,7 +75,7 @@ def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) 
     result = capdex("install", "weather@^1", "--yes", "--json")
     assert result.exit_code == 0, result.stderr
     assert "Install weather 1.0.0?" in result.stderr
-    assert "contacts: tools.example.org" in result.stderr
+    assert "now: GET https://tools.example.org/do" in result.stderr
     (found,) = json.loads(result.stdout)["results"]
     assert (found["name"], found["status"], found["sha256"]) == (
         "weather", "installed", told["sha256"],

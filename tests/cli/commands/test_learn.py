@@ -30,7 +30,7 @@ def inbox(tmp_path: Path) -> list[str]:
 def test_a_program_is_learned_listed_and_forgotten(capdex: Any) -> None:
     plan = capdex("learn", "wc")
     assert plan.exit_code == 4
-    assert "“count lines”: wc --lines {file}" in plan.stderr
+    assert '"count lines": "wc --lines {file}"' in plan.stderr
     assert capdex.json("learn", "wc", "--dry-run")["action"] == "planned"
     assert capdex.json("learn")["results"] == []
     learned = capdex.json("learn", "wc", "--yes")
