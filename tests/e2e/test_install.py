@@ -71,6 +71,14 @@ async def test_what_was_published_a_moment_ago_is_installed_proven_routed_and_up
     (done,) = shell.json("install", "tea-timer", "--yes", **proving)["results"]
     assert done["status"] == "installed"
     assert done["proven"].startswith("did:nuwa:cap:tea-timer@0.1.0 is the latest of 1 release")
+    (row,) = shell.json("installed")["results"]
+    assert row["chain"]["proof"]["block_hash"] == row["chain"]["block_hash"]
+    lock = Path(shell.env["CAPDEX_HOME"]) / "data/router/capdex.lock"
+    written = lock.read_text("utf-8")
+    lock.write_text(written.replace(row["chain"]["block_hash"], "0x" + "11" * 32), "utf-8")
+    assert "BAD_PROOF" in str(shell.error("sync", "--check", code=1))
+    lock.write_text(written, "utf-8")
+    assert shell.json("sync", "--check")["packages"] == 1
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "capdex", "router"],

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from router.policy.grants import Grant
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-DAY_S = 86_400.0
 
 
 @command(
@@ -51,7 +50,9 @@ def grant_command(
     """
     from cli.config.settings import user_directories
     from router.home.directory import AUDIT_FILE
-    from router.policy.grants import EVERY_TOOL, Grant
+    from router.policy.consent import text
+    from router.policy.grants import EVERY_TOOL
+    from router.policy.proposal import Access, Proposal
     from router.runtime.audit import Audit
     from router.runtime.catalog import split
     from router.runtime.opened import open_grants
@@ -61,7 +62,7 @@ def grant_command(
     if capability is None:
         _list(app, [grant for grant in grants.read().all if not _over(grant.until)])
         return
-    name, _ = split(capability)
+    name, version = split(capability)
     tool = name.partition("#")[2] or EVERY_TOOL
     if revoke:
         count = sum(grants.revoke(name, tool, one) for one in targets or (None,))
@@ -73,14 +74,36 @@ def grant_command(
         raise UsageError(
             "a grant needs its targets and --digest", fix="use the command that the router shows"
         )
-    until = time.time() + days * DAY_S
-    shown = "".join(f"\n  {safe(target)}" for target in targets)
-    app.output.say(f"{safe(name)} ({digest[:12]}…) may for {days} days:{shown}")
+    proposal = Proposal(
+        "grant",
+        f"Let {name} do this, without a further question?",
+        name,
+        version or "",
+        digest,
+        ("capdex", "grant", capability, *targets, "--digest", digest),
+        tool=tool,
+        accesses=tuple(Access(target, (_meaning(target),)) for target in targets),
+        granted=targets,
+        days=days,
+    )
+    for line in text(proposal).splitlines():
+        app.output.say(safe(line))
     confirm(app, "Grant this?")
     with Audit(directory / AUDIT_FILE) as audit:
-        audit.write("grant", capability_id=name, digest=digest, asked=list(targets), agreed=True)
-    grants.grant([Grant(name, digest, tool, target, until) for target in targets])
-    app.output.result("grant", {"granted": list(targets), "until": until}, human=["granted"])
+        audit.write("grant", **proposal.noted(), agreed=True)
+    given = proposal.grants(time.time())
+    grants.grant(given)
+    value = {"granted": list(targets), "until": given[0].until}
+    app.output.result("grant", value, human=["granted"])
+
+
+def _meaning(target: str) -> str:
+    from router.policy.permissions import EFFECTS
+    from router.policy.quoting import escaped
+
+    if target == EFFECTS:
+        return "effects: what may destroy or change something, whatever the input says"
+    return escaped(target)
 
 
 def _over(until: float | None) -> bool:

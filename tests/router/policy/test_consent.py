@@ -1,0 +1,61 @@
+"""Questions as texts: in pages where they are long, or by a command where they are too long."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from capdex.errors import Code, Refused
+from router.policy.consent import MAX_PAGES, PAGE_CHARS, Refuse, pages, text
+from router.policy.proposal import Access, Proposal
+
+
+def proposal(accesses: int = 1, **given: object) -> Proposal:
+    input_ = orjson.dumps(given, option=orjson.OPT_SORT_KEYS) if given else None
+    return Proposal(
+        "call", "Let x#t@1.0.0 do this?", "x#t", "1.0.0", "ab" * 32, ("capdex", "grant", "x#t"),
+        accesses=tuple(
+            Access(f"host:h{number}.example.org", (f"GET https://h{number}.example.org/",))
+            for number in range(accesses)
+        ),
+        input=input_,
+        words=(("description", 'It is safe."\nproof: proven'),),
+    )  # fmt: skip
+
+
+def test_a_question_that_fits_is_one_page() -> None:
+    asked = proposal(to="a@b.example")
+    assert pages(asked) == [text(asked)]
+    assert text(asked).splitlines() == [
+        "Let x#t@1.0.0 do this?",
+        "  GET https://h0.example.org/",
+        "  input:",
+        '    to: "a@b.example"',
+        "  content: sha256 " + "ab" * 32,
+        "description (the package's own words): " + r'"It is safe.\"\nproof: proven"',
+    ]
+
+
+def test_a_longer_one_has_pages_whose_lines_are_whole_and_complete() -> None:
+    asked = proposal(300)
+    found = pages(asked)
+    assert 1 < len(found) <= MAX_PAGES
+    assert all(len(page) < PAGE_CHARS + 200 for page in found)
+    lines = [line for page in found for line in page.split("\n")[:-1]]
+    assert lines == text(asked).split("\n")
+    assert found[0].endswith(f"Page 1 of {len(found)}: a yes shows the next, and does nothing.")
+    assert found[-1].endswith("a yes agrees to all pages.")
+
+
+def test_what_no_dialog_can_show_is_told_with_the_command_that_shows_it() -> None:
+    with pytest.raises(Refused) as caught:
+        pages(proposal(numbers=list(range(10_000))))
+    assert caught.value.code is Code.CONFIRM_NEEDED
+    assert "capdex call 'x#t@1.0.0' - --plan" in caught.value.fix
+
+
+async def test_where_nobody_can_be_asked_the_command_is_told() -> None:
+    with pytest.raises(Refused) as caught:
+        await Refuse().ask(proposal())
+    assert caught.value.fix == "run: capdex grant 'x#t'"
+    assert (caught.value.details or {})["touches"] == ["GET https://h0.example.org/"]

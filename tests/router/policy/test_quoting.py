@@ -1,0 +1,79 @@
+"""Untrusted values in questions: what is not seen is made visible, and nothing is cut silently."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from unicodedata import category
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import Code, InvalidInput
+from router.policy.quoting import MAX_CHARS, MAX_DEPTH, escaped, quoted, shortened, tree
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ('say "yes"', r"say \"yes\""),
+        ("say \u201cyes\u201d", r"say \u201cyes\u201d"),
+        ("a\\b", r"a\\b"),
+        ("a\nProof: proven", r"a\nProof: proven"),
+        ("a\u2028b\u0085c", r"a\u2028b\u0085c"),
+        ("a\u3164b\u2800c\u115fd", r"a\u3164b\u2800c\u115fd"),
+        ("a\u00a0b\u3000c", r"a\u00a0b\u3000c"),
+        ("\u202eevil", r"\u202eevil"),
+        ("\x1b[2J", r"\u001b[2J"),
+        ("e\u0301\u0302\u0303\u0304", "e\u0301\u0302\u0303" + r"\u0304"),
+        ("café 日本語 😀", "café 日本語 😀"),
+        ("👩\u200d💻", "👩\u200d💻"),  # an emoji needs its joiner
+        ("a\u200db", r"a\u200db"),
+        ("\U000e0041", r"\udb40\udc41"),
+    ],
+)
+def test_what_does_not_show_is_written_out(text: str, shown: str) -> None:
+    assert escaped(text) == shown
+
+
+@given(st.text(max_size=MAX_CHARS))
+def test_a_quoted_text_is_one_line_that_reads_back_as_the_text(text: str) -> None:
+    shown = quoted(text)
+    assert json.loads(shown) == text
+    assert not any(category(char) in ("Cc", "Zl", "Zp") for char in shown)
+    assert '"' not in shown[1:-1].replace("\\\\", "").replace('\\"', "")
+
+
+@given(st.text('abc \n\u3164"\\', min_size=MAX_CHARS + 1))
+def test_a_long_text_is_shown_by_its_ends_length_and_hash(text: str) -> None:
+    shown = quoted(text)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    assert shown.endswith(f" ({len(text)} characters, sha256 {digest})")
+    assert shown.startswith(f'"{escaped(text[:100])}')
+    assert escaped(text[-50:]) in shown
+    assert shortened(text).endswith(f"sha256 {digest})")
+
+
+def test_a_tree_has_each_key_and_scalar_on_a_line() -> None:
+    value = {"to": "a@b.example", "body": {"x y": [1, None, {}], "n": True}, "none": []}
+    assert list(tree(value)) == [
+        'to: "a@b.example"',
+        "body:",
+        '  "x y":',
+        "    - 1",
+        "    - null",
+        "    - {}",
+        "  n: true",
+        "none: []",
+    ]
+
+
+def test_a_value_that_nests_too_deep_to_follow_is_refused() -> None:
+    value: object = 1
+    for _ in range(MAX_DEPTH + 2):
+        value = [value]
+    with pytest.raises(InvalidInput) as caught:
+        list(tree(value))
+    assert caught.value.code is Code.TOO_LARGE
