@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import orjson
+from capdex.errors import Code, Refused
+from router.home.shared_file import texts_file
 
-from capdex.errors import Code, Refused, UsageError
-
-MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+_Pins = dict[str, str]
 
 
 def fingerprint(name: str, description: str | None, input_schema: dict[str, Any]) -> str:
@@ -28,18 +26,24 @@ def fingerprint(name: str, description: str | None, input_schema: dict[str, Any]
 
 
 class Pins:
-    """Fingerprints by capability, service and tool; kept in a JSON file if a path is given."""
+    """Fingerprints by capability, service and tool; kept in a file if a path is given.
+
+    Several routers share the file: what one of them pins holds for all.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._pins: dict[str, str] | None = None if path else {}
+        # A damaged file is not taken as empty: that would accept whatever the services say now.
+        fix = "remove it, and look at the tools of your MCP services again"
+        self._file = None if path is None else texts_file(path, fix)
+        self._kept: _Pins = {}  # without a file
 
     def check(self, capability: str, service_uri: str, action: str, found: str) -> None:
         """Pin a tool that is new; raise Refused PERMISSION_DENIED for one that changed."""
-        pinned = self._load().get(_key(capability, service_uri, action))
-        if pinned is None:
-            self.accept(capability, service_uri, action, found)
-        elif pinned != found:
+        key = _key(capability, service_uri, action)
+        pinned = (self._kept if self._file is None else self._file.read()).get(key)
+        if pinned is None:  # unless another router pinned it meanwhile
+            pinned = self._change(lambda pins: {key: found, **pins}).get(key, found)
+        if pinned != found:
             raise Refused(
                 f"the service changed its tool {action[:64]!r} since it was installed",
                 Code.PERMISSION_DENIED,
@@ -50,51 +54,18 @@ class Pins:
 
     def accept(self, capability: str, service_uri: str, action: str, found: str) -> None:
         """Pin a definition that a person looked at."""
-        pins = self._load()
-        pins[_key(capability, service_uri, action)] = found
-        self._save(pins)
+        self._change(lambda pins: {**pins, _key(capability, service_uri, action): found})
 
     def forget(self, capability: str) -> None:
         """Remove the pins of a capability, as its removal does."""
-        pins = self._load()
-        mine = _key(capability, "", "")[: -len(',"",""]')]
-        kept = {key: pin for key, pin in pins.items() if not key.startswith(f"{mine},")}
-        if kept != pins:
-            self._pins = kept
-            self._save(kept)
+        mine = _key(capability, "", "").removesuffix('"",""]')
+        self._change(lambda pins: {key: x for key, x in pins.items() if not key.startswith(mine)})
 
-    def _load(self) -> dict[str, str]:
-        if self._pins is None and self._path is not None:
-            try:
-                data = self._path.read_bytes() if self._path.exists() else b"{}"
-                pins = orjson.loads(data) if len(data) <= MAX_FILE_BYTES else None
-            except (OSError, ValueError):
-                pins = None
-            if not isinstance(pins, dict) or not all(isinstance(x, str) for x in pins.values()):
-                # Not taken as empty: that would accept whatever the services say now.
-                raise UsageError(
-                    f"{self._path} cannot be read",
-                    Code.UNREADABLE,
-                    why="it holds the pins of remote tools, and is damaged",
-                    fix="remove it, and look at the tools of your MCP services again",
-                )
-            self._pins = pins
-        return self._pins or {}
-
-    def _save(self, pins: dict[str, str]) -> None:
-        self._pins = pins
-        if self._path is None:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
-        try:
-            with new.open("x", encoding="utf-8") as file:
-                json.dump(pins, file, sort_keys=True, indent=0)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
-        finally:
-            new.unlink(missing_ok=True)
+    def _change(self, to: Callable[[_Pins], _Pins]) -> _Pins:
+        if self._file is not None:
+            return self._file.change(to)
+        before, self._kept = self._kept, to(self._kept)
+        return before
 
 
 def _key(capability: str, service_uri: str, action: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, unquote, unquote_plus, urlencode
 
 import orjson
 from yarl import URL
@@ -87,7 +87,11 @@ class RequestTemplate:
         path = PLACEHOLDER.sub(filled, self.path)
         query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
         _check_path(path)
+        fixed = [_steps(key) for key in _keys(self.query) if not PLACEHOLDER.search(key)]
+        for key in filter(PLACEHOLDER.search, _keys(self.query)):
+            _check_new(key, PLACEHOLDER.sub(filled, key), fixed)
         headers = dict(self.headers)
+        fixed_headers = {name.lower() for name in headers}
         pairs: list[tuple[str, str]] = []
         body: Json = {}
         default = "query" if self.method == "GET" else "body"
@@ -95,12 +99,16 @@ class RequestTemplate:
             place, name = self.places.get(parameter, (default, parameter))
             if place == "path" or (parameter in used and parameter not in self.places):
                 continue
+            if place != "header":  # a server may read a body's fields beside its query
+                _check_new(parameter, name, fixed)
             if place == "body":
                 body[name] = value
             elif value is not None and place == "query":
                 values = value if isinstance(value, list) else [value]
                 pairs += [(name, _query_text(parameter, item)) for item in values]
             elif value is not None:
+                if name.lower() in fixed_headers:
+                    raise _replaces(parameter)
                 headers[name] = _text(parameter, value)
                 check_header(name, headers[name])
         if pairs:
@@ -205,6 +213,31 @@ def _check_path(path: str) -> None:
             why="a segment of the path would be `.` or `..`",
             fix="give a value without dots alone between slashes",
         )
+
+
+def _keys(query: str) -> list[str]:
+    return [part.partition("=")[0] for part in re.split("[&;]", query)]
+
+
+def _steps(key: str) -> list[str]:
+    """Return the names in a key of a query: servers read `a`, `A`, `%61`, `a[]` and `[a]` alike."""
+    text = unquote(unquote_plus(key)).strip().lower()
+    return [re.sub("[ .]", "_", name) for name in re.split(r"[\[\]]", text) if name]
+
+
+def _check_new(parameter: str, key: str, fixed: list[list[str]]) -> None:
+    """Refuse a key that a server may take for one of the author's: `a` and `a[b]`, not `a[c]`."""
+    steps = _steps(key)
+    if any(all(x == y for x, y in zip(steps, other, strict=False)) for other in fixed if other):
+        raise _replaces(parameter)
+
+
+def _replaces(parameter: str) -> InvalidInput:
+    return InvalidInput(
+        f"the argument {parameter[:64]} would replace what the tool's binding fixes",
+        why="its query or its headers have that name already",
+        fix="leave it out",
+    )
 
 
 def _unusable(why: str) -> InvalidInput:

@@ -61,7 +61,11 @@ NO_INPUT: Final[Json] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """A tool, or a skill: a package with a prompt. `executor` is None for a skill."""
+    """A tool, or a skill: a package with a prompt. `executor` is None for a skill.
+
+    Where there is a `closed_schema`, it refuses arguments of which `input_schema` says nothing
+    (P10), and the input is checked by it.
+    """
 
     ref: CapabilityRef
     kind: Kind
@@ -74,6 +78,7 @@ class Capability:
     annotations: Annotations = Annotations()
     executor: Executor | None = None
     resources: tuple[Json, ...] = ()
+    closed_schema: Json | None = None
 
     def manifest(self) -> dict[str, Any]:
         """Return the CapabilityManifest (CAP, Capability Manifest)."""

@@ -7,8 +7,6 @@ A secret leaves this module only for the host that it is bound to.
 from __future__ import annotations
 
 import json
-import os
-import secrets as random
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,13 +14,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, quote_plus
 
-import orjson
-
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from router.home.shared_file import SharedFile, texts_file
 
 MIN_CHARS: Final = 8  # a shorter text also occurs by chance, and its removal would spoil results
 MAX_CHARS: Final = 8192  # longer than what servers take in a header
-MAX_FILE_BYTES: Final = 1024 * 1024
 HIDDEN: Final = "[secret]"
 SERVICE: Final = "capdex"
 
@@ -83,45 +79,26 @@ class Keyring:
 
 
 class SecretFile:
-    """A vault in a JSON file that the user alone can read."""
+    """A vault in a JSON file that the user alone can read; several processes share it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._file = texts_file(path, "move it away, and give the secrets again")
 
     def read(self, key: str) -> str | None:
         """Return the text kept under a name.
 
         Raises Refused KEY_EXPOSED if others can read the file, UsageError if it is damaged.
         """
-        return self._load().get(key)
+        return self._shared().read().get(key)
 
     def write(self, key: str, value: str | None) -> None:
         """Keep a text; None removes it. The file is replaced at once."""
-        kept = self._load()
-        if value is None:
-            kept.pop(key, None)
-        else:
-            kept[key] = value
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new = self._path.with_name(f".{self._path.name}.{random.token_hex(8)}")
-        try:
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - born with its mode
-                json.dump(kept, file, sort_keys=True)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
-        finally:
-            new.unlink(missing_ok=True)
+        new = {} if value is None else {key: value}
+        self._shared().change(lambda kept: {x: y for x, y in kept.items() if x != key} | new)
 
-    def _load(self) -> dict[str, str]:
-        try:
-            with self._path.open("rb") as file:
-                mode = os.fstat(file.fileno()).st_mode
-                data = file.read(MAX_FILE_BYTES + 1)
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise _unreadable(self._path, error.strerror or "") from None
+    def _shared(self) -> SharedFile[dict[str, str]]:
+        mode = self._path.stat().st_mode if self._path.exists() else 0
         if mode & 0o077:
             raise Refused(
                 f"others can read {self._path}",
@@ -129,13 +106,7 @@ class SecretFile:
                 why=f"its mode is {mode & 0o777:03o}",
                 fix=f"chmod 600 {self._path}, and change the secrets in it",
             )
-        try:
-            kept = orjson.loads(data) if len(data) <= MAX_FILE_BYTES else None
-        except ValueError:
-            kept = None
-        if not isinstance(kept, dict) or not all(isinstance(x, str) for x in kept.values()):
-            raise _unreadable(self._path, "it does not hold an object of texts")
-        return kept
+        return self._file
 
 
 class Secrets:
@@ -227,10 +198,6 @@ def _key(capability: str, host: str, name: str) -> str:
     if any(not part or part.split() != [part] for part in (capability, host, name)):
         raise InvalidInput("a secret is bound to a capability, a host and a name without spaces")
     return f"{capability} {host.lower()} {name}"
-
-
-def _unreadable(path: Path, why: str) -> UsageError:
-    return UsageError(f"{path} cannot be read", Code.UNREADABLE, why=why)
 
 
 def _locked(error: Exception) -> UsageError:

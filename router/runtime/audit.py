@@ -25,6 +25,8 @@ from capdex.errors import Code, UsageError
 
 FIRST: Final = "0" * 64  # `previous` of the first line
 MAX_LINE_BYTES: Final = 64 * 1024
+# No event has more than 24 fields. Those that name a call and its capability are always shorter.
+MAX_FIELD_BYTES: Final = 2 * 1024
 
 
 class _Chained(msgspec.Struct):
@@ -53,6 +55,9 @@ class Audit:
     def write(self, event: str, **fields: Any) -> None:
         """Append one line: time, event and fields, which are JSON values.
 
+        In a line over MAX_LINE_BYTES a field over MAX_FIELD_BYTES, such as the list of accesses, is
+        `{sha256, bytes, items, start}` of its JSON.
+
         Raises UsageError UNREADABLE if it cannot be written: the call must not run then.
         """
         try:
@@ -62,8 +67,7 @@ class Audit:
                 entry = {"previous": self._last, "at": at, "event": event, **fields}
                 line = orjson.dumps(entry)
                 if len(line) > MAX_LINE_BYTES:
-                    short = {"previous": self._last, "at": at, "event": event, "cut": len(line)}
-                    line = orjson.dumps(short)
+                    line = orjson.dumps({name: _short(value) for name, value in entry.items()})
                 written = os.write(self._file, line + b"\n")
                 self._end += written
                 self._last = _digest(line)
@@ -152,6 +156,14 @@ def _follows(line: bytes, expected: str) -> bool:
     except (msgspec.DecodeError, RecursionError):
         # What a crash left of a line begins as each line does.
         return line.startswith(f'{{"previous":"{expected}"'.encode()[: len(line)])
+
+
+def _short(value: Any) -> Any:
+    data = orjson.dumps(value)
+    if len(data) <= MAX_FIELD_BYTES:
+        return value
+    start = data[: MAX_FIELD_BYTES // 4].decode("utf-8", "ignore")
+    return {"sha256": _digest(data), "bytes": len(data), "items": len(value), "start": start}
 
 
 def _digest(line: bytes) -> str:

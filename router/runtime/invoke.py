@@ -193,7 +193,7 @@ class Invoker:
         noted["input_sha256"] = hashlib.sha256(data).hexdigest()
         if len(data) > self._limits.input_bytes:
             raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE)
-        why = self._check(capability.input_schema, arguments)
+        why = self._check(capability.closed_schema or capability.input_schema, arguments)
         if why is None and not isinstance(arguments, dict):
             why = "it is not an object"
         if why is not None:

@@ -72,6 +72,7 @@ def skill(package: VerifiedPackage) -> Capability:
 def tool_of(package: VerifiedPackage, tool: Tool, executor: Executor | None) -> Capability:
     """Return one tool of a package."""
     made = cap.tool_manifest(package.manifest, tool)
+    closed = {"unevaluatedProperties": False, **made["input_schema"]}
     return Capability(
         CapabilityRef(made["capability_id"], made["version"]),
         "tool",
@@ -82,6 +83,7 @@ def tool_of(package: VerifiedPackage, tool: Tool, executor: Executor | None) -> 
         output_schema=made["output_schema"],
         annotations=Annotations(*effects(package.manifest, tool)),
         executor=executor,
+        closed_schema=None if tool.built_in else closed,
     )
 
 

@@ -34,7 +34,7 @@ class Bounds:
 
 
 class Results:
-    """Stored results in a directory that is for its user alone."""
+    """Stored results in a directory that is for its user alone; several routers share it."""
 
     def __init__(
         self, directory: Path, bounds: Bounds = Bounds(), clock: Callable[[], float] = time.time
@@ -84,18 +84,21 @@ class Results:
     def _store(self, text: bytes) -> str:
         name = secrets.token_urlsafe(12)
         self._expire(len(text))
-        path = self._directory / name
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "wb") as stream:
             stream.write(text)
-        os.utime(path, (self._clock(), self._clock()))
+            stream.flush()  # which sets the time, too
+            os.utime(file, (self._clock(), self._clock()))
         return PREFIX + name
 
     def _expire(self, coming: int = 0) -> None:
         """Remove what has expired, then the oldest until there is room for `coming` bytes."""
         kept = []
         for entry in os.scandir(self._directory):
-            found = entry.stat()
+            try:
+                found = entry.stat()
+            except FileNotFoundError:  # another router removed it
+                continue
             if found.st_mtime + self._bounds.expiry_s <= self._clock():
                 Path(entry.path).unlink(missing_ok=True)
             else:

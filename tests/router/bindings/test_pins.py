@@ -27,7 +27,7 @@ def test_a_new_tool_is_pinned_for_each_capability_by_itself(tmp_path: Path) -> N
     with pytest.raises(Refused) as changed:
         Pins(path).check("a", "did:x", "t", "2")
     assert changed.value.code is Code.PERMISSION_DENIED
-    assert [x.name for x in path.parent.iterdir()] == ["pins.json"]
+    assert sorted(x.name for x in path.parent.iterdir()) == ["pins.json", "pins.json.lock"]
 
 
 def test_the_pins_of_a_removed_capability_are_forgotten(tmp_path: Path) -> None:

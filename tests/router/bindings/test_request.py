@@ -161,6 +161,44 @@ def test_arguments_that_make_a_long_url_or_body_are_refused() -> None:
         fill("https://a.b/", {"x": "y" * 2_000_000}, "http_post")
 
 
+@pytest.mark.parametrize("type_", ["http_get", "http_post"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("action", "Action", "ACTION", "%61ction", "%2561ction", " action", "action[]"),
+        *("action[0]", "[action]", "scope.of", "scope_of", "scope of", "own", "own[A]", "own[a][]"),
+    ],
+)
+def test_no_argument_repeats_a_key_that_the_author_wrote(type_: str, name: str) -> None:
+    url = "https://a.b/?%61ction=read&scope.of=me;own[a]=1&last={x}"
+    with pytest.raises(InvalidInput, match="would replace"):
+        fill(url, {"x": "1", name: "delete"}, type_)
+    with pytest.raises(InvalidInput, match="would replace"):
+        fill(url, {"x": "1", "y": 1}, type_, parameters={"y": {"in": "query", "name": name}})
+
+
+def test_an_argument_beside_the_keys_of_the_author_is_sent() -> None:
+    out = fill("https://a.b/?page[size]=9&&q={x}", {"x": "1", "page[number]": 2, "actions": "a"})
+    assert parse_qsl(out.url.raw_query_string) == [
+        *(("page[size]", "9"), ("q", "1"), ("page[number]", "2"), ("actions", "a")),
+    ]
+
+
+def test_a_key_that_an_argument_makes_is_none_of_the_author() -> None:
+    url = "https://a.b/?{field}={value}&filter[{field}]=1&action=read&filter[own]=me"
+    assert fill(url, {"field": "name", "value": 1}).url.query["name"] == "1"
+    for field in ("action", "ACTION[]", "own"):
+        with pytest.raises(InvalidInput, match="would replace"):
+            fill(url, {"field": field, "value": "delete"})
+
+
+def test_no_argument_replaces_a_header_that_the_author_wrote() -> None:
+    for name in ("X-Mode", "x-mode"):
+        parameters = {"mode": {"in": "header", "name": name}}
+        with pytest.raises(InvalidInput, match="would replace"):
+            fill("https://a.b/", {"mode": "w"}, parameters=parameters, headers={"X-mode": "r"})
+
+
 SCALARS = st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans()
 
 

@@ -103,7 +103,7 @@ def test_a_file_is_born_with_its_mode_and_leaves_nothing_behind(tmp_path: Path) 
         Secrets(SecretFile(tmp_path / "s")).set("w", "a.b", "KEY", VALUE)
     finally:
         os.umask(before)
-    assert [x.name for x in tmp_path.iterdir()] == ["s"]
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["s", "s.lock"]
     assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
 
 

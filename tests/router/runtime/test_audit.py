@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.runtime.audit import MAX_LINE_BYTES, Audit, Report, verify
+from router.runtime.audit import MAX_LINE_BYTES, Audit, Report, tail, verify
 
 
 def written(path: Path, count: int = 3) -> Path:
@@ -69,12 +70,46 @@ def test_a_crash_within_a_line_breaks_nothing(
     assert verify(log).broken is None
 
 
-def test_a_long_line_is_cut_to_what_it_was(tmp_path: Path) -> None:
+def test_of_a_long_line_the_long_field_alone_is_shortened(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
+    touches = ["run 'grep' " + "\\x01" * 40_000, "run 'wc'"]
+    kept = {
+        "call": "aa",
+        "capability_id": "\x01" * 256,
+        "digest": "d" * 64,
+        "input_sha256": "e" * 64,
+    }
     with Audit(log) as audit:
-        audit.write("call", text="a" * MAX_LINE_BYTES)
+        audit.write("call", **kept, touches=touches, consent="asked", ok=False, code="TIMEOUT")
+        audit.write("call", touches=["run 'wc'"])
+    long, short = tail(log, 2)
+    data = orjson.dumps(touches)
+    assert long | kept | {"consent": "asked", "ok": False, "code": "TIMEOUT"} == long
+    assert long["touches"].pop("start") == data[:512].decode()
+    assert long["touches"] == {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "bytes": len(data),
+        "items": 2,
+    }
+    assert short["touches"] == ["run 'wc'"]
+    assert verify(log) == Report(2)
+
+
+FIELDS = st.one_of(
+    st.text(st.characters(codec="utf-8")), st.sampled_from(["\x01", '"', "\\", "日"])
+).flatmap(lambda text: st.integers(0, 70_000).map(lambda size: text * (size // max(1, len(text)))))
+
+
+@given(st.lists(FIELDS, max_size=24), st.integers(0, 64))
+def test_every_line_fits_and_the_chain_holds(
+    tmp_path_factory: pytest.TempPathFactory, values: list[str], parts: int
+) -> None:
+    log = tmp_path_factory.mktemp("audit") / "audit.jsonl"
+    with Audit(log) as audit:
+        audit.write("call", **{f"f{n}": [x] * parts or x for n, x in enumerate(values)}, code="OK")
         audit.write("call")
-    assert orjson.loads(log.read_bytes().splitlines()[0])["cut"] > MAX_LINE_BYTES
+    assert max(map(len, log.read_bytes().splitlines())) <= MAX_LINE_BYTES
+    assert tail(log, 2)[0]["code"] == "OK"
     assert verify(log) == Report(2)
 
 

@@ -13,7 +13,7 @@ import pytest
 from capdex.errors import ExecutionFailed, InvalidInput, Unavailable
 from router.model.capability import Annotations, Capability, Owner
 from router.model.refs import CapabilityRef, Json
-from router.model.requests import HostRequest, Request, StateRequest
+from router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
 from router.policy import tokens
 from router.policy.consent import text
 from router.runtime.audit import verify
@@ -214,6 +214,23 @@ async def test_a_destructive_tool_is_asked_each_time_and_the_yes_is_on_record(
     agreed = [x["agreed"] for x in lines(run) if x["event"] == "consent"]
     assert agreed == [True, True]
     assert len(echo.runs) == 2
+
+
+async def test_a_call_of_many_long_accesses_is_on_record_with_all_that_names_it(
+    runtime: Make,
+) -> None:
+    argv = ("/usr/bin/grep", "\x01" * 32_000)
+    run = runtime(tool("t", Echo([ProcessRequest(argv)] * 64), DESTROYS))
+    await run.call("t", {"text": "a" * 32_000}, Person(), session="s1")
+    consent, call = lines(run)
+    for line in (consent, call):
+        assert line["capability_id"] == "did:nuwa:cap:demo#t"
+        assert (line["version"], line["digest"], line["session"]) == ("1.0.0", "aa" * 32, "s1")
+        assert len(line["input_sha256"]) == 64
+        assert line["touches"]["items"] == 64
+    assert (consent["agreed"], call["consent"]) == (True, "asked")
+    assert (call["ok"], call["code"], call["call"]) == (True, None, consent["call"])
+    assert verify(run.audit).broken is None
 
 
 async def test_without_a_yes_nothing_runs(runtime: Make) -> None:

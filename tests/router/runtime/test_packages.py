@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 from aiohttp import web
@@ -40,6 +40,24 @@ OUTPUT = {
     "properties": {"sky": {"enum": ["clear", "cloudy"]}, "state": {"$ref": "#/schema"}},
     "required": ["sky"],
 }
+TEXT = {"type": "string"}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "plain": {"properties": {"city": TEXT}},
+    "empty": {},
+    "shut": {"properties": {"city": TEXT}, "additionalProperties": False},
+    "package": {"$ref": "#/schema"},
+    "composed": {
+        "allOf": [{"$ref": "#/$defs/place"}, {"anyOf": [{"properties": {"unit": TEXT}}]}],
+        "if": {"required": ["unit"]},
+        "then": {"properties": {"digits": {"type": "integer"}}},
+        "$defs": {"place": {"properties": {"city": TEXT}}, "other": {"properties": {"x": TEXT}}},
+    },
+    "patterns": {"patternProperties": {"^x-": TEXT}},
+    "typed": {"properties": {"city": TEXT}, "additionalProperties": {"type": "integer"}},
+    "open": {"allOf": [{"properties": {"city": TEXT}}, {"additionalProperties": True}]},
+}
+CLOSED = ("plain", "empty", "shut", "package", "composed", "patterns")
+KINDS = ("http_get", "http_post")
 TOOLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "forecast": (
         {"output_schema": OUTPUT},
@@ -62,19 +80,37 @@ TOOLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"annotations": {"destructive": True}},
         {"type": "http_get", "url": f"https://{HOST}/wipe"},
     ),
+    **{
+        name: (
+            {"parameters": {"type": "object", **schema}},
+            {"type": kind, "url": f"https://{HOST}/v1?action=read"},
+        )
+        for kind in KINDS
+        for name, schema in ((f"{kind}_{name}", schema) for name, schema in SCHEMAS.items())
+    },
+    "service": (
+        {"parameters": {"type": "object", "properties": {"city": TEXT}}},
+        {"type": "mcp_service", "service_uri": f"https://{HOST}/mcp", "mcp_action": "forecast"},
+    ),
+    "agent": (
+        {"parameters": {"type": "object", "properties": {"city": TEXT}}},
+        {"type": "nuwa_a2a", "target_did": "did:web:agent.example", "service_method": "ask"},
+    ),
 }
 
 
 @pytest.fixture(scope="module")
 def package() -> VerifiedPackage:
     def tool(name: str) -> Any:
-        parameters = deepcopy(CITY)  # the same object twice would be written as an alias
-        function = {"name": name, "description": "It answers.", "parameters": parameters}
-        return {"type": "function", "function": function | TOOLS[name][0]}
+        function = {"name": name, "description": "It answers.", "parameters": CITY}
+        # The same object twice would be written as an alias.
+        return json.loads(json.dumps({"type": "function", "function": function | TOOLS[name][0]}))
 
     document = {
         "metadata": {"id": URI, "name": "Weather", "description": "The weather."},
-        "schema": json.dumps({"$id": "did:nuwa:state:weather#v1", "type": "object"}),
+        "schema": json.dumps(
+            {"$id": "did:nuwa:state:weather#v1", "type": "object", "properties": {"note": TEXT}}
+        ),
         "prompt": "Report.",
         "tools": [tool(name) for name in TOOLS],
         "tool_bindings": {name: binding for name, (_, binding) in TOOLS.items()},
@@ -96,6 +132,7 @@ class Service:
         self.reply: Any = {"sky": "clear"}
 
     async def answer(self, request: web.Request) -> web.Response:
+        await request.read()  # and keep it
         self.seen.append(request)
         return web.json_response(self.reply)
 
@@ -158,6 +195,49 @@ async def test_no_argument_ends_the_header_that_carries_it(
     with pytest.raises(InvalidInput, match=r"printable|cannot be sent"):
         forecast.executor.requests({"city": "Oslo", "days": value})
     assert service.seen == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ("plain", {"city": "Oslo"}),
+        ("package", {"note": "a"}),
+        ("composed", {"city": "Oslo", "unit": "c", "digits": 2}),
+        ("patterns", {"x-a": "1"}),
+        ("typed", {"city": "Oslo", "more": 1}),
+        ("open", {"city": "Oslo", "more": {"a": 1}}),
+    ],
+)
+async def test_what_the_schema_names_or_allows_by_itself_is_sent(
+    kind: str, schema: str, arguments: Any, run: Runtime, service: Service
+) -> None:
+    assert (await run.call(uri(f"{kind}_{schema}"), arguments, Person()))["ok"]
+    (seen,) = service.seen
+    sent = {**seen.query, **orjson.loads(await seen.read() or b"{}")}
+    assert sent.keys() == {"action", *arguments}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        *((f"{kind}_{name}", {"callback": "x"}) for kind in KINDS for name in CLOSED),
+        ("http_get_composed", {"city": "Oslo", "digits": 2}),  # without a unit there are none
+        ("http_get_composed", {"x": "a"}),
+        ("http_get_open", {"action": "delete"}),
+        ("http_post_open", {"Action[]": "delete"}),
+        ("service", {"city": "Oslo", "callback": "x"}),
+        ("agent", {"city": "Oslo", "callback": "x"}),
+    ],
+)
+async def test_an_argument_that_the_author_did_not_allow_is_named_before_a_person_is_asked(
+    tool: str, arguments: Any, run: Runtime, service: Service
+) -> None:
+    person = Person()
+    error = (await run.call(uri(tool), arguments, person))["error"]
+    assert error["code"] == "INVALID_INPUT"
+    assert list(arguments)[-1] in f"{error['message']} {error['details']}"
+    assert (person.asked, service.seen) == ([], [])
 
 
 @pytest.mark.parametrize("reply", [{}, {"sky": "green"}, [], {"sky": "clear", "state": 5}])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -67,6 +69,51 @@ def test_the_oldest_go_when_room_is_short(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
         results.read(handles[0])
     assert results.read(handles[2])["bytes"] == 111
+
+
+@pytest.mark.parametrize("work", ["read", "store"])
+@pytest.mark.parametrize("number", range(6))
+def test_what_another_router_removes_meanwhile_is_gone_and_no_fault(
+    tmp_path: Path, work: str, number: int
+) -> None:
+    """The other one removes all, each time at another moment of the work of this one."""
+    bounds = Bounds(slice_bytes=10)
+    other = Results(tmp_path, bounds, lambda: 1e9)
+    looks = -1
+
+    def clock() -> float:
+        nonlocal looks
+        looks += 1
+        if looks == number:
+            other.shorten(InvokeResult({"text": "b" * 100}, None, 1))
+        return 1_000.0
+
+    for _ in range(3):
+        first = stored(tmp_path, bounds).shorten(InvokeResult({"text": "a" * 100}, None, 1))
+    handle = (first.output or {})["result"]
+    here = Results(tmp_path, bounds, clock)
+    if work == "store":
+        handle = (here.shorten(InvokeResult({"text": "a" * 100}, None, 1)).output or {})["result"]
+    read = 111
+    with suppress(InvalidInput):
+        read = here.read(handle)["bytes"]
+    assert read == 111
+
+
+def test_two_routers_at_once_store_and_read_within_their_bounds(tmp_path: Path) -> None:
+    bounds = Bounds(slice_bytes=10, all_bytes=1_000)  # for nine results
+
+    def work(_: int) -> int:
+        results, read = Results(tmp_path, bounds), 0
+        for _ in range(200):
+            found = results.shorten(InvokeResult({"text": "a" * 100}, None, 1)).output or {}
+            with suppress(InvalidInput):
+                read += results.read(found["result"])["bytes"] == 111
+        return read
+
+    with ThreadPoolExecutor(2) as pool:
+        assert min(pool.map(work, range(2))) > 0
+    assert sum(x.stat().st_size for x in tmp_path.iterdir()) <= 1_111
 
 
 @given(st.text())
