@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import json
 import os
+import platform
 import resource
 import shutil
 import signal
@@ -23,6 +24,7 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, Final, Self
 
 from capdex.errors import Code, Unavailable, UsageError
+from router.bindings import seccomp
 
 _SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _LOADER: Final = ("/etc/ld.so.cache", "/etc/alternatives")  # libraries and names of programs
@@ -93,12 +95,15 @@ class Sandbox:
         if unsandboxed:
             return cls(None, limits)
         found = _bundled() or shutil.which("bwrap")
-        if found is None:
+        known = platform.machine() in seccomp.MACHINES
+        if found is None or not known:
             raise UsageError(
                 "no sandbox for programs was found",
                 Code.CONFIG,
-                why="the program bwrap is not installed",
-                fix="install bubblewrap (apt install bubblewrap)",
+                why="the program bwrap is not installed"
+                if known
+                else f"the system calls of a machine of kind {platform.machine()} are not known",
+                fix="install bubblewrap (apt install bubblewrap) on x86-64 or aarch64",
             )
         return cls(Path(found), limits)
 
@@ -122,10 +127,12 @@ class Sandbox:
     async def _run_boxed(self, argv: Sequence[str], room: Room, stack: AsyncExitStack) -> Ran:
         info, info_end = _pipe(stack)
         gate_end, gate = _pipe(stack)
-        ends = (info_end.fileno(), gate_end.fileno())
+        rules, rules_end = _pipe(stack)
+        rules_end.write(seccomp.rules())
+        ends = (info_end.fileno(), gate_end.fileno(), rules.fileno())
         command = self._command(argv, room, *ends)
         process, ended = _start(command, stack, env={}, pass_fds=ends)
-        for end in (info_end, gate_end):
+        for end in (info_end, gate_end, rules_end):
             end.close()
         first = _first_process(await _head(info, _READ_BYTES))
         if first is not None:
@@ -169,7 +176,7 @@ class Sandbox:
             await asyncio.wait((errors,))
 
     def _command(
-        self, argv: Sequence[str], room: Room, info_fd: int, block_fd: int
+        self, argv: Sequence[str], room: Room, info_fd: int, block_fd: int, rules_fd: int
     ) -> Iterable[str]:
         yield from (str(self.bwrap), "--unshare-all", "--die-with-parent", "--new-session")
         yield from ("--cap-drop", "ALL", "--clearenv")
@@ -190,7 +197,8 @@ class Sandbox:
                 yield from ("--ro-bind", str(path), str(path))
         yield from ("--bind" if room.writable else "--ro-bind", str(room.work), str(room.work))
         yield from ("--remount-ro", "/", "--chdir", str(room.work))
-        yield from ("--info-fd", str(info_fd), "--block-fd", str(block_fd), "--", *argv)
+        yield from ("--info-fd", str(info_fd), "--block-fd", str(block_fd))
+        yield from ("--seccomp", str(rules_fd), "--", *argv)
 
 
 def _bundled() -> str | None:

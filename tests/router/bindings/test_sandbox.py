@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import shutil
 import socket
 import sys
@@ -217,6 +218,18 @@ def test_a_machine_without_a_sandbox_runs_nothing(
     with pytest.raises(CapdexError) as refused:
         Sandbox.find()
     assert refused.value.code == Code.CONFIG
+
+
+def test_a_machine_of_another_architecture_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(CapdexError) as refused:
+        Sandbox.find()
+    assert refused.value.code == Code.CONFIG
+    assert "riscv64" in refused.value.why
+    plain = Sandbox.find(unsandboxed=True)
+    assert asyncio.run(plain.run(["/bin/true"], Room(tmp_path), timeout_s=20)).exit_code == 0
 
 
 def test_a_sandbox_that_does_not_start_says_so(tmp_path: Path) -> None:
