@@ -151,6 +151,14 @@ def test_perl_finds_no_key_of_the_person(
     assert said.stdout == b"read: " + bytes(64)
 
 
+def test_a_program_reads_no_name_of_a_key(
+    person: ThreadPoolExecutor, key: str, tmp_path: Path
+) -> None:
+    said = person.submit(run, tmp_path, "print(open('/proc/keys').read())").result()
+    assert said.exit_code == 1
+    assert key.encode() not in said.stdout
+
+
 def bare(code: str, *, rules: bytes = b"") -> bytes:
     """What a program says in bubblewrap with a filter alone, or with nothing."""
     ends = os.pipe()
@@ -170,6 +178,32 @@ def test_the_filter_alone_keeps_the_keys_of_the_person(
     assert b"topsecret" in person.submit(bare, looks(key)).result()
     said = person.submit(bare, looks(key), rules=seccomp.rules()).result()
     assert said == b"[-1, -1, -1, -1] b''\n"
+
+
+def test_the_own_key_ring_alone_keeps_the_keys_of_the_person(
+    person: ThreadPoolExecutor, key: str, tmp_path: Path
+) -> None:
+    unfiltered = tmp_path / "bwrap"
+    unfiltered.write_text(
+        f"#!{PYTHON} -IS\nimport os, sys\nat = sys.argv.index('--seccomp')\n"
+        f"program = {str(Sandbox.find().bwrap)!r}\n"
+        "os.execv(program, [program, *sys.argv[1:at], *sys.argv[at + 2 :]])\n"
+    )
+    unfiltered.chmod(0o700)
+    said = person.submit(run, tmp_path, looks(key), Sandbox(unfiltered)).result()
+    assert said.exit_code == 0
+    assert b"topsecret" not in said.stdout
+
+
+def test_a_run_leaves_the_caller_its_session_key_ring(
+    person: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    def ring() -> int:
+        return person.submit(key_call, "keyctl", 0, RINGS["session"], 0).result()
+
+    before = ring()
+    person.submit(run, tmp_path, "").result()
+    assert ring() == before
 
 
 def test_calls_beyond_the_sandbox_are_answered_as_if_the_kernel_had_none(tmp_path: Path) -> None:
