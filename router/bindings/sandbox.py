@@ -7,21 +7,25 @@ the environment that its caller states. Every process that it starts ends with i
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import importlib.util
 import json
 import os
+import platform
 import resource
 import shutil
 import signal
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import Final, Self
+from subprocess import DEVNULL, PIPE, Popen
+from typing import Any, Final, Self
 
 from capdex.errors import Code, Unavailable, UsageError
+from router.bindings import seccomp
 
 _SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _LOADER: Final = ("/etc/ld.so.cache", "/etc/alternatives")  # libraries and names of programs
@@ -92,12 +96,15 @@ class Sandbox:
         if unsandboxed:
             return cls(None, limits)
         found = _bundled() or shutil.which("bwrap")
-        if found is None:
+        known = platform.machine() in seccomp.MACHINES
+        if found is None or not known:
             raise UsageError(
                 "no sandbox for programs was found",
                 Code.CONFIG,
-                why="the program bwrap is not installed",
-                fix="install bubblewrap (apt install bubblewrap)",
+                why="the program bwrap is not installed"
+                if known
+                else f"the system calls of a machine of kind {platform.machine()} are not known",
+                fix="install bubblewrap (apt install bubblewrap) on x86-64 or aarch64",
             )
         return cls(Path(found), limits)
 
@@ -109,7 +116,8 @@ class Sandbox:
         run = self._run_plain if self.bwrap is None else self._run_boxed
         try:
             async with asyncio.timeout(timeout_s):
-                return await run(argv, room)
+                async with AsyncExitStack() as stack:
+                    return await run(argv, room, stack)
         except TimeoutError:
             raise Unavailable(
                 f"{Path(argv[0]).name} did not end within {timeout_s:g} s",
@@ -117,68 +125,46 @@ class Sandbox:
                 why="it and every process that it started were ended",
             ) from None
 
-    async def _run_boxed(self, argv: Sequence[str], room: Room) -> Ran:
-        with contextlib.ExitStack() as stack:
-            info, info_end = _pipe(stack)
-            gate_end, gate = _pipe(stack)
-            process = await asyncio.create_subprocess_exec(
-                *self._command(argv, room, info_end.fileno(), gate_end.fileno()),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                pass_fds=(info_end.fileno(), gate_end.fileno()),
-                env={},
-                start_new_session=True,
+    async def _run_boxed(self, argv: Sequence[str], room: Room, stack: AsyncExitStack) -> Ran:
+        info, info_end = _pipe(stack)
+        gate_end, gate = _pipe(stack)
+        rules, rules_end = _pipe(stack)
+        rules_end.write(seccomp.rules())
+        ends = (info_end.fileno(), gate_end.fileno(), rules.fileno())
+        command = self._command(argv, room, *ends)
+        # A process has the session key ring of the thread that starts it, and bwrap ends with that
+        # thread. A fork of the router, which joins one before exec, would take several ms more.
+        thread = stack.enter_context(ThreadPoolExecutor(1, initializer=seccomp.join_key_ring))
+        process, ended = thread.submit(_start, command, stack, env={}, pass_fds=ends).result()
+        for end in (info_end, gate_end, rules_end):
+            end.close()
+        first = _first_process(await _head(info, _READ_BYTES))
+        if first is not None:
+            stack.callback(os.close, first)
+            stack.push_async_callback(_end, first)
+            # A sandbox that cannot be built has ended by now, and says why.
+            with suppress(ProcessLookupError, BrokenPipeError):
+                self.limits.apply(_pid(first))
+                gate.write(b"\n")
+        ran = await self._drained(process, ended)
+        if ran.exit_code and ran.stderr.startswith(b"bwrap: "):
+            raise UsageError(
+                "the sandbox did not start",
+                Code.CONFIG,
+                why=ran.stderr.decode(errors="replace")[:200].strip(),
+                fix="allow user namespaces to this account, or set `unsandboxed`",
             )
-            first: int | None = None
-            try:
-                info_end.close()
-                gate_end.close()
-                first = _first_process(await asyncio.to_thread(info.read))
-                if first is not None:
-                    stack.callback(os.close, first)
-                    # A sandbox that cannot be built has ended by now, and says why.
-                    with contextlib.suppress(ProcessLookupError, BrokenPipeError):
-                        self.limits.apply(_pid(first))
-                        gate.write(b"\n")
-                ran = await self._drained(process)
-                if ran.exit_code and ran.stderr.startswith(b"bwrap: "):
-                    raise UsageError(
-                        "the sandbox did not start",
-                        Code.CONFIG,
-                        why=ran.stderr.decode(errors="replace")[:200].strip(),
-                        fix="allow user namespaces to this account, or set `unsandboxed`",
-                    )
-                return ran
-            finally:
-                # The first process of the namespace ends last: the kernel ends all others before.
-                # bwrap itself ends as soon as it knows the exit code, which is earlier.
-                if first is not None:
-                    with contextlib.suppress(ProcessLookupError):
-                        signal.pidfd_send_signal(first, signal.SIGKILL)
-                    await _gone(first)
-                await _ended(process)
+        return ran
 
-    async def _run_plain(self, argv: Sequence[str], room: Room) -> Ran:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=_environment(room),
-            cwd=room.work,
-            start_new_session=True,
-        )
-        try:
-            with contextlib.suppress(ProcessLookupError):
-                self.limits.apply(process.pid)
-            return await self._drained(process)
-        finally:
-            await _ended(process)
+    async def _run_plain(self, argv: Sequence[str], room: Room, stack: AsyncExitStack) -> Ran:
+        process, ended = _start(argv, stack, env=_environment(room), cwd=room.work)
+        with suppress(ProcessLookupError):
+            self.limits.apply(process.pid)
+        return await self._drained(process, ended)
 
-    async def _drained(self, process: asyncio.subprocess.Process) -> Ran:
+    async def _drained(self, process: Popen[bytes], ended: int) -> Ran:
         stdout, stderr = process.stdout, process.stderr
-        if stdout is None or stderr is None:
+        if not isinstance(stdout, FileIO) or not isinstance(stderr, FileIO):
             raise TypeError("the process was started without pipes")
         errors = asyncio.create_task(_head(stderr, self.limits.stderr_bytes))
         try:
@@ -186,14 +172,15 @@ class Sandbox:
             if truncated:
                 return Ran(0, output, b"", truncated=True)
             said = await errors
-            return Ran(await process.wait(), output, said)
+            await _ready(ended)
+            return Ran(process.wait(), output, said)
         finally:
             errors.cancel()
             # A stream has one reader at a time.
             await asyncio.wait((errors,))
 
     def _command(
-        self, argv: Sequence[str], room: Room, info_fd: int, block_fd: int
+        self, argv: Sequence[str], room: Room, info_fd: int, block_fd: int, rules_fd: int
     ) -> Iterable[str]:
         yield from (str(self.bwrap), "--unshare-all", "--die-with-parent", "--new-session")
         yield from ("--cap-drop", "ALL", "--clearenv")
@@ -208,13 +195,16 @@ class Sandbox:
         for name in _LOADER:
             yield from ("--ro-bind-try", name, name)
         yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+        if Path("/proc/keys").exists():  # the names of the person's keys
+            yield from ("--ro-bind", "/dev/null", "/proc/keys")
         yield from ("--size", str(self.limits.scratch_bytes), "--tmpfs", "/tmp")  # noqa: S108 - its own
         for path in (Path(argv[0]), *room.readable):
             if not path.is_relative_to("/usr"):
                 yield from ("--ro-bind", str(path), str(path))
         yield from ("--bind" if room.writable else "--ro-bind", str(room.work), str(room.work))
         yield from ("--remount-ro", "/", "--chdir", str(room.work))
-        yield from ("--info-fd", str(info_fd), "--block-fd", str(block_fd), "--", *argv)
+        yield from ("--info-fd", str(info_fd), "--block-fd", str(block_fd))
+        yield from ("--seccomp", str(rules_fd), "--", *argv)
 
 
 def _bundled() -> str | None:
@@ -229,12 +219,26 @@ def _environment(room: Room) -> dict[str, str]:
     return {**usual, **room.environment}
 
 
-def _pipe(stack: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
+def _pipe(stack: AsyncExitStack) -> tuple[FileIO, FileIO]:
     read, write = os.pipe()
     return (
         stack.enter_context(FileIO(read, "r")),
         stack.enter_context(FileIO(write, "w")),
     )
+
+
+def _start(argv: Iterable[str], stack: AsyncExitStack, **more: Any) -> tuple[Popen[bytes], int]:
+    """Return a process and a descriptor of it; `stack` ends the process and its group."""
+    process: Popen[bytes] = Popen(  # noqa: S603 - no shell; the caller states the program
+        list(argv), 0, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True, **more
+    )
+    for pipe in filter(None, (process.stdout, process.stderr)):
+        os.set_blocking(stack.enter_context(pipe).fileno(), False)
+    pidfd = os.pidfd_open(process.pid)
+    stack.callback(os.close, pidfd)
+    stack.callback(process.poll)
+    stack.push_async_callback(_end, pidfd, process.pid)
+    return process, pidfd
 
 
 def _first_process(info: bytes) -> int | None:
@@ -253,42 +257,48 @@ def _pid(pidfd: int) -> int:
     return pid
 
 
-async def _until(stream: asyncio.StreamReader, limit: int) -> tuple[bytes, bool]:
+async def _until(pipe: FileIO, limit: int) -> tuple[bytes, bool]:
     found = bytearray()
-    while chunk := await stream.read(_READ_BYTES):
+    while chunk := await _read(pipe):
         found += chunk
         if len(found) > limit:
             return bytes(found[:limit]), True
     return bytes(found), False
 
 
-async def _head(stream: asyncio.StreamReader, limit: int) -> bytes:
+async def _head(pipe: FileIO, limit: int) -> bytes:
     # What is over the limit is read and dropped: a full pipe would stop the process.
     found = bytearray()
-    while chunk := await stream.read(_READ_BYTES):
+    while chunk := await _read(pipe):
         found += chunk[: limit - len(found)]
     return bytes(found)
 
 
-async def _gone(pidfd: int) -> None:
-    """Wait until the process of a descriptor has ended."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(pidfd, ended.set)
+async def _read(pipe: FileIO) -> bytes:
+    chunk = None
+    while chunk is None:  # a program may read from its own pipe what was ready here
+        await _ready(pipe.fileno())
+        chunk = pipe.read(_READ_BYTES)
+    return chunk
+
+
+async def _ready(fd: int) -> None:
+    """Wait until a pipe has bytes or its end, or until the process of a descriptor has ended."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(fd, ready.set)
     try:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE_S):
-                await ended.wait()
+        await ready.wait()
     finally:
-        loop.remove_reader(pidfd)
+        loop.remove_reader(fd)
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    # asyncio knows of the end only when both pipes are read to theirs. Outside of a sandbox a
-    # process of another session may hold them, and is not waited for.
-    rest = [_head(stream, 0) for stream in (process.stdout, process.stderr) if stream]
-    ends = [asyncio.create_task(end) for end in (*rest, process.wait())]
-    _, left = await asyncio.wait(ends, timeout=_GRACE_S)
-    for end in left:
-        end.cancel()
+async def _end(pidfd: int, group: int | None = None) -> None:
+    """End a process, with its group if one is stated, and wait until it has ended."""
+    with suppress(ProcessLookupError):
+        if group is None:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        else:
+            os.killpg(group, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_S):
+            await _ready(pidfd)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
+import shutil
 import socket
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -156,6 +159,57 @@ def test_memory_and_files_are_bounded(tmp_path: Path, code: str) -> None:
     assert run(tmp_path, code).exit_code != 0
 
 
+@pytest.mark.parametrize(
+    ("program", "arguments", "said"),
+    [
+        ("rg", ("-c", "-j4", "alpha", "notes.txt"), "1\n"),
+        ("grep", ("-c", "alpha", "notes.txt"), "1\n"),
+        ("tar", ("-tf", "notes.tar"), "notes.txt\n"),
+        ("perl", ("-ne", "print uc", "notes.txt"), "ALPHA\nBETA\n"),
+        ("git", ("diff", "--no-index", "--numstat", "notes.txt", "more.txt"), "1\t0\t"),
+        ("git", ("init", "-q", "--bare", "/tmp/r"), ""),  # noqa: S108 - its own
+        ("sort", ("-n", "--parallel=4", "-S1M", "-c", "many.txt"), ""),
+        ("sh", ("-c", "sort -rnS1M --parallel=4 many.txt | head -1 | tee /tmp/x"), "199999\n"),
+        ("sh", ("-c", "for i in 1 2 3; do (echo $i) & done; wait; : < /dev/null"), ""),
+        ("xargs", ("-P4", "-n1", "-a", "notes.txt", "echo"), ""),
+        ("find", (".", "-name", "more.*"), "./more.txt\n"),
+        ("getent", ("ahosts", "127.0.0.1"), "127.0.0.1 "),
+    ],
+    ids=str,
+)
+def test_ordinary_programs_run(
+    tmp_path: Path, program: str, arguments: tuple[str, ...], said: str
+) -> None:
+    found = shutil.which(program)
+    if found is None:
+        pytest.skip(f"{program} is not installed")
+    (tmp_path / "notes.txt").write_text("alpha\nbeta\n")
+    (tmp_path / "more.txt").write_text("alpha\nbeta\ngamma\n")
+    (tmp_path / "many.txt").write_text("".join(f"{n}\n" for n in range(200_000)))
+    with tarfile.open(tmp_path / "notes.tar", "w") as tar:
+        tar.add(tmp_path / "notes.txt", "notes.txt")
+    argv = [str(Path(found).resolve()), *arguments]
+    ran = asyncio.run(Sandbox.find().run(argv, Room(tmp_path), timeout_s=60))
+    assert ran.stderr == b""
+    assert ran.stdout.decode().startswith(said)
+    assert ran.exit_code == (program, arguments[0]).count("diff")
+
+
+def test_threads_and_processes_of_python_run(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from multiprocessing import get_context\n"
+        "with ThreadPoolExecutor(8) as pool: print(sum(pool.map(abs, range(100))))\n"
+        "pipe, end = get_context('fork').Pipe()\n"
+        "child = get_context('fork').Process(target=end.send, args=('sent',))\n"
+        "child.start(); print(pipe.recv()); child.join()\n"
+        "print(subprocess.check_output([sys.executable, '-ISc', 'print(7)']))"
+    )
+    ran = run(tmp_path, code)
+    assert (ran.stdout, ran.stderr) == (b"4950\nsent\nb'7\\n'\n", b"")
+
+
 def test_a_machine_without_a_sandbox_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +218,18 @@ def test_a_machine_without_a_sandbox_runs_nothing(
     with pytest.raises(CapdexError) as refused:
         Sandbox.find()
     assert refused.value.code == Code.CONFIG
+
+
+def test_a_machine_of_another_architecture_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(CapdexError) as refused:
+        Sandbox.find()
+    assert refused.value.code == Code.CONFIG
+    assert "riscv64" in refused.value.why
+    plain = Sandbox.find(unsandboxed=True)
+    assert asyncio.run(plain.run(["/bin/true"], Room(tmp_path), timeout_s=20)).exit_code == 0
 
 
 def test_a_sandbox_that_does_not_start_says_so(tmp_path: Path) -> None:
