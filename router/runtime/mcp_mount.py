@@ -78,7 +78,14 @@ def _capabilities(name: str, session: Any, tools: Iterable[types.Tool]) -> Itera
         hints = tool.annotations or types.ToolAnnotations()
         # A changed definition has another digest, and what was granted for it is gone.
         definition = orjson.dumps(
-            [tool.name, tool.description, tool.input_schema], option=orjson.OPT_SORT_KEYS
+            [
+                tool.name,
+                tool.description,
+                tool.input_schema,
+                tool.output_schema,
+                hints.model_dump(),
+            ],
+            option=orjson.OPT_SORT_KEYS,
         )
         reads = hints.read_only_hint is True
         yield Capability(

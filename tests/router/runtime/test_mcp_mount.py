@@ -18,6 +18,7 @@ from router.model.capability import Capability
 from router.model.refs import Json
 from router.runtime.mcp_mount import mounted
 from tests.router.runtime.conftest import Person, Runtime
+from tests.router.runtime.hostile import HINTS
 
 SERVER = StdioServerParameters(
     command=sys.executable, args=[str(Path(__file__).with_name("foreign.py"))]
@@ -157,3 +158,12 @@ async def test_a_program_that_ends_at_once_is_unavailable() -> None:
         async with mounted("true", StdioServerParameters(command="true")):
             pass
     assert refused.value.code == Code.NODE_UNAVAILABLE
+
+
+async def test_hints_and_output_schema_belong_to_the_digest(tmp_path: Path) -> None:
+    digests = []
+    for mode in ("plain", "plain", "schema", *HINTS):
+        async with hostile(mode, tmp_path / "x") as tool:
+            digests.append(tool.owner.digest)
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 2 + len(HINTS)
