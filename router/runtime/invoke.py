@@ -30,6 +30,7 @@ from router.policy.permissions import asks_each_time, decide, line, target
 from router.policy.proposal import Access, Proposal, accessed
 from router.policy.quoting import escaped
 from router.policy.tokens import Token, carrying
+from router.policy.turns import Turns
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog
 
@@ -40,7 +41,7 @@ log = structlog.get_logger(part="router")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on calls. A call waits for its turn within its deadline."""
+    """Bounds on calls, shared between owners. A call waits for its turn within its deadline."""
 
     calls_at_once: int = 8
     calls_waiting: int = 1_024
@@ -107,8 +108,7 @@ class Invoker:
         self._redact = redact
         self._renew = renew
         self._limits = limits
-        self._turns = asyncio.Semaphore(limits.calls_at_once)
-        self._waiting = 0
+        self._turns = Turns(limits.calls_at_once, limits.calls_waiting)
 
     async def invoke(
         self, capability_id: str, version: str | None, arguments: Any, caller: Caller
@@ -261,22 +261,17 @@ class Invoker:
 
     async def _execute(self, call: _Call, caller: Caller) -> Any:
         limit = min(caller.timeout_s or self._limits.deadline_s, self._limits.longest_deadline_s)
-        if self._waiting >= self._limits.calls_waiting:
-            raise Unavailable("too many calls wait for their turn", Code.RATE_LIMITED)
         deadline = time.monotonic() + limit
-        self._waiting += 1
+        owner = call.capability.owner
         try:
-            async with asyncio.timeout(limit):
-                async with self._turns:
-                    left = max(0.0, deadline - time.monotonic())
-                    with carrying(self._token(call, left)):
-                        return await call.executor.run(call.arguments, timeout_s=left)
+            async with asyncio.timeout(limit), self._turns.turn(f"{owner.source} {owner.name}"):
+                left = max(0.0, deadline - time.monotonic())
+                with carrying(self._token(call, left)):
+                    return await call.executor.run(call.arguments, timeout_s=left)
         except TimeoutError:
             raise Unavailable(
                 f"the tool did not answer within {limit:g} s", Code.TIMEOUT, fix="try again"
             ) from None
-        finally:
-            self._waiting -= 1
 
     def _token(self, call: _Call, left: float) -> Token | None:
         """Return a token for the state verbs of this call alone, until its deadline."""

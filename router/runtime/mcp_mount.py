@@ -1,54 +1,52 @@
 """A foreign MCP server as a source: its tools beside those of packages, by the same pipeline.
 
-The user names the server, so its command is trusted to start; its texts and results are not. Its
-own requests (elicitation, sampling, roots) are refused: a person is asked by the router alone.
+The user names the server, so its command is trusted to start; its texts and results are not.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import mcp_types as types
 import orjson
-from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 
-from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused, Unavailable, untrusted_text
+from capdex.errors import CapdexError, Code, Unavailable
 from capdex.version import VERSION
+from router.bindings.mcp_session import Session
+from router.bindings.mcp_transport import Program
 from router.model.capability import NO_INPUT, Annotations, Capability, Owner
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import Request, ServiceRequest
 from router.runtime.catalog import Fixed
 
-MAX_TOOLS: Final = 1_000
-MAX_PAGES: Final = 20
-CONNECT_S: Final = 30.0
+LIST_S: Final = 40.0  # to start, and to list its tools
 
 
 @asynccontextmanager
-async def mounted(name: str, server: StdioServerParameters | Any) -> AsyncIterator[Fixed]:
+async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Fixed]:
     """Connect to an MCP server and give its tools as `mcp:<name>#<tool>` for as long as it runs.
 
-    Raises Unavailable NODE_UNAVAILABLE if it does not start or answer, InvalidInput for an endless
-    list of tools.
+    Raises Unavailable NODE_UNAVAILABLE if it does not start, or list its tools.
     """
+    program = Program(server)
+    session = Session(program.connected(), program.fault)
     try:
-        client = Client(server)
-        async with asyncio.timeout(CONNECT_S):
-            await client.__aenter__()
-    except (OSError, MCPError, TimeoutError) as error:
-        raise Unavailable(
-            f"the MCP server {name} does not answer", Code.NODE_UNAVAILABLE, why=str(error)[:200]
-        ) from None
-    try:
-        yield Fixed(_capabilities(name, client, await _tools(client)), domain="mcp")
+        try:
+            async with asyncio.timeout(LIST_S):
+                tools = await session.tools()
+        except (CapdexError, TimeoutError) as error:
+            raise Unavailable(
+                f"the MCP server {name} does not answer", Code.NODE_UNAVAILABLE, why=str(error)
+            ) from None
+        yield Fixed(_capabilities(name, session, tools.values()), domain="mcp")
     finally:
-        await client.__aexit__(None, None, None)
+        await session.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,68 +55,39 @@ class MountedTool:
 
     server: str
     tool: str
-    client: Client
+    session: Session
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one call that a run makes."""
         return [ServiceRequest(self.server, self.tool)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
-        """Call the tool; return its structured content, else its texts.
-
-        Raises ExecutionFailed if it reports an error, Refused if it asks for something.
-        """
+        """Call the tool; return its output and raise as `Session.call` does."""
         try:
-            result = await self.client.session.call_tool(
-                self.tool,
-                arguments,
-                read_timeout_seconds=timeout_s,
-                allow_input_required=True,
-            )
-        except MCPError as error:
-            raise _fault(self.server, error) from None
-        if isinstance(result, types.InputRequiredResult):
-            raise Refused(
-                f"the MCP server {self.server} asks for input", Code.PERMISSION_DENIED,
-                why="a person is asked by the router alone",
-            )  # fmt: skip
-        texts = [x.text for x in result.content if isinstance(x, types.TextContent)]
-        if result.is_error:
-            raise ExecutionFailed("the tool failed", why=untrusted_text("\n".join(texts)))
-        if isinstance(result.structured_content, dict):
-            return dict(result.structured_content)
-        if len(texts) == len(result.content):
-            return {"text": "\n".join(texts)}
-        return {
-            "content": [
-                x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in result.content
-            ]
-        }
+            async with asyncio.timeout(timeout_s):
+                return await self.session.call(self.tool, arguments)
+        except TimeoutError:
+            raise Unavailable(f"the MCP server {self.server} did not answer in time") from None
 
 
-async def _tools(client: Client) -> list[types.Tool]:
-    found: list[types.Tool] = []
-    cursor = None
-    for _ in range(MAX_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if cursor is None and len(found) <= MAX_TOOLS:
-            return found
-    raise InvalidInput(f"the server lists more than {MAX_TOOLS} tools or {MAX_PAGES} pages")
-
-
-def _capabilities(name: str, client: Client, tools: list[types.Tool]) -> Iterator[Capability]:
-    info = client.server_info
+def _capabilities(name: str, session: Any, tools: Iterable[types.Tool]) -> Iterator[Capability]:
+    info = session.server_info
     version = info.version if info is not None else ""
     version = version if VERSION.fullmatch(version) else "0.0.0"
     for tool in tools:
+        hints = tool.annotations or types.ToolAnnotations()
         # A changed definition has another digest, and what was granted for it is gone.
         definition = orjson.dumps(
-            [tool.name, tool.description, tool.input_schema], option=orjson.OPT_SORT_KEYS
+            [
+                tool.name,
+                tool.description,
+                tool.input_schema,
+                tool.output_schema,
+                hints.model_dump(),
+            ],
+            option=orjson.OPT_SORT_KEYS,
         )
-        hints = tool.annotations
-        reads = hints is not None and hints.read_only_hint is True
+        reads = hints.read_only_hint is True
         yield Capability(
             CapabilityRef(f"mcp:{name}#{tool.name}", version),
             "tool",
@@ -129,17 +98,8 @@ def _capabilities(name: str, client: Client, tools: list[types.Tool]) -> Iterato
             output_schema=tool.output_schema,
             annotations=Annotations(
                 read_only=reads,
-                destructive=not reads and (hints is None or hints.destructive_hint is not False),
-                idempotent=hints is not None and hints.idempotent_hint is True,
+                destructive=not reads and hints.destructive_hint is not False,
+                idempotent=hints.idempotent_hint is True,
             ),
-            executor=MountedTool(f"mcp:{name}", tool.name, client),
+            executor=MountedTool(f"mcp:{name}", tool.name, session),
         )
-
-
-def _fault(name: str, error: MCPError) -> Exception:
-    why = untrusted_text(error.error.message)
-    if error.error.code == types.INVALID_PARAMS:
-        return InvalidInput(f"the MCP server {name} refuses the input", why=why)
-    if error.error.code == types.REQUEST_TIMEOUT:
-        return Unavailable(f"the MCP server {name} did not answer in time", why=why)
-    return ExecutionFailed(f"the MCP server {name} reports an error", why=why)

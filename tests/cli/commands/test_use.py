@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from router.runtime.audit import verify
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = ROOT / "tests/router/runtime/foreign.py"
+HOSTILE = ROOT / "tests/router/runtime/hostile.py"
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 WIPE = {"uri": "mcp:foreign#wipe", "input": {"a": 1}}
 DIGEST = "ab" * 32
@@ -68,6 +70,45 @@ async def test_a_refused_call_runs_after_the_command_that_it_names(
     events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
     assert events == ["call", "call", "grant", "call", "revoke", "call"]
     assert verify(log).broken is None
+
+
+@pytest.mark.parametrize("mode", ["silent", "stubborn", "pattern"])
+async def test_the_router_and_its_servers_end_with_stdin_also_in_a_call(
+    mode: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "pid"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from cli.main import main; main()", "router"),
+        *("--mcp", f"hostile={sys.executable} {HOSTILE} {mode} {file}"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+    )
+    said, told, logged = process.stdin, process.stdout, process.stderr
+    assert said is not None
+    assert told is not None
+    assert logged is not None
+
+    def say(**message: Any) -> None:
+        said.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "a", "version": "1.0.0"}}
+    capabilities = {"elicitation": {}}
+    say(id=1, method="initialize", params={**hello, "capabilities": capabilities})
+    await told.readline()
+    say(method="notifications/initialized")
+    call = {"name": "call", "arguments": {"uri": "mcp:hostile#t", "input": {}}}
+    say(id=2, method="tools/call", params=call)
+    question = json.loads(await told.readline())
+    say(id=question["id"], result={"action": "accept", "content": {"agree": True}})
+    while (line := await logged.readline()) != b"called\n":
+        assert line
+    said.close()
+    await process.communicate()
+    assert process.returncode == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(file.read_text()), 0)
 
 
 KEPT = "s3cret-of-no-service"

@@ -397,6 +397,73 @@ async def test_a_service_that_does_not_speak_mcp_is_an_error(
     assert failed.value.kind.cap == "EXECUTION_FAILED"
 
 
+MANY = b"[" + b",".join([b"{}"] * 30_000) + b"]"
+BLOCKS = b'{"jsonrpc":"2.0","id":%s,"result":{"content":%s}}'
+WORDS = b'{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"sunny"}]}}'
+
+
+@pytest.fixture
+def raw(serve: Any, open_services: Any) -> Callable[[str, bytes], Awaitable[McpTool]]:
+    """Make a tool of a service that answers calls with these bytes, in which `%s` is the id."""
+
+    async def make(kind: str, body: bytes) -> McpTool:
+        async def handle(request: web.Request) -> web.Response:
+            message = await request.json() if request.method == "POST" else {}
+            found: dict[str, Any] = {"jsonrpc": "2.0", "id": message.get("id")}
+            match message.get("method"):
+                case "initialize":
+                    info = {"name": "raw", "version": "1.0.0"}
+                    version = message["params"]["protocolVersion"]
+                    result = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
+                    return web.json_response({**found, "result": result})
+                case "tools/list":
+                    tool = {"name": "forecast", "inputSchema": {"type": "object"}}
+                    return web.json_response({**found, "result": {"tools": [tool]}})
+                case "tools/call":
+                    filled = body.replace(b"%s", json.dumps(message["id"]).encode())
+                    return web.Response(body=filled, headers={"Content-Type": kind})
+                case "notifications/initialized":
+                    return web.Response(status=202)
+                case _:
+                    return web.Response(status=405)
+
+        return forecast(open_services({DID: await serve(handle)}))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("kind", "frame"),
+    [
+        ("application/json", b"%b"),
+        ("text/event-stream", b"data: %b\n\n"),
+        ("text/event-stream", b"event: message\r\nid: 1\r\ndata: %b\r\n\r\n"),
+    ],
+)
+async def test_a_result_of_many_parts_is_refused_before_the_sdk_compares_them(
+    kind: str, frame: bytes, raw: Any
+) -> None:
+    good, bad = await raw(kind, frame % WORDS), await raw(kind, frame % (BLOCKS % (b"%s", MANY)))
+    assert await good.run({}, timeout_s=20) == {"text": "sunny"}
+    with pytest.raises(ExecutionFailed) as failed:
+        await bad.run({}, timeout_s=20)
+    assert failed.value.why == "the response has too many parts"
+
+
+async def test_a_line_end_that_only_the_sdk_knows_hides_no_result(raw: Any) -> None:
+    tool = await raw("text/event-stream", b"id: 1\rdata: " + BLOCKS % (b"%s", MANY) + b"\n\n")
+    with pytest.raises(Unavailable) as late:
+        await tool.run({}, timeout_s=0.5)
+    assert late.value.code is Code.TIMEOUT
+
+
+async def test_events_without_a_message_are_passed_over(raw: Any) -> None:
+    events = b": hello\n\n\n\nevent: ping\ndata: now\n\nretry: 5\n\ndata:\n\n"
+    note = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":[]}}\n\n'
+    tool = await raw("text/event-stream", events + note + b"id: 7\ndata: " + WORDS + b"\n\n")
+    assert await tool.run({}, timeout_s=20) == {"text": "sunny"}
+
+
 async def test_the_oldest_session_makes_room(
     weather: Weather, serve_app: Any, open_services: Any
 ) -> None:

@@ -268,7 +268,7 @@ async def test_the_words_of_a_package_are_quoted_and_cleaned(runtime: Make) -> N
 
 async def test_calls_at_once_are_bounded_and_those_too_many_are_told(runtime: Make) -> None:
     waits = Waits(enough=2)
-    limits = Limits(calls_at_once=2, calls_waiting=4)
+    limits = Limits(calls_at_once=4, calls_waiting=4)  # of which one owner may have half
     run = runtime(tool("t", waits), limits=limits)
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(run.call("t", {"text": ""})) for _ in range(6)]
@@ -277,6 +277,20 @@ async def test_calls_at_once_are_bounded_and_those_too_many_are_told(runtime: Ma
     reasons = [(await call)["error"] for call in calls]
     assert [error["reason"] for error in reasons if error] == ["RATE_LIMITED"] * 2
     assert waits.most == 2
+
+
+async def test_silent_calls_of_one_owner_leave_places_to_others(runtime: Make) -> None:
+    silent, echo = Waits(enough=4), Echo()
+    other = Owner("package", "did:nuwa:cap:other", "bb" * 32)
+    run = runtime(tool("t", silent), tool("t", echo, owner=other))
+    async with asyncio.TaskGroup() as group:
+        calls = [group.create_task(run.call("t", {"text": ""})) for _ in range(16)]
+        await silent.started.wait()
+        assert (await run.call("did:nuwa:cap:other#t", {"text": "a"}))["ok"]
+        assert (silent.now, [call.done() for call in calls]) == (4, [False] * 16)
+        silent.free.set()
+    assert [call.result()["ok"] for call in calls] == [True] * 16
+    assert silent.most == 4
 
 
 async def test_at_the_deadline_the_tool_is_cancelled(runtime: Make) -> None:

@@ -1,0 +1,234 @@
+"""A session with an MCP server: its tools, and calls of them, within bounds whatever it sends.
+
+A server's requests to us (elicitation, sampling, roots) are refused: a person is asked by the
+router alone, in its own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx2
+import mcp_types as types
+from mcp import Client, MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from capdex.errors import (
+    CapdexError,
+    Code,
+    ExecutionFailed,
+    Refused,
+    Unavailable,
+    untrusted_text,
+)
+from router.model.refs import Json
+
+MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
+MAX_PAGES: Final = 20
+MAX_TOOLS: Final = 1_000
+MAX_LIST_BYTES: Final = 4 * 1024 * 1024  # of all tools: they are kept, and searched
+RELIST_S: Final = 300.0  # a server may change its tools without telling
+CONNECT_S: Final = 30.0  # a program may be fetched before it starts
+CLOSE_S: Final = 2.0
+DRAIN_S: Final = 30.0  # for other calls of a session that is given up
+
+_ENDED: Final = "the session with the MCP server ended"
+_RESULT: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult]] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+_BROKEN: Final = (types.CONNECTION_CLOSED, types.INTERNAL_ERROR, types.INVALID_REQUEST)
+
+
+@dataclass(eq=False)
+class Forgotten(Unavailable):
+    """The server does not know the session any more, as after a restart (404, by the protocol)."""
+
+
+class Session:
+    """A session with one server, owned by a task of its own (anyio requires that).
+
+    `transport` is one of the SDK; `carried` gives an error that it carries as JSON-RPC's `data`.
+    """
+
+    def __init__(
+        self, transport: Any, carried: Callable[[Any], CapdexError | None] = lambda _: None
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.broken = False  # after an error that leaves nothing to go on with
+        self.client = Client(transport, cache=None, message_handler=self._heard)
+        self._carried = carried
+        self._calls = asyncio.Semaphore(MAX_CALLS)
+        self._users = 0
+        self._unused = asyncio.Event()
+        self._tools: dict[str, types.Tool] = {}
+        self._listed_at = -RELIST_S
+        self._listing = asyncio.Lock()
+        self._end = asyncio.Event()
+        self._opened: asyncio.Future[None] = loop.create_future()
+        self._task = loop.create_task(self._hold())
+
+    @property
+    def ended(self) -> bool:
+        """True if no call can be made any more."""
+        return self._task.done() or self._end.is_set()
+
+    @property
+    def server_info(self) -> types.Implementation | None:
+        """Name and version of the server, if it tells them."""
+        return self.client.server_info
+
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[None]:
+        """Wait for a place, and keep the session open meanwhile."""
+        self._users += 1
+        self._unused.clear()
+        try:
+            async with self._calls:
+                yield
+        finally:
+            self._users -= 1
+            if self._users == 0:
+                self._unused.set()
+
+    def hurry(self) -> None:
+        """End the wait for calls of a session that is being closed."""
+        self._unused.set()
+
+    async def close(self) -> None:
+        """End the session when its calls have ended."""
+        if self._users:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._unused.wait(), DRAIN_S)
+        self._end.set()
+        await asyncio.wait([self._task], timeout=CLOSE_S)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def tools(self) -> dict[str, types.Tool]:
+        """Return the server's tools by name, at most `RELIST_S` old; raises as `call`."""
+        with self._faults():
+            await asyncio.shield(self._opened)
+            loop = asyncio.get_running_loop()
+            async with self._listing:
+                if loop.time() - self._listed_at >= RELIST_S:
+                    self._tools = await self._list()
+                    self._listed_at = loop.time()
+            return self._tools
+
+    async def call(self, name: str, arguments: Json) -> Json:
+        """Call a tool; return its structured content, else `{"text": …}` or `{"content": […]}`.
+
+        Raises ExecutionFailed if the tool reports an error, Refused if it asks for something,
+        Unavailable if the session ended.
+        """
+        params = types.CallToolRequestParams(name=name, arguments=arguments)
+        with self._faults():
+            # Not `call_tool`: it checks the result by a schema of the server, without bounds.
+            result = await self.client.session.send_request(
+                types.CallToolRequest(params=params), _RESULT
+            )
+        if isinstance(result, types.InputRequiredResult):
+            raise Refused(
+                "the MCP server asks for input of a person or of a model",
+                Code.PERMISSION_DENIED,
+                why="a server that a tool calls may not ask; the router alone does",
+                fix="give all input as arguments",
+            )
+        texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+        if result.is_error:
+            raise ExecutionFailed("the tool failed", why=untrusted_text("\n".join(texts)))
+        if isinstance(result.structured_content, dict):
+            return dict(result.structured_content)
+        if len(texts) == len(result.content):
+            return {"text": "\n".join(texts)}
+        blocks = [
+            x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in result.content
+        ]
+        return {"content": blocks}
+
+    async def _hold(self) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await self.client.__aenter__()
+            try:
+                self._opened.set_result(None)
+                await self._end.wait()
+            finally:
+                await self.client.__aexit__(None, None, None)
+        except Exception as error:  # noqa: BLE001 - whatever ends a session is told to its callers
+            if not self._opened.done():
+                self._opened.set_exception(_first(error))
+        finally:
+            if not self._opened.done():
+                self._opened.set_exception(RuntimeError("closed"))
+            self._opened.exception()  # seen, also where nobody waits any more
+
+    async def _heard(self, message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._listed_at = -RELIST_S
+
+    async def _list(self) -> dict[str, types.Tool]:
+        found: dict[str, types.Tool] = {}
+        cursor: str | None = None
+        size = 0
+        for _ in range(MAX_PAGES):
+            page = await self.client.session.list_tools(
+                params=types.PaginatedRequestParams(cursor=cursor)
+            )
+            for tool in page.tools:
+                size += len(tool.model_dump_json())
+                if found.setdefault(tool.name, tool) != tool:
+                    raise ExecutionFailed("the MCP server has two tools of one name")
+            cursor = page.next_cursor
+            if len(found) > MAX_TOOLS or size > MAX_LIST_BYTES:
+                break
+            if cursor is None:
+                return found
+        raise ExecutionFailed(
+            "the MCP server lists too many tools",
+            why=f"over {MAX_PAGES} pages, {MAX_TOOLS} tools or {MAX_LIST_BYTES} bytes",
+        )
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except _SESSION_ERRORS as error:
+            self.broken = not isinstance(error, MCPError) or error.code in _BROKEN
+            raise self._fault(error) from None
+
+    def _fault(self, error: Exception) -> CapdexError:
+        if isinstance(error, CapdexError):
+            return error
+        if isinstance(error, MCPError):
+            if (carried := self._carried(error.data)) is not None:
+                return carried
+            if error.message == "Session terminated":  # the SDK's words for 404
+                return Forgotten(_ENDED, Code.SERVICE_UNAVAILABLE, fix="try again")
+            why = untrusted_text(error.message)
+            if error.code != types.CONNECTION_CLOSED:
+                details = {"jsonrpc_code": error.code}
+                return ExecutionFailed(
+                    "the MCP server answers with an error", why=why, details=details
+                )
+        if isinstance(error, ValidationError):
+            return ExecutionFailed("the reply of the MCP server is not MCP")
+        why = type(error).__name__
+        return Unavailable(_ENDED, Code.SERVICE_UNAVAILABLE, why=why, fix="try again")
+
+
+_SESSION_ERRORS: Final = (
+    *(MCPError, ValidationError, httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError),
+    *(ExecutionFailed, Refused, Unavailable),
+)
+
+
+def _first(error: Exception) -> Exception:
+    """Return the cause within the groups that task groups wrap around it."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, _SESSION_ERRORS) else RuntimeError(type(error).__name__)

@@ -1,0 +1,102 @@
+"""A hostile MCP server in lines of JSON: `hostile.py MODE FILE`.
+
+FILE has its process id, then how many bytes it could write; on stderr it tells of each call.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+MANY: Final = b"[" + b",".join([b"{}"] * 30_000) + b"]"
+NEVER: Final = "^(a|a)*$"  # of forty letters and a mark, `re` never comes to an end
+RESULTS: Final = {
+    "pattern": b'{"content":[],"structuredContent":{"x":"%s!"}}' % (b"a" * 40),
+    "blocks": b'{"content":%s}' % MANY,
+    "icons": b'{"content":[{"type":"resource_link","name":"a","uri":"a","icons":%s}]}' % MANY,
+    "keys": b'{"content":[],%s}' % b",".join(b'"%d":0' % number for number in range(30_000)),
+    "free": b'{"content":[],"structuredContent":{"x":%s}}' % MANY,
+    "list": b'{"content":[],"structuredContent":[1]}',
+    "nothing": b"{}",
+}
+HINTS: Final = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
+PING: Final = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+
+
+def tools(mode: str) -> Any:
+    tool: dict[str, Any] = {"name": "t", "inputSchema": {"type": "object"}}
+    if mode in HINTS:
+        return [tool | {"annotations": {mode: HINTS[mode]}}]
+    match mode:
+        case "schema":
+            return [tool | {"outputSchema": {"type": "object"}}]
+        case "pattern":
+            schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": NEVER}}}
+            return [tool | {"outputSchema": schema}]
+        case "long list":
+            return [tool | {"name": f"t{n}", "description": "x" * 3_000_000} for n in range(2)]
+        case "no list":
+            return "none"
+        case _:
+            return [tool]
+
+
+def answers(mode: str, message: Any) -> Iterator[bytes]:
+    """The bytes that follow a message."""
+    head = b'{"jsonrpc":"2.0","id":%s,' % orjson.dumps(message.get("id"))
+    match message.get("method"):
+        case "initialize":
+            found = {
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": {},
+                "serverInfo": {"name": "hostile", "version": "1.0.0"},
+            }
+            yield head + b'"result":%s}\n' % orjson.dumps(found)
+        case "tools/list":
+            if mode == "logs":
+                yield b"listing my tools\n[]\n\xff\n\n" + b"[" * 1_000 + b"\n"
+            if mode == "one page":
+                yield head + b'"result":{"tools":%s}}\n' % MANY
+            yield head + b'"result":{"tools":%s}}\n' % orjson.dumps(tools(mode))
+        case "tools/call" if mode == "long":
+            yield head + b'"result":{"content":[{"type":"text","text":"'
+            while True:
+                yield b"x" * 65_536
+        case "tools/call" if mode == "pings":
+            while True:
+                yield PING * 1_000
+        case "tools/call" if mode in RESULTS:
+            yield head + b'"result":%s}\n' % RESULTS[mode]
+        case "server/discover":
+            yield head + b'"error":{"code":-32601,"message":"no"}}\n'
+
+
+def main(mode: str, file: Path) -> None:
+    if mode == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    file.write_text(str(os.getpid()))
+    sent = 0
+    for line in sys.stdin.buffer:
+        message = orjson.loads(line)
+        try:
+            for part in answers(mode, message):
+                sent += os.write(1, part)
+        except OSError:
+            file.write_text(str(sent))
+            return
+        if message.get("method") == "tools/call":
+            sys.stderr.write("called\n")
+            sys.stderr.flush()
+    while mode == "stubborn":
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
