@@ -6,6 +6,7 @@ come with the router, in `adapters.json`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -23,25 +24,20 @@ KNOWN_CONTENT: Final[Mapping[str, str]] = {"notes.txt": "alpha\nbeta\n"}
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """The manifest and the intents of a program."""
+    """The manifest and the intents of a program; without intents, its help makes them."""
 
     manifest: Manifest
     intents: tuple[Intent, ...]
     samples: tuple[Sample, ...] = ()
 
 
-def find(binary: str) -> Adapter | None:
-    """Return the adapter that comes with the router, by the name of its binary."""
+def find(binary: str) -> Adapter:
+    """Return the adapter that comes with the router, by the name of its binary, or one by help."""
     for value in orjson.loads((files("router.cmp") / "adapters.json").read_bytes()):
         if value["wraps"] == binary:
             return parse(orjson.dumps(value))
-    return None
-
-
-def known() -> tuple[str, ...]:
-    """Return the binaries whose adapters come with the router."""
-    found = orjson.loads((files("router.cmp") / "adapters.json").read_bytes())
-    return tuple(value["wraps"] for value in found)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", binary).strip("._-")[:64] or "program"
+    return Adapter(Manifest("programs", name, f"The program {name}", "0.0.0", binary), ())
 
 
 def parse(data: bytes, capability: bytes | None = None) -> Adapter:

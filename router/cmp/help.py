@@ -12,11 +12,19 @@ _MAX_LINE: Final = 500
 _STYLE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|.\x08")
 _OPTION: Final = re.compile(
     r"(--?(?:\[[\w-]{1,8}\])?[A-Za-z0-9?#@][\w.-]*)"  # -e, --regexp, --[no-]color
-    r"(\[=?[^\]\s]{1,60}\]|=[^\s,]{1,60}| <[^>]{1,60}>| [A-Z][A-Z0-9_:|-]{0,40}(?![a-z]))?"
+    r"( ?\[=?[^\]\s]{1,60}\][A-Z]*|=[^\s,]{1,60}| <[^>]{1,60}>(?:\.{3})?| \{[^}\s]{1,200}\}"
+    r"| [A-Z][A-Z0-9_:|-]{0,40}(?![a-z])(?:\.{3}|\[\w+\])?| \+?[a-z][\w-]{0,40}(?=$|,| [:|]))?"
 )
-_MENTION: Final = re.compile(r"(?<![\w-])--[a-z0-9][\w.-]*", re.IGNORECASE)
-_SUBCOMMAND: Final = re.compile(r"\s{2,}([a-z][\w-]{0,40})(?:,? [\w-]+)?(?:\s{2,}\S|\s*$)")
-_WORD_LIST: Final = re.compile(r"\s+[a-z][\w-]*(?:, ?[a-z][\w-]*)+,?\s*")
+_OPTIONAL: Final = re.compile(r"\[| \[[A-Z<]")  # --color[=WHEN], -j [N]; not --color [red|green]
+_MENTION: Final = re.compile(
+    r"(?<![\w-])--[a-z0-9][\w.-]*|(?:(?<=\[)|(?<=\| ))-[a-z0-9][\w.-]*", re.IGNORECASE
+)
+_HEADING: Final = re.compile(r"\b(?:sub)?commands?\b(?!.*option)", re.IGNORECASE)
+_WORD: Final = re.compile(r"[a-z][\w-]{0,40}")
+_SUBCOMMAND: Final = re.compile(
+    r"\s{2,}([a-z][\w-]{0,40})[:*]?(?:,? [\w-]+)?(?: [\[<]\S{0,60})?(?:\s{2,}\S| - \S|\s*$)"
+)
+_CHOICE: Final = re.compile(r"\{([\w,-]{1,2000})\}\s+\.\.\.")  # of argparse
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,60 +37,63 @@ class Help:
     options: Mapping[str, bool]
     subcommands: tuple[str, ...]
 
-    @property
-    def valued(self) -> frozenset[str]:
-        """The long options that need a value."""
-        return frozenset(
-            name for name, value in self.options.items() if value and name.startswith("--")
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
-        return {"options": dict(self.options), "subcommands": list(self.subcommands)}
-
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote; raises KeyError, TypeError or ValueError."""
+        """Read the fields from JSON; raises KeyError, TypeError or ValueError."""
         return cls(dict(value["options"]), tuple(value["subcommands"]))
+
+
+def lines(data: bytes) -> list[str]:
+    """Return the lines of a help text, each cut, without what does not show."""
+    text = _STYLE.sub("", data[:MAX_HELP_BYTES].decode(errors="replace"))
+    cut = (line[:_MAX_LINE].expandtabs() for line in text.splitlines())
+    return ["".join(filter(str.isprintable, line)) for line in cut]
 
 
 def parse_help(data: bytes) -> Help:
     """Parse a help text; anything that is not a list of options or commands is passed over."""
-    text = _STYLE.sub("", data[:MAX_HELP_BYTES].decode(errors="replace"))
+    text = lines(data)
     options: dict[str, bool] = {}
-    subcommands: dict[str, None] = {}
-    listing = False
-    for line in text.splitlines():
-        line = line[:_MAX_LINE].expandtabs()
+    choice = _CHOICE.search("\n".join(text))
+    subcommands = dict.fromkeys(choice[1].split(",") if choice else ())
+    listing = columns = False
+    for line in text:
         if line[:1].strip() and (line.rstrip().endswith(":") or not listing):
-            listing = "command" in line.lower() and "option" not in line.lower()
-        for name, value in _options(line):
-            options[name] = options.get(name, False) or value
-        if listing and _WORD_LIST.fullmatch(line):
-            subcommands.update(dict.fromkeys(re.findall(r"[a-z][\w-]*", line)))
+            listing = _HEADING.search(line) is not None
+        for names in listed(line):
+            for name in names:
+                options[name] = options.get(name, False) or bool(needed(names))
+        cells = re.split(r" {2,}|, ?", line.strip(" ,"))
+        columns = (columns or len(cells) > 2) and all(map(_WORD.fullmatch, cells))
+        if listing and columns:
+            subcommands.update(dict.fromkeys(cells))
         elif listing and (found := _SUBCOMMAND.match(line)):
             subcommands[found[1]] = None
         for name in _MENTION.findall(line):
             options.setdefault(name.rstrip(".-"), False)
-    return Help(options, tuple(subcommands))
+    return Help(options, tuple(filter(_WORD.fullmatch, subcommands)))
 
 
-def _options(line: str) -> list[tuple[str, bool]]:
-    column = line.strip()
-    if not column.startswith("-"):
-        return []
-    column = re.split(r" {2,}", column, maxsplit=1)[0]
-    found: list[tuple[str, str]] = []
-    while match := _OPTION.match(column):
-        found.append((match[1], match[2] or ""))
+def listed(line: str) -> list[dict[str, str]]:
+    """Return the options that a line lists: the names of each, and the value behind each name."""
+    column = line.strip().partition("  ")[0]
+    found: list[dict[str, str]] = []
+    same = False
+    while column.startswith("-") and (match := _OPTION.match(column)):
+        name, value = match[1], match[2] or ""
+        found += [] if same else [{}]
+        found[-1].setdefault(re.sub(r"\[no-?\]", "", name), value)
+        found[-1].setdefault(re.sub(r"[\[\]]", "", name), value)
         rest = column[match.end() :]
         column = rest.lstrip(" ,|/")
-        if rest == column:
+        gap = rest[: len(rest) - len(column)]
+        # "-h --help" is one option, "-empty -false" are two.
+        same = "," in gap or gap == "|" or (len(name) == 2 and not value and column[:2] == "--")
+        if not gap:
             break
-    # "-e, --regexp=PATTERN": the value of the last is of all.
-    value = any(one and not one.startswith("[") for _, one in found)
-    return [
-        (name, value)
-        for text, _ in found
-        for name in ({text.replace("[no-]", ""), text.replace("[no-]", "no-")})
-    ]
+    return found
+
+
+def needed(names: Mapping[str, str]) -> str:
+    """Return the value that an option needs, as the help writes it; nothing if it needs none."""
+    return next((one for one in names.values() if one and not _OPTIONAL.match(one)), "")

@@ -6,23 +6,26 @@ Source: CMP, Adapting Existing CLIs. The parsers are pure; `learn` runs programs
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
 import orjson
 
-from capdex.errors import InvalidInput
-from router.cmp.help import Help, parse_help
+from capdex.errors import Code, InvalidInput, Unavailable
+from router.cmp.help import Help, lines, parse_help
 from router.cmp.manifest import Intent, Kind, Manifest, Tool, parse_intent, parse_manifest
 from router.cmp.template import Template
+from router.cmp.usage import made
 
-MAX_LEARNED_BYTES: Final = 1024 * 1024
+MAX_LEARNED_BYTES: Final = 4 * 1024 * 1024  # 128 commands of `openssl` take 0.8 MB
 MAX_SAMPLES: Final = 64
 MAX_COMMAND_WORDS: Final = 2  # `git remote add` has two
+MAX_COMMANDS: Final = 128  # of those that a help lists: `docker` has 55
 _VERSION: Final = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
@@ -90,8 +93,8 @@ class Learned:
             "learned": {
                 "program": str(self.program),
                 "sha256": self.digest,
-                "help": self.help.to_json(),
-                "commands": {name: one.to_json() for name, one in self.commands.items()},
+                "help": asdict(self.help),
+                "commands": {name: asdict(one) for name, one in self.commands.items()},
                 "successes": [sorted(codes) for codes in self.successes],
                 "writable": self.writable,
                 "readable": [str(path) for path in self.readable],
@@ -100,8 +103,11 @@ class Learned:
         }
 
     def to_bytes(self) -> bytes:
-        """Return `to_json` as bytes, for people, too."""
-        return orjson.dumps(self.to_json(), option=orjson.OPT_INDENT_2)
+        """Return `to_json` as bytes, for people, too; raises InvalidInput for too many."""
+        data = orjson.dumps(self.to_json(), option=orjson.OPT_INDENT_2)
+        if len(data) > MAX_LEARNED_BYTES:
+            raise InvalidInput("the program has too many commands and options", Code.TOO_LARGE)
+        return data
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
@@ -191,7 +197,7 @@ async def learn(
     text = await _help((str(program),), run)
     known = parse_help(text)
     commands: dict[str, Help] = {}
-    for words in filter(None, (_command(one.template) for one in intents)):
+    for words in filter(None, (command_of(one.template) for one in intents)):
         if " ".join(words) not in commands:
             commands[" ".join(words)] = parse_help(await _help((str(program), *words), run))
     found = [_sheltered(one, known, commands) for one in intents]
@@ -222,18 +228,40 @@ async def learn(
     )
 
 
+async def by_help(name: str, program: Path, run: Run, *, writable: bool) -> tuple[Intent, ...]:
+    """Return an intent for each subcommand of a program, or for itself, by help texts alone.
+
+    Raises InvalidInput NOT_FOUND if they say nothing, and what `run` raises for the first of them.
+    """
+    text = await _help((str(program),), run)
+    rows = [line.strip().partition("  ") for line in lines(text)]
+    about = {head.rstrip(":*"): said.strip() for head, _, said in reversed(rows)}
+    found: list[Intent] = []
+    for command in (*parse_help(text).subcommands[:MAX_COMMANDS], ""):
+        with contextlib.suppress(Unavailable):  # it waits for something: no tool of an agent
+            page = await _help((str(program), command), run) if command else text
+            one = made(name, command, page, about.get(command, ""), writable=writable)
+            # The help of the program again is that of no subcommand.
+            found += [one] if one and (page != text or not (command or found)) else []
+    if not found:
+        why = f"the help of {name} lists no options and no usage"
+        raise InvalidInput(why, Code.NOT_FOUND, fix="write intents, and add --intents FILE")
+    return tuple(found)
+
+
 async def _help(argv: tuple[str, ...], run: Run) -> bytes:
-    # `git status --help` is a page of a manual, which is not there; `-h` is a text.
-    text = b""
+    # `git status --help` is a page of a manual, which a sandbox does not have; `-h` is a text.
+    first = b""
     for option in ("--help", "-h"):
         said = await run((*argv, option))
-        text = said.stdout if len(said.stdout) >= len(said.stderr) else said.stderr
-        if parse_help(text).options:
-            break
-    return text
+        text = max(said.stdout, said.stderr, key=len)
+        if made("x", "", text, "", writable=True):
+            return text
+        first = first or text
+    return first
 
 
-def _command(template: Template) -> tuple[str, ...]:
+def command_of(template: Template) -> tuple[str, ...]:
     """Return the words between the program and the first option or value."""
     words: list[str] = []
     for one in template.elements[1:]:
@@ -246,12 +274,13 @@ def _command(template: Template) -> tuple[str, ...]:
 def _sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Intent:
     # The text as it was written: what is sheltered depends on this help alone.
     template = Template.parse(intent.template.text, intent.template.parameters)
-    command = commands.get(" ".join(_command(template)), main)
+    command = commands.get(" ".join(command_of(template)), main)
     known = Help({**main.options, **command.options}, ())
-    glued = [one.literal.rstrip("=") for one in template.elements if one.name and one.literal]
+    glued = [one.literal.rstrip("= ") for one in template.elements if one.name and one.literal]
     unknown = [one for one in (*template.options(), *glued) if one not in known.options]
     if unknown:
         raise InvalidInput(
             f"the help does not list {', '.join(unknown)}", why=f"the template is {template.text!r}"
         )
-    return replace(intent, template=template.sheltered(known.valued))
+    valued = [name for name, needs in known.options.items() if needs and name.startswith("--")]
+    return replace(intent, template=template.sheltered(valued))

@@ -20,7 +20,7 @@ from router.cmp.template import Parameter, Template
 MAX_FILE_BYTES: Final = 64 * 1024  # a manifest has 20 tokens, a large capability 100 intents
 MAX_INTENTS: Final = 256
 MAX_PATTERNS: Final = 64
-MAX_PARAMETERS: Final = 32
+MAX_PARAMETERS: Final = 128  # a command of git has up to 60 options, `tar` 150
 MAX_TEXT_CHARS: Final = 500
 MAX_PATTERN_CHARS: Final = 256
 
@@ -63,7 +63,8 @@ class Manifest:
 class Intent:
     """A wish that a tool fulfils: phrases that state it, and the command that does it.
 
-    `kind` is the shape of the output, or None if nobody stated it.
+    `kind` is the shape of the output, or None if nobody stated it. An intent made from a help has
+    no phrases, but a `summary`.
     """
 
     patterns: tuple[str, ...]
@@ -73,6 +74,7 @@ class Intent:
     destructive: bool = False
     idempotent: bool = True
     kind: Kind | None = None
+    summary: str = ""
 
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the parameters."""
@@ -88,7 +90,9 @@ class Intent:
                 **{key: value for key, value in stated.items() if value is not None},
             }
         required = [one.name for one in self.template.parameters if one.required]
-        return {"type": "object", "properties": properties, "required": required}
+        schema = {"type": "object", "properties": properties, "required": required}
+        # A misspelled `dry_run` that is passed over would let the command run.
+        return schema if self.patterns else {**schema, "additionalProperties": False}
 
     def to_json(self) -> dict[str, Any]:
         """Return the intent as the schema level shows it (CMP v0.1.0, 5.2.5)."""
@@ -99,6 +103,7 @@ class Intent:
             **({"returns": self.returns} if self.returns is not None else {}),
             "confirm": self.confirm,
             "destructive": self.destructive,
+            **({"summary": self.summary} if self.summary else {}),
         }
 
     def output_schema(self) -> dict[str, Any] | None:
@@ -154,6 +159,7 @@ def parse_intent(value: Any) -> Intent:
         _flag(found, "destructive", default=False),
         _flag(found, "idempotent", default=True),
         kind,
+        _text(found.get("summary", ""), "summary"),
     )
 
 
@@ -170,6 +176,7 @@ def _parameter_json(one: Parameter) -> dict[str, Any]:
         "default": one.default,
         "description": one.description or None,
         "enum": list(one.enum) or None,
+        "option": one.option or None,
     }
     return {"type": one.type, **{key: value for key, value in stated.items() if value is not None}}
 
@@ -184,6 +191,7 @@ def _parameter(name: str, value: dict[str, Any]) -> Parameter:
         default=value.get("default"),
         description=_text(value.get("description", ""), "description"),
         enum=tuple(_list(value.get("enum", []), "enum", MAX_PATTERNS)),
+        option=_text(value.get("option", ""), "option"),
     )
 
 

@@ -2,7 +2,8 @@
 
 No shell reads a template or a value. A placeholder is one element, alone (`{query}`) or glued to an
 option (`--regexp={query}`). A value never becomes an option: a placeholder that is glued or stands
-behind `--` takes any text; another one takes no text that begins with `-`.
+behind `--` takes any text; another one takes no text that begins with `-`. `[options]` stands for
+all parameters with an `option`; where it stands, the items of a list are elements.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Self
 
 from capdex.errors import InvalidInput
 
 MAX_VALUE_CHARS: Final = 32 * 1024  # Linux takes 128 KiB an argument
+OPTIONS: Final = "[options]"
 _PLACEHOLDER: Final = re.compile(r"(--?[A-Za-z0-9][\w.-]*=)?\{([A-Za-z_]\w{0,63})\}")
+_OPTION: Final = re.compile("--.")
 _OPERATOR: Final = re.compile(r"[|&;<>]+\d?|\d?[<>]+&?\d?|.*(?:\$\(|`).*", re.DOTALL)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -31,6 +34,7 @@ class Parameter:
     default: Any = None
     description: str = ""
     enum: tuple[Any, ...] = ()
+    option: str = ""  # "--flag", "--num=" and a value, or "--num " and a value as an element
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,11 @@ class Template:
             raise _wrong(text, str(error)) from None
         elements: list[Element] = []
         for word in words:
-            behind = any(one.literal == "--" and one.name is None for one in elements)
-            elements.append(_element(word, text, behind=behind))
+            if word == OPTIONS:
+                elements += [Element(one.option, one.name) for one in parameters if one.option]
+            else:
+                behind = any(one.literal == "--" and one.name is None for one in elements)
+                elements.append(_element(word, text, behind=behind))
         if not elements or elements[0].name or not elements[0].literal.strip():
             raise _wrong(text, "its first word must name the program")
         if elements[0].literal.startswith("-"):
@@ -112,7 +119,7 @@ class Template:
             if one.name is None and one.literal == "--":
                 break
             if one.literal.startswith("-") and one.literal != "-":
-                found.append(one.literal.partition("=")[0])
+                found.append(one.literal.partition("=")[0].rstrip())
         return tuple(found)
 
     def sheltered(self, valued: Collection[str]) -> Self:
@@ -120,6 +127,8 @@ class Template:
 
         `valued` holds the long options that take a value (from the tool's help).
         """
+        if OPTIONS in self.text:  # its help says where `--` stands
+            return self
         options: list[Element] = []
         operands: list[Element] = []
         behind = False
@@ -139,6 +148,7 @@ class Template:
 
     def _filled(self, values: Mapping[str, Any]) -> list[tuple[str, Element]]:
         filled: list[tuple[str, Element]] = []
+        spread = OPTIONS in self.text
         for one in self.elements:
             if one.name is None:
                 filled.append((one.literal, one))
@@ -147,15 +157,16 @@ class Template:
             value = values.get(one.name)
             value = parameter.default if value is None else value
             if value is not None:
-                text = _text(value, parameter)
-                if not one.sheltered and text.startswith("-"):
-                    raise _refused(parameter, "a value that begins with '-' would be an option")
-                filled.append((one.literal + text, one))
+                items = [value]
+                if spread and parameter.type[:6] == "array<" and isinstance(value, list):
+                    items, parameter = value, replace(parameter, type=parameter.type[6:-1])
+                for item in items:
+                    filled += _written(one, _text(item, parameter), parameter)
             elif parameter.required:
                 raise InvalidInput(
                     f"the command needs a value for {one.name}", why=f"its template is {self.text}"
                 )
-            elif not one.literal and filled[-1][0].startswith("--") and len(filled[-1][0]) > 2:
+            elif not spread and not one.literal and _OPTION.match(filled[-1][0]):
                 filled.pop()
         return filled
 
@@ -172,6 +183,17 @@ def _element(word: str, text: str, *, behind: bool) -> Element:
     if _OPERATOR.fullmatch(word):
         raise _wrong(text, f"no shell reads a template, and {word!r} is for one")
     return Element(word)
+
+
+def _written(one: Element, text: str, parameter: Parameter) -> list[tuple[str, Element]]:
+    if parameter.option and parameter.type == "boolean":
+        return [(one.literal, Element(one.literal))] if text == "true" else []
+    apart = one.literal.endswith(" ")
+    if (apart or not one.sheltered) and text.startswith("-"):
+        raise _refused(parameter, "a value that begins with '-' would be an option")
+    if apart:
+        return [(one.literal[:-1], Element(one.literal[:-1])), (text, Element("", one.name))]
+    return [(one.literal + text, one)]
 
 
 def _text(value: Any, parameter: Parameter) -> str:

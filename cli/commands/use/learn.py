@@ -111,17 +111,13 @@ def _adapter(path: Path) -> Adapter:
     """Read the intents of a program, from an adapter's file or a CMP folder."""
     from router.cmp.adapters import parse
     from router.cmp.manifest import MAX_FILE_BYTES
+    from router.home.files import read_bounded
 
-    def read(file: Path) -> bytes:
-        with file.open("rb") as stream:
-            return stream.read(MAX_FILE_BYTES + 1)
-
-    try:
-        if path.is_dir():
-            return parse(read(path / "manifest.json"), read(path / "capability.json"))
-        return parse(read(path))
-    except OSError as error:
-        raise UsageError(f"{error.filename} cannot be read", why=error.strerror or "") from None
+    files = [path / "manifest.json", path / "capability.json"] if path.is_dir() else [path]
+    for file in files:
+        if not file.is_file():
+            raise UsageError(f"{file} is not a file")
+    return parse(*(read_bounded(file, MAX_FILE_BYTES) or b"" for file in files))
 
 
 def _list(app: App, found: list[Learned]) -> None:

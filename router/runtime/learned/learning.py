@@ -15,14 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from capdex.errors import Code, InvalidInput, Refused
+from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from router.bindings.command import FACETS
 from router.bindings.sandbox import Limits, Ran, Room, Sandbox
 from router.cmp import adapters
 from router.cmp.adapters import KNOWN_CONTENT, Adapter
 from router.cmp.help import MAX_HELP_BYTES
-from router.cmp.learn import Learned, learn
-from router.cmp.manifest import Manifest
+from router.cmp.learn import Learned, by_help, learn
 from router.cmp.match import is_guarded
 from router.model.requests import ProcessRequest
 from router.policy.consent import Asker, clean
@@ -33,9 +32,10 @@ from router.policy.quoting import escaped, quoted
 from router.runtime.learned.store import Store
 
 PREFIX: Final = "learned:"
-PROBE_S: Final = 30.0  # milliseconds, except on a machine under heavy load
+MAX_COMMAND_CHARS: Final = 2_048  # of a template that is shown whole
+PROBE_S: Final = 10.0  # milliseconds, except on a machine under heavy load
+LEARN_S: Final = 120.0  # for all that is run of one program
 LIMITS: Final = Limits(stdout_bytes=MAX_HELP_BYTES)
-SHOWN_COMMANDS: Final = 8
 
 
 class Learning:
@@ -65,19 +65,16 @@ class Learning:
         """Return what a program turns out to be; nothing is kept.
 
         `program` is a name on the PATH, or a path. Without an adapter the one that comes with the
-        router is taken. Raises InvalidInput for a program that is not there, has no intents, or
-        does not have the options that they use.
+        router is taken, or its help alone. Raises InvalidInput for a program that is not there, has
+        no help, or does not have the options that its intents use.
         """
         path = _found(program)
         adapter = adapter or adapters.find(Path(program).name)
-        if adapter is None:
-            raise await self._without_intents(path, readable)
         if adapter.manifest.binary != Path(program).name:
             raise InvalidInput(
                 f"the intents are for {adapter.manifest.binary}, not for {Path(program).name}"
             )
-        found = await self._probed(path, adapter, readable)
-        return replace(found, writable=writable, readable=tuple(readable))
+        return await self._probed(path, adapter, tuple(readable), writable=writable)
 
     def keep(self, learned: Learned) -> None:
         """Keep what a person agreed to."""
@@ -99,20 +96,20 @@ class Learning:
         raise InvalidInput(f"no tool {clean(name)!r} is learned", Code.NOT_FOUND)
 
     async def again(self, old: Learned) -> Learned:
-        """Learn a program again, whose bytes changed, by the same intents; its grants go.
+        """Learn a program again, whose bytes changed, by the same intents or help; its grants go.
 
         Raises InvalidInput if it does not have the options any more.
         """
-        adapter = Adapter(old.tool.manifest, old.tool.intents, old.samples)
-        found = await self._probed(old.program, adapter, old.readable)
-        new = replace(found, writable=old.writable, readable=old.readable)
+        written = old.tool.intents if any(one.patterns for one in old.tool.intents) else ()
+        adapter = Adapter(old.tool.manifest, written, old.samples)
+        new = await self._probed(old.program, adapter, old.readable, writable=old.writable)
         self._note("learn", capability_id=owner_name(new), digest=new.content, again=True)
         self._forget_grants(owner_name(old))
         self.store.put(new)
         return new
 
     async def learn(self, program: str, asker: Asker) -> str:
-        """Learn a program that has a known adapter, if the person agrees; return what was done.
+        """Learn a program by its name, if the person agrees; return what was done.
 
         Raises Refused if the person does not agree, and what `study` raises.
         """
@@ -156,29 +153,23 @@ class Learning:
             granted=(asked,),
         )
 
-    async def _probed(self, path: Path, adapter: Adapter, readable: Sequence[Path]) -> Learned:
+    async def _probed(
+        self, path: Path, adapter: Adapter, readable: tuple[Path, ...], *, writable: bool
+    ) -> Learned:
         sandbox = self._sandbox()
+        ends = time.monotonic() + LEARN_S
         with TemporaryDirectory(prefix="capdex-learn-") as folder:
-            work = _with_content(folder)
-            room = Room(work, readable=tuple(readable), environment=FACETS)
+            room = Room(_with_content(folder), readable=readable, environment=FACETS)
 
             async def run(argv: Sequence[str]) -> Ran:
+                if time.monotonic() > ends:
+                    raise Unavailable(f"{path.name} takes over {LEARN_S:g} s", Code.TIMEOUT)
                 return await sandbox.run(argv, room, timeout_s=PROBE_S)
 
-            return await learn(adapter.manifest, path, adapter.intents, adapter.samples, run)
-
-    async def _without_intents(self, path: Path, readable: Sequence[Path]) -> InvalidInput:
-        manifest = Manifest("general", "program", "", "0.0.0", path.name)
-        help_ = (await self._probed(path, Adapter(manifest, ()), readable)).help
-        commands = ", ".join(help_.subcommands[:SHOWN_COMMANDS])
-        return InvalidInput(
-            f"no intents are known for {path.name}",
-            Code.NOT_FOUND,
-            why=f"its help lists {len(help_.options)} options"
-            + (f" and commands as {commands}" if commands else ""),
-            fix="write them into a file and add --intents FILE; known without one: "
-            + ", ".join(adapters.known()),
-        )
+            name = adapter.manifest.binary
+            intents = adapter.intents or await by_help(name, path, run, writable=writable)
+            found = await learn(adapter.manifest, path, intents, adapter.samples, run)
+        return replace(found, writable=writable, readable=readable)
 
 
 def _with_content(folder: str) -> Path:
@@ -196,8 +187,8 @@ def owner_name(learned: Learned) -> str:
 def _commands(learned: Learned) -> Iterator[str]:
     for one in learned.tool.intents:
         asks = " (asks each time)" if is_guarded(one) else ""
-        phrase = quoted(one.patterns[0] if one.patterns else "")
-        yield f"{phrase}: {quoted(one.template.text)}{asks}"
+        phrase = f"{quoted(one.patterns[0])}: " if one.patterns else ""
+        yield f"{phrase}{quoted(one.template.text, MAX_COMMAND_CHARS)}{asks}"
 
 
 def _found(program: str) -> Path:

@@ -13,7 +13,7 @@ from router.bindings import output
 from router.bindings.build import UnusableTool
 from router.bindings.command import Command, digest_of
 from router.bindings.sandbox import Room, Sandbox
-from router.cmp.learn import Learned
+from router.cmp.learn import Learned, command_of
 from router.cmp.manifest import Intent, Tool
 from router.cmp.match import is_guarded
 from router.model.capability import Annotations, Capability, Executor, Owner
@@ -123,10 +123,11 @@ class LearnedTools:
 
 
 def refs(tool: Tool) -> tuple[CapabilityRef, ...]:
-    """Return the reference of each intent; its name is that of its first phrase."""
+    """Return the reference of each intent; its name is that of its first phrase, or command."""
     names: list[str] = []
     for intent in tool.intents:
-        phrase = next(iter(_phrases(intent)), "")
+        words = _phrases(intent) if intent.patterns else command_of(intent.template)
+        phrase = next(iter(words), "")
         name = _NO_NAME.sub("-", phrase.lower())[:MAX_NAME_CHARS].strip("-") or "run"
         same = sum(1 for one in names if re.fullmatch(re.escape(name) + r"(-\d+)?", one))
         names.append(f"{name}-{same + 1}" if same else name)
@@ -145,7 +146,7 @@ def _name(ref: CapabilityRef) -> str:
 
 
 def _description(tool: Tool, intent: Intent) -> str:
-    return f"{tool.manifest.summary}: {', '.join(_phrases(intent))}"
+    return intent.summary or f"{tool.manifest.summary}: {', '.join(_phrases(intent))}"
 
 
 def _kind(intent: Intent) -> output.Kind:

@@ -54,7 +54,6 @@ def test_a_program_is_learned_listed_and_forgotten(capdex: Any) -> None:
     ("words", "code"),
     [
         (["no-such-program"], 1),
-        (["git"], 1),
         (["wc", "--remove"], 1),
         (["--remove"], 2),
         (["wc", "--intents", "nothing.json"], 2),
@@ -62,6 +61,23 @@ def test_a_program_is_learned_listed_and_forgotten(capdex: Any) -> None:
 )
 def test_what_cannot_be_learned_is_told(capdex: Any, words: list[str], code: int) -> None:
     assert capdex("learn", *words, "--yes").exit_code == code
+
+
+def test_a_program_is_learned_by_its_help_and_called(
+    capdex: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "work/notes.txt").write_text("9\n10\n")
+    learned = capdex.json("learn", "sort", "--yes")
+    (call,) = learned["calls"]
+    assert (call["capability_id"], call["asks"]) == ("learned:sort#run", True)
+    assert call["command"] == "sort [options] {file}"
+    words = ("call", "learned:sort#run", '{"numeric_sort": true, "file": ["notes.txt"]}')
+    refused = capdex(*words)
+    assert refused.exit_code != 0
+    assert "'--numeric-sort' 'notes.txt'" in refused.stderr
+    assert capdex.json(*words, "--yes")["output"] == {"lines": ["9", "10"]}
 
 
 async def test_an_agent_uses_what_is_learned_and_a_person_agrees_to_what_destroys(

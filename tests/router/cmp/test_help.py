@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -32,9 +33,23 @@ def test_subcommands_of_git_are_found() -> None:
     assert len(found) >= 20
 
 
-def test_a_list_of_subcommands_separated_by_commas_is_found() -> None:
-    text = b"Usage: npm\n\nAll commands:\n\n    access, adduser, audit,\n    bugs, cache\n"
-    assert parse_help(text).subcommands == ("access", "adduser", "audit", "bugs", "cache")
+@pytest.mark.parametrize(
+    ("text", "subcommands"),
+    [
+        ("All commands:\n\n    access, adduser, audit,\n    bugs, cache\n",
+         ("access", "adduser", "audit", "bugs", "cache")),
+        ("Standard commands\nasn1parse   ca    ciphers   \ncmp   crl\nx509\n",
+         ("asn1parse", "ca", "ciphers", "cmp", "crl", "x509")),
+        ("usage: tool [-h] {add,remove} ...\n", ("add", "remove")),
+        ("Commands:\n  build, b    Compile\n  run [ARG...]  Run\n", ("build", "run")),
+        ("CORE COMMANDS\n  auth:    Authenticate\n  builder*  Build\n", ("auth", "builder")),
+        ("Most used commands:\n  list - list packages\n", ("list",)),
+        ("tool - commandline processor\n\n  word    of a text\n", ()),
+        ("Command options:\n  word    of a text\n", ()),
+    ],
+)  # fmt: skip
+def test_lists_of_subcommands_are_found(text: str, subcommands: tuple[str, ...]) -> None:
+    assert parse_help(text.encode()).subcommands == subcommands
 
 
 @pytest.mark.parametrize(
@@ -47,6 +62,15 @@ def test_a_list_of_subcommands_separated_by_commas_is_found() -> None:
         ("  -A NUM, --after=NUM     lines", {"-A": True, "--after": True}),
         ("  \x1b[1m--json\x1b[0m    print JSON", {"--json": False}),
         ("  use --quiet for less", {"--quiet": False}),
+        ("  -out outfile   where to", {"-out": True}),
+        ("  -j [N], --jobs[=N]   at once", {"-j": False, "--jobs": False}),
+        ("  -l N, --level N   depth", {"-l": True, "--level": True}),
+        ("  --color [red|green]   of it", {"--color": True}),
+        ("  --kind {a,b}   of it", {"--kind": True}),
+        ("  -c, --check, --check=first   look", {"-c": False, "--check": False}),
+        ("  -empty -name PATTERN -size N[kM]", {"-empty": False, "-name": True, "-size": True}),
+        ("  -h --help  this text", {"-h": False, "--help": False}),
+        ("usage: x [-q] [-b bits | -c]", {"-q": False, "-b": False, "-c": False}),
         ("  a - b", {}),
     ],
 )
@@ -56,7 +80,7 @@ def test_lines_of_options(line: str, options: dict[str, bool]) -> None:
 
 def test_help_is_written_and_read_again() -> None:
     found = Help({"-e": True, "--json": False}, ("add", "remove"))
-    assert Help.from_json(found.to_json()) == found
+    assert Help.from_json(asdict(found)) == found
 
 
 @given(st.binary(max_size=400) | st.text(max_size=400).map(lambda text: text.encode()))

@@ -35,6 +35,34 @@ def write_inbox(folder: Path) -> Path:
     return program
 
 
+BOXES = """#!/bin/sh
+case "$1 $2" in
+add*-h) echo 'usage: boxes add [options] <box> <thing>...
+    -c, --count <n>   of each' >&2; exit 129;;
+list*--help) printf 'Usage: boxes list [OPTIONS]\\n\\n  -a, --all   Also the empty ones\\n';;
+list*) shift; printf '%s\\n' "$@";;
+remove*) "$0" --help;;
+--help*) echo 'Usage: boxes COMMAND
+
+Commands:
+  add      Put things into a box
+  list     Show the boxes
+  remove   Not there, and so the help of the program comes
+  watch    Wait';;
+MORE
+*) echo "boxes: no manual entry" >&2; exit 16;;
+esac
+"""
+
+
+def write_boxes(folder: Path, more: str = "") -> Path:
+    """Write a program with subcommands, whose helps come on stdout or stderr, by both options."""
+    program = folder / "boxes"
+    program.write_text(BOXES.replace("MORE", more.replace("watch)", "watch*)")))
+    program.chmod(0o755)
+    return program
+
+
 def emails(folder: Path) -> list[str]:
     """The mails that are left."""
     found: list[str] = json.loads((folder / "work/mailbox.json").read_text())["emails"]

@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from capdex.errors import InvalidInput
+from capdex.errors import Code, InvalidInput
 from router.runtime.invoke import Caller
+from router.runtime.opened import opened
 from tests.router.runtime.conftest import Person
-from tests.router.runtime.learned.programs import learned_inbox
+from tests.router.runtime.learned.programs import learned_inbox, write_boxes
 
 IDS = {"ids": ["abc123", "def456"]}
+
+
+async def test_a_wish_reaches_no_command_that_was_made_from_a_help(tmp_path: Path) -> None:
+    async with opened(tmp_path / "router", work=tmp_path) as runtime:
+        runtime.learning.keep(await runtime.learning.study(str(write_boxes(tmp_path))))
+        for want in ("list", "boxes list", "Show the boxes", "run"):
+            with pytest.raises(InvalidInput) as unknown:
+                await runtime.intents.intent(want, {}, Caller(Person()))
+            assert unknown.value.code == Code.NOT_FOUND
 
 
 async def test_a_wish_is_the_way_to_an_intent_too(tmp_path: Path) -> None:

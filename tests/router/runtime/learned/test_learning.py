@@ -9,11 +9,17 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
-from router.cmp import adapters
+from router.cmp.learn import Learned, command_of
 from router.policy.consent import Refuse
 from router.runtime.opened import opened
 from tests.router.runtime.conftest import Person
-from tests.router.runtime.learned.programs import INBOX, learned_inbox, study_inbox, write_inbox
+from tests.router.runtime.learned.programs import (
+    INBOX,
+    learned_inbox,
+    study_inbox,
+    write_boxes,
+    write_inbox,
+)
 
 ROOT = Path(__file__).parents[4]
 
@@ -36,7 +42,7 @@ async def test_a_known_program_is_learned_after_one_question(tmp_path: Path) -> 
     assert (grant.target, grant.until) == (f"process:{learned.program}", None)
 
 
-@pytest.mark.parametrize("program", adapters.known())
+@pytest.mark.parametrize("program", ["rg", "grep", "tar", "wc", "ls"])
 async def test_each_known_program_has_the_options_of_its_commands(
     tmp_path: Path, program: str
 ) -> None:
@@ -76,11 +82,95 @@ async def test_a_person_sees_what_may_destroy_and_what_is_reached(tmp_path: Path
     assert found.tool.manifest.version == "1.0.0"
 
 
-async def test_a_program_without_intents_says_what_it_has(tmp_path: Path) -> None:
+async def test_a_program_without_intents_is_learned_by_its_help(tmp_path: Path) -> None:
+    person = Person()
+    async with opened(tmp_path / "router", work=tmp_path) as runtime:
+        assert (await runtime.learning.learn("git", person)).startswith("learned learned:git@2.")
+        (git,) = runtime.learning.store.all().values()
+    shown = {line for line in person.asked[0].lines if line.startswith("git ")}
+    assert {"git clone [options] -- {repo} {dir} (asks each time)"} <= shown
+    assert {"git log [options] {revision_range} -- {path}"} <= shown
+    assert len(shown) == len(git.tool.intents) > 15
+    quiet = {line.split()[1] for line in shown if "(asks each time)" not in line}
+    assert quiet == {"diff", "log", "show", "status"}
+
+
+async def test_a_program_without_subcommands_is_one_tool(tmp_path: Path) -> None:
     async with opened(tmp_path / "router") as runtime:
-        with pytest.raises(InvalidInput, match="no intents are known for git") as unknown:
-            await runtime.learning.study("git")
-    assert "clone" in unknown.value.why
+        found = await runtime.learning.study("sort")
+    assert [one.template.text for one in found.tool.intents] == ["sort [options] {file}"]
+    assert Learned.from_json(found.to_bytes()) == found
+
+
+async def test_what_may_change_files_is_asked_for_each_time(tmp_path: Path) -> None:
+    async with opened(tmp_path / "router") as runtime:
+        found = await runtime.learning.study("git", writable=True)
+    assert all(one.confirm for one in found.tool.intents)
+
+
+async def test_each_subcommand_with_a_help_of_its_own_is_a_tool(tmp_path: Path) -> None:
+    program = write_boxes(tmp_path)
+    async with opened(tmp_path / "router") as runtime:
+        found = await runtime.learning.study(str(program))
+    assert [one.template.text for one in found.tool.intents] == [
+        "boxes add [options] {box} {thing}",
+        "boxes list [options]",
+    ]
+    assert [one.summary for one in found.tool.intents] == [
+        "boxes add: Put things into a box",
+        "boxes list: Show the boxes",
+    ]
+    assert found.tool.intents[0].input_schema()["properties"]["count"]["type"] == "integer"
+
+
+async def test_a_subcommand_that_waits_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.runtime.learned.learning.PROBE_S", 1.0)
+    program = write_boxes(tmp_path, more="watch) while :; do :; done;;")
+    async with opened(tmp_path / "router") as runtime:
+        found = await runtime.learning.study(str(program))
+    assert [command_of(one.template) for one in found.tool.intents] == [("add",), ("list",)]
+
+
+async def test_the_number_of_subcommands_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.cmp.learn.MAX_COMMANDS", 1)
+    async with opened(tmp_path / "router") as runtime:
+        found = await runtime.learning.study(str(write_boxes(tmp_path)))
+    assert [command_of(one.template) for one in found.tool.intents] == [("add",)]
+
+
+async def test_all_of_a_program_has_a_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.runtime.learned.learning.LEARN_S", -1.0)
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(CapdexError) as late:
+            await runtime.learning.study("sort")
+    assert late.value.code == Code.TIMEOUT
+
+
+async def test_what_is_too_long_to_read_again_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path / "router") as runtime:
+        found = await runtime.learning.study("sort")
+        monkeypatch.setattr("router.cmp.learn.MAX_LEARNED_BYTES", 1_000)
+        with pytest.raises(InvalidInput, match="too many commands"):
+            runtime.learning.keep(found)
+        assert runtime.grants.read().all == ()
+
+
+async def test_a_program_whose_help_says_nothing_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "quiet"
+    program.write_text("#!/bin/sh\necho 'error: no such option, see --manual' >&2\nexit 2\n")
+    program.chmod(0o755)
+    async with opened(tmp_path / "router") as runtime:
+        with pytest.raises(InvalidInput, match="no options and no usage") as unknown:
+            await runtime.learning.study(str(program))
+    assert unknown.value.code == Code.NOT_FOUND
     assert "--intents" in unknown.value.fix
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,16 @@ from router.runtime.invoke import Caller
 from router.runtime.learned.source import LearnedTools, refs
 from router.runtime.opened import Runtime, opened
 from tests.router.runtime.conftest import Person
-from tests.router.runtime.learned.programs import emails, learned_inbox, study_inbox, write_inbox
+from tests.router.runtime.learned.programs import (
+    emails,
+    learned_inbox,
+    study_inbox,
+    write_boxes,
+    write_inbox,
+)
 
 SUMMARY, DELETE = "learned:inboxd#check-email", "learned:inboxd#delete-emails"
+SORT = "learned:sort#run"
 IDS = {"ids": ["abc123", "def456"]}
 
 
@@ -60,6 +68,70 @@ async def test_what_may_destroy_is_asked_for_each_time(tmp_path: Path) -> None:
     program = str(tmp_path / "inbox")
     argv = [program, "delete", "--ids=abc123,def456", "--confirm"]
     assert yes.asked[0].lines[0] == "run " + " ".join(f'"{part}"' for part in argv)
+
+
+async def test_a_program_is_called_by_its_help_alone(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/notes.txt").write_text("9\n10\n-x\n")
+    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+        runtime.learning.keep(await runtime.learning.study("sort"))
+        hits = runtime.search.find("sorted concatenation", 1)
+        assert [hit.listed.ref.capability_id for hit in hits] == [SORT]
+        given = {"numeric_sort": True, "reverse": True, "file": ["notes.txt"]}
+        refused = await call(runtime, SORT, given)
+        assert refused["error"]["reason"] == "CONFIRM_NEEDED"
+        yes = Person()
+        for _ in range(2):
+            called = await call(runtime, SORT, given, yes)
+            assert called["output"] == {"lines": ["10", "9", "-x"]}
+    assert len(yes.asked) == 2
+    assert yes.asked[0].lines[0].endswith("sort' '--numeric-sort' '--reverse' 'notes.txt'")
+
+
+@pytest.mark.parametrize(
+    "given", [{"files": ["x"]}, {"parallel": "2"}, {"file": "x"}, {"reverse": 1}, {"file": ["-o"]}]
+)
+async def test_an_input_that_the_help_does_not_have_runs_nothing(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+        runtime.learning.keep(await runtime.learning.study("sort"))
+        person = Person()
+        found = await call(runtime, SORT, given, person)
+    assert found["error"]["code"] == "INVALID_INPUT"
+    assert person.asked == []
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "--quiet", work], check=True)
+    (work / "notes.txt").write_text("x\n")
+    return work
+
+
+async def test_a_command_that_only_reads_is_not_asked_for(tmp_path: Path, repository: Path) -> None:
+    async with opened(tmp_path / "router", work=repository) as runtime:
+        runtime.learning.keep(await runtime.learning.study("git"))
+        found = await call(runtime, "learned:git#status", {"short": True})
+        assert found["output"] == {"lines": ["?? notes.txt"]}
+        refused = await call(runtime, "learned:git#add", {"pathspec": ["notes.txt"]})
+        assert refused["error"]["reason"] == "CONFIRM_NEEDED"
+
+
+async def test_a_program_that_changed_is_learned_again_by_its_help(tmp_path: Path) -> None:
+    program = write_boxes(tmp_path)
+    (tmp_path / "work").mkdir()
+    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+        runtime.learning.keep(await runtime.learning.study(str(program)))
+        listing = "learned:boxes#list"
+        assert (await call(runtime, listing, {"all": True}, Person()))["output"] == {
+            "lines": ["--all"]
+        }
+        program.write_text(program.read_text().replace("--all", "--every"))
+        found = await call(runtime, listing, {"every": True})
+        assert found["error"]["reason"] == "CONFIRM_NEEDED"
+        assert (await call(runtime, listing, {"all": True}))["error"]["code"] == "INVALID_INPUT"
 
 
 async def test_an_input_that_breaks_the_schema_is_refused(tmp_path: Path) -> None:
