@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from capdex.errors import InvalidInput
@@ -21,7 +22,13 @@ class Packages:
         self._installer = installer
 
     async def search(self, want: str, limit: int) -> Sequence[Found]:
-        """Return packages of the registry for a wish; none if no node is configured."""
+        """Return packages of the registry for a wish; none if no node is configured.
+
+        That words left this machine is in the audit log, with their hash: they may hold a secret.
+        """
+        if self._installer.config.nodes:
+            digest = hashlib.sha256(want.encode("utf-8", "surrogatepass")).hexdigest()
+            self._installer.journal.write("find", want_sha256=digest, chars=len(want))
         hits = await search(want, limit, self._installer.config)
         return [Found(hit.uri, hit.summary or hit.title) for hit in hits]
 

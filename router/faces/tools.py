@@ -45,7 +45,11 @@ FIND: Final = _tool(
     {
         "want": {"type": "string"},
         "limit": {"type": "integer", "default": 5},
-        "remote": {"type": "boolean", "default": True, "description": "also the registry"},
+        "remote": {
+            "type": "boolean",
+            "default": True,
+            "description": "also ask the registry: want leaves this machine",
+        },
     },
     ["want"],
     reads=True,
