@@ -76,7 +76,7 @@ def test_a_program_is_learned_by_its_help_and_called(
     words = ("call", "learned:sort#run", '{"numeric_sort": true, "file": ["notes.txt"]}')
     refused = capdex(*words)
     assert refused.exit_code != 0
-    assert "'--numeric-sort' 'notes.txt'" in refused.stderr
+    assert '"--numeric-sort" "notes.txt"' in refused.stderr
     assert capdex.json(*words, "--yes")["output"] == {"lines": ["9", "10"]}
 
 

@@ -21,8 +21,7 @@ from typing import Any
 
 import pytest
 
-from router.bindings import seccomp
-from router.bindings.sandbox import Ran, Room, Sandbox
+from router.bindings.sandbox import Ran, Room, Sandbox, seccomp
 
 PYTHON = Path(sys.executable).resolve()
 MACHINE = platform.machine()

@@ -87,9 +87,9 @@ async def test_a_program_without_intents_is_learned_by_its_help(tmp_path: Path) 
     async with opened(tmp_path / "router", work=tmp_path) as runtime:
         assert (await runtime.learning.learn("git", person)).startswith("learned learned:git@2.")
         (git,) = runtime.learning.store.all().values()
-    shown = {line for line in person.asked[0].lines if line.startswith("git ")}
-    assert {"git clone [options] -- {repo} {dir} (asks each time)"} <= shown
-    assert {"git log [options] {revision_range} -- {path}"} <= shown
+    shown = {line for line in person.asked[0].lines if line.startswith('"git ')}
+    assert {'"git clone [options] -- {repo} {dir}" (asks each time)'} <= shown
+    assert {'"git log [options] {revision_range} -- {path}"'} <= shown
     assert len(shown) == len(git.tool.intents) > 15
     quiet = {line.split()[1] for line in shown if "(asks each time)" not in line}
     assert quiet == {"diff", "log", "show", "status"}

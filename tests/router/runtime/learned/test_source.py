@@ -85,7 +85,7 @@ async def test_a_program_is_called_by_its_help_alone(tmp_path: Path) -> None:
             called = await call(runtime, SORT, given, yes)
             assert called["output"] == {"lines": ["10", "9", "-x"]}
     assert len(yes.asked) == 2
-    assert yes.asked[0].lines[0].endswith("sort' '--numeric-sort' '--reverse' 'notes.txt'")
+    assert yes.asked[0].lines[0].endswith('sort" "--numeric-sort" "--reverse" "notes.txt"')
 
 
 @pytest.mark.parametrize(

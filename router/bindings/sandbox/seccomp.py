@@ -16,7 +16,9 @@ from typing import Final
 
 import orjson
 
-MACHINES: Final = orjson.loads((files("router.bindings") / "system_calls.json").read_bytes())
+MACHINES: Final = orjson.loads(
+    (files("router.bindings.sandbox") / "system_calls.json").read_bytes()
+)
 _NEWEST: Final = 466  # of Linux 6.13; newer calls are not known here, and x32's are far above
 _LOAD, _EQUAL, _ABOVE, _ANY, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06  # operations of BPF
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
