@@ -39,7 +39,7 @@ from router.home.directory import Home
 from router.home.files import write_whole
 from router.install.installer import Installer
 from router.install.resolve import Release
-from router.install.sync import check, sync
+from router.install.sync import check
 from router.policy.grant_file import GrantFile
 from router.runtime.audit import Audit
 from router.runtime.audit import verify as verify_audit
@@ -104,7 +104,7 @@ def remove(installer: Installer) -> None:
 
 
 def agree(installer: Installer) -> None:
-    asyncio.run(sync(installer, Yes()))
+    put(installer, OLD)
 
 
 @dataclass(frozen=True)
