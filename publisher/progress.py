@@ -43,13 +43,21 @@ class Reserving:
 
 
 @dataclass(frozen=True, slots=True)
+class Reverted:
+    """A transaction is in a block and has changed nothing; its fee (wei) was paid."""
+
+    tx_hash: str
+    fee_wei: int
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """The configured node answers with the release; None if it did not within the time allowed."""
 
     after_s: float | None
 
 
-Step = Uploaded | Reserved | Reserving | Sent | Receipt | Served
+Step = Uploaded | Reserved | Reserving | Sent | Receipt | Reverted | Served
 OnStep = Callable[[Step], None]
 
 

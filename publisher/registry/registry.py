@@ -137,9 +137,9 @@ class Registry(Contract):
         """Return the least and greatest age of a commitment in seconds; 0: none is needed."""
         return await self.read("MIN_COMMITMENT_AGE"), await self.read("MAX_COMMITMENT_AGE")
 
-    async def signature_number(self, account: str) -> int:
+    async def signature_number(self, account: str, block: Block = "latest") -> int:
         """Return the number of the next signature by which an account publishes (P12)."""
-        return int(await self.read("nonces", account))
+        return int(await self.read("nonces", account, block=block))
 
     # -------------------------------------------------------------------------------------- logs
 

@@ -33,7 +33,7 @@ from publisher.commit_reveal.maturity import (
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent
 from publisher.keys.signer import Signer
-from publisher.progress import Reserved, Step
+from publisher.progress import Reserved, Reverted, Step
 from publisher.publish.plan import gas_bound
 from publisher.publish.preflight import Candidate, look_up
 from publisher.publish.upload import Uploader
@@ -168,12 +168,36 @@ class Sponsor:
             release = SponsoredRelease(said.cap_uri, said.cid, said.sha256.hex(), already=True)
             candidate = await look_up(package, registry=self._registry)
             bound = gas_bound([candidate]) + SIGNATURE_GAS
+            await self._settle(key, change)
             plan = await self._plan(key, change, bound)
             if plan.already:
                 self.budget.forfeit(key)
                 return await self._find(candidate, release)
+            self.budget.check_account(key)
             await self._uploader.upload(package.data)
+            if plan.resumes is None:
+                await self._check_unused(request)
             return await self._send(key, plan, bound, request, release)
+
+    async def _settle(self, key: str, change: Change) -> None:
+        """Count the fee of what was sent before a crash, if it is mined by now."""
+        if not self.budget.has(key):
+            return
+        sent = await change.pending(self._signer.address).load()
+        found = None if sent is None else await self._registry.chain.receipt(*sent.hashes)
+        if found is not None:
+            self.budget.charge(key, found[0].fee_wei)
+            self.budget.release(key)
+
+    async def _check_unused(self, request: SponsorRequest) -> None:
+        """Refuse to send a signature that somebody else has sent: the second one would revert."""
+        if await self._registry.signature_number(request.publisher, "pending") != request.nonce:
+            raise Unavailable(
+                "the signature is in a transaction that waits for its block",
+                Code.RATE_LIMITED,
+                why="somebody else has sent it",
+                fix="try again: the release is found when that block is there",
+            )
 
     async def _find(self, candidate: Candidate, release: SponsoredRelease) -> SponsoredRelease:
         """Return a release that is on chain with its transaction, if the endpoint finds it."""
@@ -204,31 +228,37 @@ class Sponsor:
         release: SponsoredRelease,
     ) -> SponsoredRelease:
         """Set the cost aside, send, and count what it has cost."""
-        sent, fees = False, 0
+        fees, waiting = 0, list[Sent]()
         self.budget.reserve(key, min(self._fee_cap_wei, self.budget.available(key)))
 
         def on_step(step: Step) -> None:
-            nonlocal sent, fees
-            sent = sent or isinstance(step, Sent)
-            receipt = step.receipt if isinstance(step, Reserved) else step
-            if isinstance(receipt, Receipt):
-                fees += receipt.fee_wei
-                self.budget.charge(key, receipt.fee_wei)
+            nonlocal fees, waiting
+            mined = step.receipt if isinstance(step, Reserved) else step
+            if isinstance(mined, Receipt | Reverted):
+                fees += mined.fee_wei
+                waiting = [one for one in waiting if mined.tx_hash not in one.hashes]
+                self.budget.charge(key, mined.fee_wei)
+            elif isinstance(step, Sent):  # it may replace an earlier one
+                waiting = [one for one in waiting if one.tx_hash not in step.hashes] + [step]
 
         try:
             if plan.transaction is not None:
                 plan = await self._commit(plan, bound, request, on_step)
             done = await carry_out_change(plan, signer=self._signer, on_step=on_step)
-        except (InvalidInput, Refused):  # if it was sent, it reverted, and its cost is not known
-            self.budget.forfeit(key) if sent else self.budget.release(key)
+        except (InvalidInput, Refused):
+            self._close(key, waiting)
             raise
-        self.budget.release(key)
+        self._close(key, waiting)
         if done.already:
             return release
         return SponsoredRelease(
             release.cap_uri, release.cid, release.sha256, already=False, tx_hash=done.tx_hash,
             block_number=done.block_number, fee_wei=fees,
         )  # fmt: skip
+
+    def _close(self, key: str, waiting: list[Sent]) -> None:
+        """Give back what is left; it counts whole while a transaction was not seen in a block."""
+        self.budget.forfeit(key) if waiting else self.budget.release(key)
 
     async def _commit(
         self, plan: ChangePlan, bound: int, request: SponsorRequest, on_step: Any

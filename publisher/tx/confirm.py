@@ -40,11 +40,13 @@ async def confirm(
     signer: Signer | None = None,
     on_signed: OnSigned | None = None,
     is_done: IsDone | None = None,
+    on_reverted: Callable[[Mined], None] = lambda _: None,
 ) -> Mined:
     """Return the transaction (or the one of a hash) once `chain.confirmations` blocks hold it.
 
     Before anything is sent again, `is_done` is called: it returns True if the purpose was achieved
-    in another way. While the endpoint fails, the wait goes on.
+    in another way. `on_reverted` gets a transaction that is mined and refused: its fee was paid.
+    While the endpoint fails, the wait goes on.
 
     Raises Unavailable TIMEOUT; InvalidInput ALREADY_DONE when `is_done` returns True; why the
     contract refused; and, where it has to be sent again, what `Chain.price` and `submit` raise.
@@ -59,6 +61,7 @@ async def confirm(
     except TimeoutError:
         raise confirmation.timed_out(timeout_s) from None
     if not succeeded:
+        on_reverted(mined)
         raise await chain.why_reverted(mined)
     return mined
 

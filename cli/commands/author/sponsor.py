@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from mcp_service.limits.client_faults import ClientFaults
     from mcp_service.limits.options import ClientLimits
+    from publisher.sponsor.budget import Share
     from publisher.sponsor.request import SponsorRequest
     from publisher.sponsor.sponsor import Sponsor
 
@@ -118,6 +119,17 @@ def send_command(app: App, file: str, to: str, hours: int, allow: tuple[str, ...
     "--allow-file", type=FILE, metavar="FILE", help="Pay for the accounts in it, one in a line."
 )
 @click.option("--budget", required=True, metavar="ETH", help="The most to spend in all, in ETH.")
+@click.option(
+    "--account-publications",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="The most publications of one account in 24 hours, failed ones too.",
+)
+@click.option(
+    "--account-budget", metavar="ETH",
+    help="The most that the publications of one account cost in 24 hours, in ETH.",
+)  # fmt: skip
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address.")
 @click.option(
@@ -134,6 +146,8 @@ def serve_command(
     allow: tuple[str, ...],
     allow_file: Path | None,
     budget: str,
+    account_publications: int,
+    account_budget: str | None,
     ipfs: str | None,
     host: str,
     port: int,
@@ -141,17 +155,21 @@ def serve_command(
 ) -> int:
     """Pay for the publications of the accounts that you allow, up to a budget.
 
-    Each package is verified before anything is paid. What was spent is kept in a file of the state
-    directory, also over restarts; --fee-cap limits one publication. Runs until it is stopped.
+    Each package is verified before anything is paid. What was spent, by reverted transactions too,
+    is kept in a file of the state directory, also over restarts; --fee-cap limits one publication.
+    Runs until it is stopped.
     """
     from cli.terminal import logs
     from indexer.node.signals import run_until_stopped
+    from publisher.sponsor.budget import Share
 
     allowed = _accounts(allow, allow_file)
     limit_wei = wei(budget, "budget")
     app.settings.need_network("rpc_url", "chain_id", "registry")
     logs.set_up("logfmt" if app.output.err.tty else "json")
-    return run_until_stopped(_serve(app, allowed, limit_wei, ipfs, host, port, allowed_host))
+    most = None if account_budget is None else wei(account_budget, "account-budget")
+    share = Share(account_publications, most)
+    return run_until_stopped(_serve(app, allowed, limit_wei, share, ipfs, host, port, allowed_host))
 
 
 sponsor_command = Group(
@@ -250,6 +268,7 @@ async def _serve(
     app: App,
     allowed: Sequence[str],
     limit_wei: int,
+    share: Share,
     ipfs: str | None,
     host: str,
     port: int,
@@ -275,7 +294,7 @@ async def _serve(
     unlock(app)  # while a person is there
     where = f"{network.chain}-{network.registry}-{signer.address}".lower()
     path = user_directories().state / "sponsor" / f"{where}.json"
-    with listen(host, port) as listener, Budget.open(path, limit_wei) as budget:
+    with listen(host, port) as listener, Budget.open(path, limit_wei, share) as budget:
         async with open_registry(app) as registry, Uploader.open(ipfs) as uploader:
             sponsor = Sponsor(
                 registry, signer, uploader, budget, allowed=allowed, fee_cap_wei=fee_cap_wei(app)

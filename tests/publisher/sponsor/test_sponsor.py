@@ -29,11 +29,12 @@ from publisher.ethereum.contract import all_events
 from publisher.keys.signer import recover_typed_data
 from publisher.publish.upload import Uploader
 from publisher.registry.registry import Registry
-from publisher.sponsor.budget import Budget
+from publisher.sponsor.budget import Budget, Share
 from publisher.sponsor.http import routes
 from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
 from publisher.sponsor.send import send_request, sign_request
 from publisher.sponsor.sponsor import Sponsor
+from tests.publisher.ethereum.test_client import until
 from tests.publisher.publish.test_publish import Killed
 
 VECTORS = Path(__file__).parents[2] / "vectors/contract/signatures.json"
@@ -147,6 +148,124 @@ async def test_two_releases_of_an_account_in_order(registry, open_sponsor, autho
     await sponsor.publish(body(await signed(registry, author)))
     await sponsor.publish(body(await signed(registry, author, version="1.1.0")))
     assert len(await published(registry)) == 2
+
+
+def waiting(local_chain):
+    """The transactions that wait for a block, by account and nonce."""
+    return local_chain.call("txpool_content")["pending"]
+
+
+async def front_run(sponsor, request, local_chain):
+    """Publish a request whose transaction somebody else copies and sends first; return the end."""
+    local_chain.call("evm_setAutomine", False)
+    publishing = asyncio.create_task(sponsor.publish(request))
+    await until(lambda: publishing.done() or waiting(local_chain))
+    if pool := waiting(local_chain):
+        (ours,) = next(iter(pool.values())).values()
+        copy = {
+            "from": local_chain.call("eth_accounts")[5],
+            "to": ours["to"],
+            "data": ours["input"],
+            "gas": hex(500_000),
+            "maxFeePerGas": hex(200 * 10**9),
+            "maxPriorityFeePerGas": hex(100 * 10**9),
+        }
+        local_chain.call("eth_sendTransaction", copy)
+    local_chain.call("anvil_mine")
+    local_chain.call("evm_setAutomine", True)
+    return (await asyncio.gather(publishing, return_exceptions=True))[0]
+
+
+async def test_every_fee_counts_when_somebody_else_is_first_until_the_budget_ends(
+    registry, chain, local_chain, open_sponsor, author, signer
+):
+    limit = 10**15  # of some reverted transactions
+    sponsor, before = (
+        open_sponsor(wei=limit, fee_cap_wei=limit),
+        await chain.balance(signer.address),
+    )
+    ends, number = [], 0
+    while not ends or not isinstance(ends[-1], Refused):
+        number += 1
+        assert number < 30
+        request = body(await signed(registry, author, version=f"1.0.{number}"))
+        ends.append(await front_run(sponsor, request, local_chain))
+        paid = before - await chain.balance(signer.address)
+        assert paid == sponsor.budget.spent_wei <= limit
+    assert ends[-1].code is Code.FEE_OVER_CAP
+    assert len(ends) > 2
+    assert all(release.already for release in ends[:-1])
+
+
+async def test_a_signature_that_waits_in_another_transaction_is_not_sent(
+    registry, chain, local_chain, open_sponsor, author, signer, blocks, tmp_path
+):
+    request = await signed(registry, author)
+    thief = local_chain.signer()
+    other = Sponsor(
+        registry, thief, Uploader(blocks), Budget(tmp_path / "other.json", ETHER),
+        allowed=[author.address],
+    )  # fmt: skip
+    local_chain.call("evm_setAutomine", False)
+    first = asyncio.create_task(other.publish(body(request)))
+    await until(lambda: waiting(local_chain))
+    sponsor, before = open_sponsor(), await chain.balance(signer.address)
+    with pytest.raises(Unavailable, match="waits for its block") as refusal:
+        await sponsor.publish(body(request))
+    assert refusal.value.code is Code.RATE_LIMITED
+    local_chain.call("evm_setAutomine", True)
+    local_chain.call("anvil_mine")
+    await first
+    assert (await sponsor.publish(body(request))).already
+    assert (await chain.balance(signer.address), sponsor.budget.spent_wei) == (before, 0)
+
+
+async def test_an_account_has_a_share_that_reverted_publications_use_up_too(
+    registry, local_chain, open_sponsor, author, tmp_path
+):
+    sponsor, now = open_sponsor(), [0.0]
+    sponsor.budget = Budget(tmp_path / "share.json", ETHER, Share(publications=2), lambda: now[0])
+    first = body(await signed(registry, author))
+    await front_run(sponsor, first, local_chain)
+    await sponsor.publish(body(await signed(registry, author, version="1.0.1")))
+    third = body(await signed(registry, author, version="1.0.2"))
+    with pytest.raises(Unavailable, match="share") as refusal:
+        await sponsor.publish(third)
+    assert refusal.value.code is Code.RATE_LIMITED
+    assert (await sponsor.publish(first)).already  # what is on chain is found
+    now[0] = 86_401.0
+    assert not (await sponsor.publish(third)).already
+
+
+async def test_the_fees_of_an_account_have_a_bound(registry, open_sponsor, author, tmp_path):
+    sponsor = open_sponsor()
+    sponsor.budget = Budget(tmp_path / "share.json", ETHER, Share(wei=1))
+    await sponsor.publish(body(await signed(registry, author)))
+    with pytest.raises(Unavailable, match="share"):
+        await sponsor.publish(body(await signed(registry, author, version="1.0.1")))
+    again = Budget(tmp_path / "share.json", ETHER, Share(wei=1))  # also after a restart
+    with pytest.raises(Unavailable):
+        again.check_account(f"{author.address}-other")
+
+
+async def test_what_reverted_before_a_crash_counts(
+    registry, chain, local_chain, open_sponsor, author, signer, monkeypatch
+):
+    request = body(await signed(registry, author))
+    send = chain.send_raw
+
+    async def send_and_die(raw):
+        await send(raw)
+        raise Killed
+
+    before = await chain.balance(signer.address)
+    monkeypatch.setattr(chain, "send_raw", send_and_die)
+    assert isinstance(await front_run(open_sponsor(), request, local_chain), Killed)
+    monkeypatch.undo()
+    restarted = open_sponsor()
+    assert (await restarted.publish(request)).already
+    assert 0 < before - await chain.balance(signer.address) == restarted.budget.spent_wei
+    assert restarted.budget.left_wei == ETHER - restarted.budget.spent_wei
 
 
 def foreign_chain(request):
