@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from capdex.diff.diff import Change, compare
+from capdex.diff.diff import Change, Rule, compare
 from capdex.errors import Code, Refused, VerificationFailure
 from capdex.manifest.tools import BUILT_IN
 from capdex.package import VerifiedPackage
@@ -17,9 +17,10 @@ from router.install.lockfile import Lock, Locked
 from router.install.prompt_diff import prompt_diff
 from router.install.resolve import Release
 from router.policy.proposal import INSTALL, Kind, Proposal
-from router.policy.quoting import escaped, quoted
+from router.policy.quoting import escaped, quoted, visible
 
 _LABELS: Final = (None, "medium", "high")
+_NO_LINT: Final = "text lint: nothing found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class Plan:
         entry, manifest = self.entry, self.package.manifest
         kind: Kind = "install" if self.fresh or self.old is None else "upgrade"
         changes = [f"new: {line}" for line in self.widened]
-        changes += [f"changed: {escaped(change.message)}" for change in self.changes]
+        rest = (one for one in self.changes if not one.risk and one.rule is not Rule.PROMPT)
+        changes += [f"changed: {visible(one.message)}" for one in rest]
         warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
         wanted = entry.name if kind == "upgrade" else f"{entry.name}@{entry.request}".rstrip("@")
@@ -87,11 +89,7 @@ class Plan:
         if others := [name for name in unbound if name not in BUILT_IN]:
             yield f"tools that nothing here runs: {', '.join(others)}"
         label = lint_label(entry.lint)
-        yield (
-            f"text lint: {label} ({', '.join(entry.lint)})"
-            if label
-            else ("text lint: nothing found")
-        )
+        yield f"text lint: {label} ({', '.join(entry.lint)})" if label else _NO_LINT
         yield from _broad(self.package)
         yield f"published by: {entry.chain['publisher']}"
         yield f"proof: {self.proven or 'none: it is the word of the nodes asked'}"
@@ -189,7 +187,7 @@ def _broad(package: VerifiedPackage) -> list[str]:
 
 def _widened(old: VerifiedPackage, new: VerifiedPackage, risks: Sequence[Change]) -> Iterator[str]:
     """Yield a line for each thing that a person did not agree to with the old package."""
-    yield from (escaped(change.message) for change in risks)
+    yield from (visible(change.message) for change in risks)
     known = {line for access in accesses(old) for line in access.lines}
     yield from (one for access in accesses(new) for one in access.lines if one not in known)
     if new.manifest.memory_scope not in (None, old.manifest.memory_scope):

@@ -28,11 +28,19 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 
 
 def escaped(text: str) -> str:
+    """Return a text as `visible`, with escapes for quotation marks and backslashes, too.
+
+    No two texts look the same.
+    """
+    return visible(text.replace("\\", "\\\\").replace('"', '\\"'))
+
+
+def visible(text: str) -> str:
     r"""Return a text on one line, with a JSON escape for each character that would not be seen.
 
-    So are quotation marks, the backslash and stacks of marks: no two texts look the same.
+    So are stacks of marks, and what looks like a quotation mark of ours.
     """
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+    if text.isascii() and text.isprintable():
         return text
     unseen, marks, shown = set(forbidden(text)), 0, []
     for place, char in enumerate(text):
@@ -42,7 +50,7 @@ def escaped(text: str) -> str:
         if place in unseen or odd or marks > MAX_MARKS or char in _BLANK or char in _MARKS:
             shown.append(json.dumps(char)[1:-1])
         else:
-            shown.append(json.dumps(char, ensure_ascii=False)[1:-1])
+            shown.append(char)
     return "".join(shown)
 
 

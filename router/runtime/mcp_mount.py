@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shlex
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,7 +23,9 @@ from router.bindings.mcp_session import Session
 from router.bindings.mcp_transport import Program
 from router.model.capability import NO_INPUT, Annotations, Capability, Owner
 from router.model.refs import CapabilityRef, Json
-from router.model.requests import Request, ServiceRequest
+from router.model.requests import ProcessRequest, Request, ServiceRequest
+from router.policy.proposal import Access, Proposal, accessed
+from router.policy.quoting import escaped, quoted
 from router.runtime.catalog import Fixed
 
 LIST_S: Final = 40.0  # to start, and to list its tools
@@ -47,6 +50,22 @@ async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Fix
         yield Fixed(_capabilities(name, session, tools.values()), domain="mcp")
     finally:
         await session.close()
+
+
+def mount_proposal(name: str, server: StdioServerParameters, source: Fixed) -> Proposal:
+    """Return what mounting a server does: the program that runs, and the tools that it offers."""
+    tools = [source.load(listed.ref) for listed in source.listed()]
+    digests = "".join(sorted(tool.owner.digest for tool in tools))
+    program = ProcessRequest((server.command, *server.args))
+    return Proposal(
+        "mount",
+        f"Mount the MCP server {escaped(name)}?",
+        f"mcp:{name}",
+        tools[0].ref.version if tools else "0.0.0",
+        hashlib.sha256(digests.encode()).hexdigest(),
+        ("capdex", "router", "--mcp", f"{name}={shlex.join(program.argv)}"),
+        accesses=(accessed(program), *(Access("", (quoted(tool.name),)) for tool in tools)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

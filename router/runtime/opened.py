@@ -20,7 +20,7 @@ from router.runtime.learned.intents import Intents
 from router.runtime.learned.learning import Learning
 from router.runtime.learned.source import LearnedTools
 from router.runtime.learned.store import Store
-from router.runtime.mcp_mount import mounted
+from router.runtime.mcp_mount import mount_proposal, mounted
 from router.runtime.results import Results
 from router.runtime.search import Search
 from router.runtime.skill_folder import skills
@@ -66,13 +66,16 @@ async def opened(
     holds no valid skill, UsageError for files that cannot be read.
     """
     async with AsyncExitStack() as stack:
-        all_sources = list(sources)
-        for name, server in (mounts.servers if mounts else {}).items():
-            all_sources.append(await stack.enter_async_context(mounted(name, server)))
-        folders = mounts.folders if mounts else ()
-        all_sources += [Fixed(skills(folder), domain="skills") for folder in folders]
         grants = open_grants(directory)
         audit = stack.enter_context(Audit(Home(directory).audit))
+        all_sources = list(sources)
+        for name, server in (mounts.servers if mounts else {}).items():
+            source = await stack.enter_async_context(mounted(name, server))
+            # Who started the router named the server: nobody is asked, and it is on record.
+            audit.write("mount", **mount_proposal(name, server, source).noted(), agreed=True)
+            all_sources.append(source)
+        folders = mounts.folders if mounts else ()
+        all_sources += [Fixed(skills(folder), domain="skills") for folder in folders]
         learning = Learning(open_learned(directory), grants=grants, note=audit.write)
         learned = LearnedTools(learning, work=work, own=directory)
         catalog = Catalog([*all_sources, learned])

@@ -67,8 +67,12 @@ async def test_a_refused_call_runs_after_the_command_that_it_names(
         assert capdex("grant", "mcp:foreign#wipe", "--revoke").exit_code == 0
         assert (await called(client, WIPE))["error"]["reason"] == "CONFIRM_NEEDED"
     log = Path(os.environ["CAPDEX_HOME"]) / "data" / "router" / "audit.jsonl"
-    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
-    assert events == ["call", "call", "grant", "call", "revoke", "call"]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (mount,) = [line for line in lines if line["event"] == "mount"]
+    assert mount["touches"][0].startswith('run "')
+    assert (mount["capability_id"], len(mount["digest"])) == ("mcp:foreign", 64)
+    events = [line["event"] for line in lines]
+    assert events == ["mount", "call", "call", "grant", "call", "revoke", "call"]
     assert verify(log).broken is None
 
 
