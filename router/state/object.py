@@ -34,6 +34,7 @@ from router.state import fields
 from router.state.strategies import Model, Strategy
 
 MAX_BLOB_BYTES: Final = 4 * 1024 * 1024  # of one object with its history
+MAX_FOREIGN_WRITES: Final = 400_000  # a character each: more than an object has, 3 s at worst
 MAX_TIME_S: Final = 1e11  # since 1970
 
 
@@ -144,7 +145,8 @@ class StateObject:
     def foreign(self, blob: bytes) -> None:
         """Check a blob that another installation exported, before it is merged.
 
-        Raises InvalidInput if it is compressed (its size would not be bounded), or has changes
+        Raises InvalidInput if it is compressed (its size would not be bounded), has more than
+        MAX_FOREIGN_WRITES writes (a few bytes each, and much memory once imported), or has changes
         under the peer number of this document that this document never made: two writers share a
         number then, and nothing after that would converge.
         """
@@ -154,6 +156,9 @@ class StateObject:
             about = loro.LoroDoc.decode_import_blob_meta(blob, True)
             if about.mode != loro.EncodedBlobMode.Updates:
                 raise InvalidInput("the document cannot be read", why="it is not a list of changes")
+            writes = (one.counter for one in about.partial_end_vv.sub_iter(loro.VersionVector()))
+            if (count := sum(one.end - one.start for one in writes)) > MAX_FOREIGN_WRITES:
+                raise InvalidInput(f"the document has {count} writes", Code.TOO_LARGE)
             theirs = about.partial_end_vv.get_last(self._peer)
             if theirs is None:
                 return

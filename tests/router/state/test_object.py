@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from router.state.object import MAX_BLOB_BYTES, StateObject
+from router.state.object import MAX_BLOB_BYTES, MAX_FOREIGN_WRITES, StateObject
 from router.state.strategies import Strategy, model
 from tests.router.state import histories
 
@@ -137,6 +137,22 @@ def test_a_document_of_32_mib_is_refused_before_it_is_read() -> None:
         with pytest.raises(InvalidInput) as caught:
             check(bytes(32 * 1024 * 1024))
         assert caught.value.code is Code.TOO_LARGE
+
+
+def test_a_document_of_very_many_small_writes_is_refused_before_it_is_imported() -> None:
+    hostile = loro.LoroDoc()
+    items = hostile.get_list("l")
+    for _ in range(MAX_FOREIGN_WRITES + 1):
+        items.insert(0, None)
+    hostile.commit()
+    blob = hostile.export(loro.ExportMode.Updates(loro.VersionVector()))
+    assert len(blob) < MAX_BLOB_BYTES
+    document = made({"n": 1}, 2)
+    before = document.exported()
+    with pytest.raises(InvalidInput, match="writes") as caught:
+        document.foreign(blob)
+    assert caught.value.code is Code.TOO_LARGE
+    assert document.exported() == before
 
 
 def test_a_compressed_document_of_another_is_refused() -> None:
