@@ -156,7 +156,7 @@ class StateObject:
             about = loro.LoroDoc.decode_import_blob_meta(blob, True)
             if about.mode != loro.EncodedBlobMode.Updates:
                 raise InvalidInput("the document cannot be read", why="it is not a list of changes")
-            writes = (one.counter for one in about.partial_end_vv.sub_iter(loro.VersionVector()))
+            writes = (one.counter for one in about.partial_end_vv.sub_iter(_nothing()))
             if (count := sum(one.end - one.start for one in writes)) > MAX_FOREIGN_WRITES:
                 raise InvalidInput(f"the document has {count} writes", Code.TOO_LARGE)
             theirs = about.partial_end_vv.get_last(self._peer)
