@@ -35,17 +35,21 @@ def _tool(
         name=name,
         description=description,
         input_schema=schema,
-        annotations=types.ToolAnnotations(read_only_hint=True) if reads else None,
+        # `find` changes nothing, but its words may go to a node.
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=name == "find")
+        if reads
+        else None,
     )
 
 
 FIND: Final = _tool(
     "find",
-    "Find capabilities for a wish, or by exact name. Empty: list domains.",
+    "Find capabilities for a wish, or by exact name. Empty: list domains. "
+    "With remote the words leave this machine.",
     {
         "want": {"type": "string"},
         "limit": {"type": "integer", "default": 5},
-        "remote": {"type": "boolean", "default": True, "description": "also the registry"},
+        "remote": {"type": "boolean", "default": True, "description": "also ask nodes"},
     },
     ["want"],
     reads=True,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
+from urllib.parse import quote
 
+from capdex.errors import Code, InvalidInput
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import Request
 
@@ -26,7 +28,8 @@ class Owner:
     """The source of a capability, to which grants, state and secrets are bound.
 
     `source` is `package`, `learned`, `mcp` or `skill`; `name` is unique within it; `digest` changes
-    whenever the content does (the sha256 of a package, in hex). `scope` is the memory scope.
+    whenever the content does (the sha256 of a package, in hex). `scope` is the memory scope, `by`
+    says who wrote its texts.
     """
 
     source: Literal["package", "learned", "mcp", "skill"]
@@ -34,6 +37,7 @@ class Owner:
     digest: str
     scope: str | None = None
     permissions: tuple[str, ...] = ()
+    by: str = ""
 
 
 class Executor(Protocol):
@@ -59,7 +63,10 @@ NO_INPUT: Final[Json] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """A tool, or a skill: a package with a prompt. `executor` is None for a skill."""
+    """A tool, or a skill: a package with a prompt. `executor` is None for a skill.
+
+    `read` returns the content of a resource by its name.
+    """
 
     ref: CapabilityRef
     kind: Kind
@@ -72,6 +79,19 @@ class Capability:
     annotations: Annotations = Annotations()
     executor: Executor | None = None
     resources: tuple[Json, ...] = ()
+    read: Callable[[str], bytes] | None = None
+
+    def uri_of(self, resource: Json) -> str:
+        """Return the URI of a resource: the one that it has, or `skill://NAME/FILE`."""
+        scheme, _, name = self.ref.capability_id.partition(":")
+        return str(resource.get("uri") or f"{scheme}://{quote(name, '')}/{quote(resource['name'])}")
+
+    def content(self, uri: str) -> tuple[Json, bytes]:
+        """Return a resource and what it holds; raises InvalidInput NOT_FOUND."""
+        for resource in self.resources:
+            if self.read is not None and self.uri_of(resource) == uri:
+                return resource, self.read(resource["name"])
+        raise InvalidInput(f"there is no resource {uri[:128]!r} here", Code.NOT_FOUND)
 
     def manifest(self) -> dict[str, Any]:
         """Return the CapabilityManifest (CAP, Capability Manifest)."""

@@ -21,7 +21,7 @@ from router.runtime.learned.intents import Intents
 from router.runtime.learned.learning import Learning
 from router.runtime.learned.source import LearnedTools
 from router.runtime.learned.store import Store
-from router.runtime.mcp_mount import mounted
+from router.runtime.mcp_mount import Mounted, mounted
 from router.runtime.results import Results
 from router.runtime.search import Search
 from router.runtime.skill_folder import skills
@@ -39,6 +39,7 @@ class Runtime:
     grants: GrantFile
     learning: Learning
     intents: Intents
+    servers: Sequence[Mounted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +68,17 @@ async def opened(
     holds no valid skill, UsageError for files that cannot be read.
     """
     async with AsyncExitStack() as stack:
-        all_sources = list(sources)
-        for name, server in (mounts.servers if mounts else {}).items():
-            all_sources.append(await stack.enter_async_context(mounted(name, server)))
-        folders = mounts.folders if mounts else ()
-        all_sources += [Fixed(skills(folder), domain="skills") for folder in folders]
+        mounts = mounts or Mounts({})
+        servers = [
+            await stack.enter_async_context(mounted(name, server))
+            for name, server in mounts.servers.items()
+        ]
+        folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
         grants = open_grants(directory)
         audit = stack.enter_context(Audit(Home(directory).audit))
         learning = Learning(open_learned(directory), grants=grants, note=audit.write)
         learned = LearnedTools(learning, work=work, own=directory)
-        catalog = Catalog([*all_sources, learned])
+        catalog = Catalog([*sources, *servers, *folders, learned])
         invoker = Invoker(
             catalog,
             rights=grants,
@@ -88,8 +90,9 @@ async def opened(
             limits=limits or Limits(),
         )
         results = Results(directory / "results")
-        intents = Intents(learned, invoker)
-        yield Runtime(catalog, Search(catalog), invoker, results, grants, learning, intents)
+        intents = Intents(learned, invoker, catalog)
+        search = Search(catalog)
+        yield Runtime(catalog, search, invoker, results, grants, learning, intents, servers)
 
 
 def open_grants(directory: Path) -> GrantFile:

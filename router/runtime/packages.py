@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import orjson
+
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import BUILT_IN, Tool
@@ -51,6 +53,7 @@ def owner(package: VerifiedPackage) -> Owner:
         package.announcement.sha256.hex(),
         manifest.memory_scope,
         tuple(manifest.permissions),
+        f"signed by {package.signer}, published by {package.announcement.publisher}",
     )
 
 
@@ -65,6 +68,8 @@ def skill(package: VerifiedPackage) -> Capability:
         VARS,
         owner(package),
         prompt=manifest.prompt,
+        resources=tuple(cap.resources(manifest.uri.name, str(manifest.uri.version))),
+        read={"package": package.data, "schema": orjson.dumps(manifest.schema)}.__getitem__,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,9 +64,10 @@ def read_skill(folder: Path) -> Capability:
         name,
         description,
         VARS,
-        Owner("skill", PREFIX + name, digest),
+        Owner("skill", PREFIX + name, digest, by="from a folder of this machine"),
         prompt=prompt,
         resources=tuple({"name": file} for file in files),
+        read=partial(read_resource, folder),
     )
 
 
