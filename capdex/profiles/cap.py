@@ -59,10 +59,7 @@ def skill(manifest: Manifest) -> Json:
         "input_schema": _MESSAGE,
         "output_schema": None,
         "prompt_template": manifest.prompt,
-        "resources": [
-            _resource(manifest, "package", PACKAGE_TYPE),
-            _resource(manifest, "schema", SCHEMA_TYPE),
-        ],
+        "resources": resources(name, version),
         "required_permissions": list(manifest.permissions),
         "tools": [
             {"capability_id": capability_id(name, tool.name), "version": version}
@@ -108,6 +105,10 @@ def tool_manifest(manifest: Manifest, tool: Tool) -> Json:
     }
 
 
-def _resource(manifest: Manifest, what: str, media_type: str) -> Json:
-    uri = f"capdex://{manifest.uri.name}/{manifest.uri.version}/{what}"
-    return {"uri": uri, "name": what, "mimeType": media_type}
+def resources(name: str, version: str) -> list[Json]:
+    """Return the resources of a package: its file, and the JSON Schema of its state."""
+    types = {"package": PACKAGE_TYPE, "schema": SCHEMA_TYPE}
+    return [
+        {"uri": f"capdex://{name}/{version}/{part}", "name": part, "mimeType": media_type}
+        for part, media_type in types.items()
+    ]

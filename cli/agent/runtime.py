@@ -63,5 +63,6 @@ async def open_agent(
             Packages(stack.enter_context(open_installer(app))),
             runtime.intents,
             runtime.learning,
+            runtime.servers,
         )
         yield Agent(runtime, actions)

@@ -7,7 +7,7 @@ router alone, in its own words.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,8 +29,8 @@ from router.model.refs import Json
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 20
-MAX_TOOLS: Final = 1_000
-MAX_LIST_BYTES: Final = 4 * 1024 * 1024  # of all tools: they are kept, and searched
+MAX_LISTED: Final = 1_000  # tools or resources
+MAX_LIST_BYTES: Final = 4 * 1024 * 1024  # of all of them: tools are kept, and searched
 RELIST_S: Final = 300.0  # a server may change its tools without telling
 CONNECT_S: Final = 30.0  # a program may be fetched before it starts
 CLOSE_S: Final = 2.0
@@ -132,12 +132,7 @@ class Session:
                 types.CallToolRequest(params=params), _RESULT
             )
         if isinstance(result, types.InputRequiredResult):
-            raise Refused(
-                "the MCP server asks for input of a person or of a model",
-                Code.PERMISSION_DENIED,
-                why="a server that a tool calls may not ask; the router alone does",
-                fix="give all input as arguments",
-            )
+            raise _asks()
         texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
         if result.is_error:
             raise ExecutionFailed("the tool failed", why=untrusted_text("\n".join(texts)))
@@ -149,6 +144,22 @@ class Session:
             x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in result.content
         ]
         return {"content": blocks}
+
+    async def resources(self) -> list[types.Resource]:
+        """Return the server's resources; none if it does not say that it has any."""
+        with self._faults():
+            await asyncio.shield(self._opened)
+            if self.client.server_capabilities.resources is None:
+                return []
+            return await self._pages(self.client.session.list_resources, "resources")
+
+    async def read(self, uri: str) -> list[Any]:
+        """Return the contents of a resource; raises as `call`."""
+        with self._faults():
+            found = await self.client.session.read_resource(uri, allow_input_required=True)
+        if isinstance(found, types.InputRequiredResult):
+            raise _asks()
+        return list(found.contents)
 
     async def _hold(self) -> None:
         try:
@@ -173,24 +184,27 @@ class Session:
 
     async def _list(self) -> dict[str, types.Tool]:
         found: dict[str, types.Tool] = {}
+        for tool in await self._pages(self.client.session.list_tools, "tools"):
+            if found.setdefault(tool.name, tool) != tool:
+                raise ExecutionFailed("the MCP server has two tools of one name")
+        return found
+
+    async def _pages(self, ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
+        found: list[Any] = []
         cursor: str | None = None
         size = 0
         for _ in range(MAX_PAGES):
-            page = await self.client.session.list_tools(
-                params=types.PaginatedRequestParams(cursor=cursor)
-            )
-            for tool in page.tools:
-                size += len(tool.model_dump_json())
-                if found.setdefault(tool.name, tool) != tool:
-                    raise ExecutionFailed("the MCP server has two tools of one name")
+            page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
+            found += getattr(page, what)
+            size += sum(len(one.model_dump_json()) for one in getattr(page, what))
             cursor = page.next_cursor
-            if len(found) > MAX_TOOLS or size > MAX_LIST_BYTES:
+            if len(found) > MAX_LISTED or size > MAX_LIST_BYTES:
                 break
             if cursor is None:
                 return found
         raise ExecutionFailed(
-            "the MCP server lists too many tools",
-            why=f"over {MAX_PAGES} pages, {MAX_TOOLS} tools or {MAX_LIST_BYTES} bytes",
+            f"the MCP server lists too many {what}",
+            why=f"over {MAX_PAGES} pages, {MAX_LISTED} of them or {MAX_LIST_BYTES} bytes",
         )
 
     @contextmanager
@@ -225,6 +239,15 @@ _SESSION_ERRORS: Final = (
     *(MCPError, ValidationError, httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError),
     *(ExecutionFailed, Refused, Unavailable),
 )
+
+
+def _asks() -> Refused:
+    return Refused(
+        "the MCP server asks for input of a person or of a model",
+        Code.PERMISSION_DENIED,
+        why="a server that is called may not ask; the router alone does",
+        fix="give all input as arguments",
+    )
 
 
 def _first(error: Exception) -> Exception:

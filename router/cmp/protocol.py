@@ -31,10 +31,14 @@ Invoke = Callable[[Tool, Intent, Json], Awaitable[InvokeResult]]
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Answers requests about some tools. `invoke` runs an intent through the router's pipeline."""
+    """Answers requests about some tools. `invoke` runs an intent through the router's pipeline.
+
+    `domains` are those of what is there beside the tools: packages, skills, mounted servers.
+    """
 
     tools: tuple[Tool, ...]
     invoke: Invoke
+    domains: tuple[str, ...] = ()
 
     async def answer(self, request: Any) -> Json:
         """Return the answer to one request; never raises."""
@@ -69,12 +73,13 @@ class Protocol:
 
     async def _domains(self, _params: Json, *, rpc: bool) -> Json:
         del rpc
-        return {"domains": list(dict.fromkeys(one.manifest.domain for one in self.tools))}
+        tools = (one.manifest.domain for one in self.tools)
+        return {"domains": list(dict.fromkeys([*tools, *self.domains]))}
 
     async def _manifests(self, params: Json, *, rpc: bool) -> Json:
         domain = _optional(params, "domain")
         found = [one.manifest for one in self.tools if domain in (None, one.manifest.domain)]
-        if domain and not found:
+        if domain and not found and domain not in self.domains:
             raise InvalidInput(f"no tool is of the domain {domain[:64]!r}", Code.NOT_FOUND)
         if rpc:
             return {"manifests": [one.to_json() for one in found]}

@@ -8,82 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, untrusted_text
 from router.faces.arguments import Wanted, example
+from router.faces.manage import Packages
 from router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from router.model.capability import Capability
 from router.model.refs import InvokeResult, Json
 from router.policy.consent import Asker, clean
 from router.runtime.catalog import Catalog, Listed, split
 from router.runtime.invoke import Caller, Invoker
+from router.runtime.learned.intents import Intents
+from router.runtime.learned.learning import Learning
+from router.runtime.mcp_mount import Mounted
 from router.runtime.results import PREFIX, Results
 from router.runtime.search import Hit, Search
+from router.runtime.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A capability that the registry has: its URI with version, and its description."""
-
-    uri: str
-    description: str
-
-
-class Manager(Protocol):
-    """Installs and looks up packages of the registry."""
-
-    async def search(self, want: str, limit: int) -> Sequence[Found]:
-        """Return packages of the registry for a wish."""
-        ...
-
-    async def act(self, action: str, target: str, asker: Asker) -> str:
-        """Install, upgrade or remove; return what was done, as text."""
-        ...
-
-
-class Routing(Protocol):
-    """Routes messages of one session, and takes note of what its calls answer."""
-
-    def route(self, message: str) -> Json:
-        """Return the capability that a message is for, and why; its prompt when it is mounted."""
-        ...
-
-    def answered(self, capability: Capability, result: InvokeResult) -> None:
-        """Pop the session's stack if a successful output says `{"done": true}`."""
-        ...
-
-
-class Learner(Protocol):
-    """Learns command-line programs."""
-
-    async def learn(self, program: str, asker: Asker) -> str:
-        """Learn a program if the person agrees; return what was done, as text."""
-        ...
-
-
-class Intents(Protocol):
-    """Runs a command by what is wanted (CMP, intent)."""
-
-    async def intent(self, want: str, context: Json, caller: Caller) -> InvokeResult:
-        """Return the result of the one command that `want` means."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class Actions:
-    """What an agent can do; the last four are None where they are not offered."""
+    """What an agent can do; what is None is not offered. The MCP servers have resources."""
 
     catalog: Catalog
     search: Search
     invoker: Invoker
     results: Results
-    routing: Routing | None = None
-    manager: Manager | None = None
+    routing: Session | None = None
+    manager: Packages | None = None
     intents: Intents | None = None
-    learner: Learner | None = None
+    learner: Learning | None = None
+    servers: Sequence[Mounted] = ()
 
     async def find(self, want: str, limit: int = 5, *, remote: bool = True) -> str:
         """Return one line a hit, with why it was found; without a wish the domains."""
@@ -92,17 +50,17 @@ class Actions:
             return "domains: " + (", ".join(domains[:50]) or "nothing is installed")
         limit = min(max(limit, 1), MAX_HITS)
         hits = self.search.find(want, limit)
-        lines = [self._hit(hit) for hit in hits]
+        lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
         if remote and self.manager is not None and len(lines) < limit:
             here = {hit.listed.ref.capability_id for hit in hits}
             for found in await self.manager.search(want, limit - len(lines)):
                 if found.uri.partition("@")[0] not in here:
-                    shown = clean(found.description, LINE_CHARS)
+                    shown = clean(found.summary or found.title, LINE_CHARS)
                     lines.append(f"{clean(found.uri)} {shown} [registry: install it first]")
         return "\n".join(lines) or "nothing found"
 
     def describe(self, uri: str, level: int = 3) -> Json | str:
-        """Return a capability at one of CMP's levels 1 to 4; the third is CAP's manifest."""
+        """Return a capability at one of CMP's levels 1 to 4; the third is CAP's manifest, short."""
         if level not in LEVELS:
             raise InvalidInput(f"there is no level {untrusted_text(level)[:16]}", fix="give 1 to 4")
         capability = self.catalog.find(uri)
@@ -113,8 +71,12 @@ class Actions:
             return "\n".join(lines) or "it has no tools"
         if level == 4:
             return {"uri": capability.ref.capability_id, "input": example(capability.input_schema)}
-        manifest = capability.manifest()
-        return {key: value for key, value in manifest.items() if value not in (None, [])}
+        ref = capability.ref
+        # The URI says the kind, too, and the name of a tool.
+        said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
+        shown = capability.manifest() | {"resources": [x["name"] for x in capability.resources]}
+        rest = {x: y for x, y in shown.items() if x not in said and y not in (None, [])}
+        return {"uri": f"{self.catalog.short_name(ref.capability_id)}@{ref.version}", **rest}
 
     async def call(self, wanted: Wanted, caller: Caller) -> InvokeResult:
         """Invoke a capability, or a command by a wish, or read on in a stored result."""
@@ -166,10 +128,14 @@ class Actions:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.manager.act(action, target, asker)
 
-    def _hit(self, hit: Hit) -> str:
-        """Return a hit in as few tokens as possible: `call` and `describe` take the short name."""
+    def _hit(self, hit: Hit, above: Hit | None) -> str:
+        """Return a hit in as few tokens as possible: `call` and `describe` take the short name.
+
+        Why it was found is not said again if it is the same as in the line above.
+        """
         name = self.catalog.short_name(hit.listed.ref.capability_id)
-        return f"{name} {clean(hit.listed.description, LINE_CHARS)} [{hit.why}]"
+        why = "" if above is not None and above.why == hit.why else f" [{hit.why}]"
+        return f"{name} {clean(hit.listed.description, LINE_CHARS)}{why}"
 
     def _installed(self) -> list[str]:
         """Return a line for each package, then for each tool that has none."""

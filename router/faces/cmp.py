@@ -1,4 +1,4 @@
-"""CMP's five methods over the learned tools, for programs on the socket.
+"""CMP's five methods, for programs on the socket: all domains, and the learned tools in them.
 
 A person agrees to commands by `capdex grant`, whatever `confirm` says. A caller that speaks for its
 user, as the specification has it, agrees itself: the person who starts the router decides that.
@@ -34,7 +34,8 @@ class Cmp:
         async def invoke(tool: Tool, intent: Intent, arguments: Json) -> InvokeResult:
             return await self.intents.run(tool, intent, arguments, caller)
 
-        return await Protocol(self.intents.tools.tools(), invoke).answer(request)
+        domains = tuple(one.domain or "general" for one in self.intents.catalog.latest())
+        return await Protocol(self.intents.tools.tools(), invoke, domains).answer(request)
 
 
 class _Agreed:

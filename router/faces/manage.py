@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from capdex.errors import InvalidInput
 from capdex.uri import PREFIX
-from router.faces.actions import Found
 from router.install.installer import Installer, Outcome
-from router.install.resolve import search
+from router.install.resolve import Hit, search
 from router.install.wish import choose
 from router.policy.consent import Asker, clean
 from router.policy.proposal import Proposal
@@ -21,23 +19,18 @@ class Packages:
     def __init__(self, installer: Installer) -> None:
         self._installer = installer
 
-    async def search(self, want: str, limit: int) -> Sequence[Found]:
-        """Return packages of the registry for a wish; none if no node is configured.
-
-        That words left this machine is in the audit log, with their hash: they may hold a secret.
-        """
-        if self._installer.config.nodes:
-            digest = hashlib.sha256(want.encode("utf-8", "surrogatepass")).hexdigest()
-            self._installer.journal.write("find", want_sha256=digest, chars=len(want))
-        hits = await search(want, limit, self._installer.config)
-        return [Found(hit.uri, hit.summary or hit.title) for hit in hits]
+    async def search(self, want: str, limit: int) -> Sequence[Hit]:
+        """Return packages of the registry for a wish; none if no node is configured."""
+        installer = self._installer
+        return await search(want, limit, installer.config, installer.journal.write)
 
     async def act(self, action: str, target: str, asker: Asker) -> str:
         """Install, upgrade or remove; return what was done, as text."""
         match action:
             case "install":
-                uri = await choose(target, self._installer.config)
-                return _said(await self._installer.install(uri, asker))
+                installer = self._installer
+                uri = await choose(target, installer.config, installer.journal.write)
+                return _said(await installer.install(uri, asker))
             case "upgrade":
                 return await self._upgrade(target, asker)
             case "remove":

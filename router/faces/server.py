@@ -1,4 +1,4 @@
-"""The MCP server of the router: five tools over stdio, the same from nothing to 10 000 packages."""
+"""The MCP server of the router, over stdio: five tools, the same for nothing or 10 000 packages."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from capdex import __version__
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput
 from router.faces.actions import Actions
 from router.faces.arguments import read_call
+from router.faces.context import Offered
 from router.faces.elicitation import Elicitation, Questions
 from router.faces.tools import CALL, DESCRIBE, FIND, INSTRUCTIONS, MANAGE, ROUTE, TOOLS
 from router.model.refs import InvokeResult, Json
@@ -31,7 +32,7 @@ log = structlog.get_logger(part="router")
 
 def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]:
     """Return the server for one connection."""
-    questions = Questions()
+    questions, offered = Questions(), Offered(actions)
 
     async def list_tools(
         _: Context, __: types.PaginatedRequestParams | None
@@ -60,6 +61,10 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_prompts=offered.list_prompts,
+        on_get_prompt=offered.get_prompt,
+        on_list_resources=offered.list_resources,
+        on_read_resource=offered.read_resource,
     )
 
 
@@ -123,9 +128,10 @@ def _said(text: str) -> types.CallToolResult:
 
 
 def _shown(result: InvokeResult) -> types.CallToolResult:
-    found = result.to_json()
+    found = result.to_json()  # CAP's whole form; a model's text is without what says nothing
+    told = {x: y for x, y in found.items() if y is not None and x != "duration_ms"}
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=orjson.dumps(found).decode("utf-8"))],
+        content=[types.TextContent(type="text", text=orjson.dumps(told).decode("utf-8"))],
         structured_content=found,
         is_error=not result.ok,
     )

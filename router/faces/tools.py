@@ -35,7 +35,10 @@ def _tool(
         name=name,
         description=description,
         input_schema=schema,
-        annotations=types.ToolAnnotations(read_only_hint=True) if reads else None,
+        # `find` changes nothing, but its words may go to a node.
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=name == "find")
+        if reads
+        else None,
     )
 
 

@@ -7,7 +7,8 @@ nodes that differ are judged by such a proof, or refused. The bytes are verified
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +34,7 @@ MAX_HITS: Final = 20
 MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
 
 Json = dict[str, Any]
+Note = Callable[..., None]  # appends a line to the audit log
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,19 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     return replace(found, warnings=(*found.warnings, *warnings))
 
 
-async def search(want: str, limit: int, config: Config) -> list[Hit]:
-    """Return what the first node that answers finds for a wish; raises Unavailable if none does."""
+async def search(want: str, limit: int, config: Config, note: Note | None = None) -> list[Hit]:
+    """Return what the first node that answers finds for a wish; raises Unavailable if none does.
+
+    `note` writes a line before the words go to a node: their length and sha256, since a log is no
+    place for a secret. Whether some words left is checked by `printf %s WORDS | sha256sum`.
+    """
     failed: CapdexError | None = None
     arguments = {"query_string": want, "limit": min(limit, MAX_HITS)}
+    said = want.encode("utf-8", "surrogatepass")
+    noted = {"want_sha256": hashlib.sha256(said).hexdigest(), "want_bytes": len(said)}
     for address in config.nodes:
+        if note is not None:
+            note("find", node=address.mcp_url, **noted)
         try:
             async with NodeClient(address.mcp_url) as node:
                 answer = await node.call("search_capabilities", arguments)

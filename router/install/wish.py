@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from capdex.errors import Code, InvalidInput
 from capdex.uri import PREFIX, CapabilityURI
 from router.home.config import Config
-from router.install.resolve import Hit, search
+from router.install.resolve import Hit, Note, search
 from router.policy.consent import clean
 
 MAX_CANDIDATES = 8
 
 
-async def choose(want: str, config: Config, *, certain: bool = False) -> CapabilityURI:
+async def choose(
+    want: str, config: Config, note: Note | None = None, *, certain: bool = False
+) -> CapabilityURI:
     """Return the capability that a name, a URI or a wish in words means.
 
     What can be a name or a URI is one, and is not searched for. For a wish the hit whose name it
@@ -26,7 +28,7 @@ async def choose(want: str, config: Config, *, certain: bool = False) -> Capabil
     except InvalidInput:
         if " " not in text and ("@" in text or text.startswith("did:")):
             raise
-    return pick(text, await search(text, MAX_CANDIDATES, config), certain=certain)
+    return pick(text, await search(text, MAX_CANDIDATES, config, note), certain=certain)
 
 
 def pick(want: str, hits: Sequence[Hit], *, certain: bool = False) -> CapabilityURI:

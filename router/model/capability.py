@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
@@ -64,7 +64,7 @@ class Capability:
     """A tool, or a skill: a package with a prompt. `executor` is None for a skill.
 
     Where there is a `closed_schema`, it refuses arguments of which `input_schema` says nothing
-    (P10), and the input is checked by it.
+    (P10), and the input is checked by it. `read` returns what a resource holds, by its name.
     """
 
     ref: CapabilityRef
@@ -79,6 +79,7 @@ class Capability:
     executor: Executor | None = None
     resources: tuple[Json, ...] = ()
     closed_schema: Json | None = None
+    read: Callable[[str], bytes] | None = None
 
     def manifest(self) -> dict[str, Any]:
         """Return the CapabilityManifest (CAP, Capability Manifest)."""

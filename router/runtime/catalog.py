@@ -26,7 +26,8 @@ PREFIX: Final = "did:nuwa:cap:"
 class Listed:
     """A capability in short. `terms` are further words to find it by; `domain` is CMP's.
 
-    `triggers` and `llm_requirements` are those of a skill (NIP-7).
+    `triggers` and `llm_requirements` are those of a skill (NIP-7), `arguments` the placeholders of
+    its prompt, None without one.
     """
 
     ref: CapabilityRef
@@ -37,6 +38,7 @@ class Listed:
     terms: str = ""
     triggers: tuple[Trigger, ...] = ()
     llm_requirements: Json = field(default_factory=dict, hash=False)
+    arguments: tuple[str, ...] | None = None
 
 
 class Source(Protocol):
@@ -78,8 +80,12 @@ class Fixed:
     def listed(self) -> list[Listed]:
         """Return all capabilities in short."""
         return [
-            Listed(c.ref, c.kind, c.name, c.description, self._domain) for c in self._found.values()
-        ]
+            Listed(
+                c.ref, c.kind, c.name, c.description, self._domain,
+                arguments=None if c.prompt is None else (),
+            )
+            for c in self._found.values()
+        ]  # fmt: skip
 
     def load(self, ref: CapabilityRef) -> Capability:
         """Return a capability."""

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import shlex
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,22 +17,24 @@ import mcp_types as types
 import orjson
 from mcp.client.stdio import StdioServerParameters
 
-from capdex.errors import CapdexError, Code, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.version import VERSION
 from router.bindings.mcp_session import Session
 from router.bindings.mcp_transport import Program
 from router.model.capability import NO_INPUT, Annotations, Capability, Owner
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import ProcessRequest, Request, ServiceRequest
+from router.policy.consent import clean
 from router.policy.proposal import Access, Proposal, accessed
 from router.policy.quoting import escaped, quoted
 from router.runtime.catalog import Fixed
 
 LIST_S: Final = 40.0  # to start, and to list its tools
+MAX_URI_CHARS: Final = 2_048
 
 
 @asynccontextmanager
-async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Fixed]:
+async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Mounted]:
     """Connect to an MCP server and give its tools as `mcp:<name>#<tool>` for as long as it runs.
 
     Raises Unavailable NODE_UNAVAILABLE if it does not start, or list its tools.
@@ -47,9 +49,38 @@ async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Fix
             raise Unavailable(
                 f"the MCP server {name} does not answer", Code.NODE_UNAVAILABLE, why=str(error)
             ) from None
-        yield Fixed(_capabilities(name, session, tools.values()), domain="mcp")
+        yield Mounted(name, session, _capabilities(name, session, tools.values()))
     finally:
         await session.close()
+
+
+class Mounted(Fixed):
+    """The tools of a server, and its resources, which are asked for whenever they are wanted."""
+
+    def __init__(self, name: str, session: Session, tools: Iterable[Capability]) -> None:
+        super().__init__(tools, domain="mcp")
+        self.name, self._session = name, session
+
+    async def resources(self) -> list[types.Resource]:
+        """Return what the server lists; nothing if it has none, or does not answer in time."""
+        with suppress(CapdexError, TimeoutError):
+            async with asyncio.timeout(LIST_S):
+                found = await self._session.resources()
+                return [x for x in found if clean(x.uri, MAX_URI_CHARS) == x.uri]
+        return []
+
+    async def read(self, uri: str) -> list[Any]:
+        """Return the contents of a listed resource; raises as `Session.read`, and TIMEOUT.
+
+        Another URI may be a model's own and carry words to the server: it is NOT_FOUND.
+        """
+        if uri not in {x.uri for x in await self.resources()}:
+            raise InvalidInput(f"{self.name} has no resource {uri[:128]!r}", Code.NOT_FOUND)
+        try:
+            async with asyncio.timeout(LIST_S):
+                return await self._session.read(uri)
+        except TimeoutError:
+            raise Unavailable(f"{self.name} did not answer in time", Code.TIMEOUT) from None
 
 
 def mount_proposal(name: str, server: StdioServerParameters, source: Fixed) -> Proposal:

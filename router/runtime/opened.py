@@ -20,7 +20,7 @@ from router.runtime.learned.intents import Intents
 from router.runtime.learned.learning import Learning
 from router.runtime.learned.source import LearnedTools
 from router.runtime.learned.store import Store
-from router.runtime.mcp_mount import mount_proposal, mounted
+from router.runtime.mcp_mount import Mounted, mount_proposal, mounted
 from router.runtime.results import Results
 from router.runtime.search import Search
 from router.runtime.skill_folder import skills
@@ -38,6 +38,7 @@ class Runtime:
     grants: GrantFile
     learning: Learning
     intents: Intents
+    servers: Sequence[Mounted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,16 @@ async def opened(
     async with AsyncExitStack() as stack:
         grants = open_grants(directory)
         audit = stack.enter_context(Audit(Home(directory).audit))
-        all_sources = list(sources)
-        for name, server in (mounts.servers if mounts else {}).items():
-            source = await stack.enter_async_context(mounted(name, server))
+        mounts = mounts or Mounts({})
+        servers = []
+        for name, server in mounts.servers.items():
+            servers.append(source := await stack.enter_async_context(mounted(name, server)))
             # Who started the router named the server: nobody is asked, and it is on record.
             audit.write("mount", **mount_proposal(name, server, source).noted(), agreed=True)
-            all_sources.append(source)
-        folders = mounts.folders if mounts else ()
-        all_sources += [Fixed(skills(folder), domain="skills") for folder in folders]
+        folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
         learning = Learning(open_learned(directory), grants=grants, note=audit.write)
         learned = LearnedTools(learning, work=work, own=directory)
-        catalog = Catalog([*all_sources, learned])
+        catalog = Catalog([*sources, *servers, *folders, learned])
         invoker = Invoker(
             catalog,
             rights=grants,
@@ -89,8 +89,9 @@ async def opened(
             limits=limits or Limits(),
         )
         results = Results(directory / "results")
-        intents = Intents(learned, invoker)
-        yield Runtime(catalog, Search(catalog), invoker, results, grants, learning, intents)
+        intents = Intents(learned, invoker, catalog)
+        search = Search(catalog)
+        yield Runtime(catalog, search, invoker, results, grants, learning, intents, servers)
 
 
 def open_grants(directory: Path) -> GrantFile:

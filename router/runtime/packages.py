@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import orjson
+
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import BUILT_IN, Tool
@@ -66,6 +68,8 @@ def skill(package: VerifiedPackage) -> Capability:
         VARS,
         owner(package),
         prompt=manifest.prompt,
+        resources=tuple(cap.resources(manifest.uri.name, str(manifest.uri.version))),
+        read={"package": package.data, "schema": orjson.dumps(manifest.schema)}.__getitem__,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,6 +67,7 @@ def read_skill(folder: Path) -> Capability:
         Owner("skill", PREFIX + name, digest),
         prompt=prompt,
         resources=tuple({"name": file} for file in files),
+        read=partial(read_resource, folder),
     )
 
 

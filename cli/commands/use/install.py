@@ -71,7 +71,9 @@ async def _install(
     status.show(f"asking about {safe(target)}")
     try:
         try:
-            uri = await choose(target, installer.config, certain=app.options.yes)
+            uri = await choose(
+                target, installer.config, installer.journal.write, certain=app.options.yes
+            )
         except CapdexError as error:
             status.clear()
             if (name := chosen_candidate(app, error)) is None:

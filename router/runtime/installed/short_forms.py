@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from capdex.manifest.prompt import placeholders
 from capdex.package import RULES_VERSION, VerifiedPackage
 from capdex.uri import PREFIX
 from router.home.derived import Derived
@@ -15,7 +16,7 @@ from router.model.refs import CapabilityRef
 from router.runtime.catalog import Listed
 from router.runtime.packages import offered
 
-FORMAT: Final = 1  # raised whenever the short forms are made in another way
+FORMAT: Final = 2  # raised whenever the short forms are made in another way
 MAX_TERMS: Final = 64
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -65,6 +66,7 @@ def short(package: VerifiedPackage) -> Iterator[Listed]:
         terms,
         manifest.triggers,
         manifest.llm_requirements,
+        None if manifest.prompt is None else tuple(placeholders(manifest.prompt)),
     )
     for tool in offered(manifest):
         yield Listed(

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from router.cmp.manifest import Intent, Tool
 from router.cmp.match import match
 from router.model.refs import InvokeResult, Json
+from router.runtime.catalog import Catalog
 from router.runtime.invoke import Caller, Invoker
 from router.runtime.learned.source import LearnedTools, refs
 
 
 @dataclass(frozen=True, slots=True)
 class Intents:
-    """Runs intents."""
+    """Runs intents; `catalog` has them beside all else."""
 
     tools: LearnedTools
     invoker: Invoker
+    catalog: Catalog
 
     async def intent(self, want: str, context: Json, caller: Caller) -> InvokeResult:
         """Run the one intent that a wish names (CMP, Execute: Intent).

@@ -18,8 +18,9 @@ from router.faces.cap import Cap, methods
 from router.faces.cmp import Cmp
 from router.faces.socket import serving
 from router.policy.grants import Grant
-from router.runtime.opened import Runtime
+from router.runtime.opened import Mounts, Runtime, opened
 from tests.router.runtime.learned.programs import emails, learned_inbox
+from tests.router.runtime.test_mcp_mount import SERVER
 
 DELETE = {"want": "delete these emails", "context": {"ids": ["abc123", "def456"]}, "confirm": True}
 COMMAND = "inbox delete --ids 'abc123,def456' --confirm"
@@ -170,3 +171,22 @@ async def test_cap_answers_beside_it_and_notifications_run_nothing(tmp_path: Pat
     assert unknown["error"]["code"] == -32601
     assert plain["error"]["code"] == -32600
     assert len(emails(tmp_path)) == 3
+
+
+async def test_the_socket_shows_all_that_the_router_has(tmp_path: Path) -> None:
+    folder = tmp_path / "skills" / "plain"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: plain\ndescription: Write plainly.\n---\nShort.\n")
+    mounts = Mounts({"foreign": SERVER}, (tmp_path / "skills",))
+    async with opened(tmp_path / "router", mounts=mounts) as runtime:
+        path = tmp_path / "router.sock"
+        cap = methods(Cap(runtime.catalog, runtime.invoker))
+        async with serving(path, cap, Cmp(runtime.intents).answer):
+            listed = {"jsonrpc": "2.0", "method": "capability.list", "params": {}, "id": 1}
+            found, domains, manifests = await ask(
+                path, listed, {"method": "domains"}, rpc("manifests", domain="mcp")
+            )
+    ids = {one["capability_id"] for one in found["result"]["capabilities"]}
+    assert {"skill:plain", "mcp:foreign#read"} <= ids
+    assert set(domains["domains"]) == {"mcp", "skills"}
+    assert manifests["result"] == {"manifests": []}

@@ -1,4 +1,4 @@
-"""A foreign MCP server over stdio with a few tools."""
+"""A foreign MCP server over stdio with a few tools, and a resource."""
 
 from __future__ import annotations
 
@@ -37,8 +37,21 @@ async def call_tool(
     return types.CallToolResult(content=[text], is_error=params.name == "fail")
 
 
+async def list_resources(_: Any, __: Any) -> types.ListResourcesResult:
+    notes = types.Resource(uri="notes://today", name="today\u202e", mime_type="text/plain")
+    return types.ListResourcesResult(resources=[notes])
+
+
+async def read_resource(_: Any, params: types.ReadResourceRequestParams) -> Any:
+    found = types.TextResourceContents(uri=params.uri, text=f"of {params.uri}")
+    return types.ReadResourceResult(contents=[found])
+
+
 async def main() -> None:
-    server = Server("foreign", version="3.1.0", on_list_tools=list_tools, on_call_tool=call_tool)
+    server = Server(
+        "foreign", version="3.1.0", on_list_tools=list_tools, on_call_tool=call_tool,
+        on_list_resources=list_resources, on_read_resource=read_resource,
+    )  # fmt: skip
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
