@@ -120,12 +120,9 @@ def send_command(app: App, file: str, to: str, hours: int, allow: tuple[str, ...
 )
 @click.option("--budget", required=True, metavar="ETH", help="The most to spend in all, in ETH.")
 @click.option(
-    "--account-publications",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
+    "--account-publications", type=click.IntRange(1), default=20, show_default=True,
     help="The most publications of one account in 24 hours, failed ones too.",
-)
+)  # fmt: skip
 @click.option(
     "--account-budget", metavar="ETH",
     help="The most that the publications of one account cost in 24 hours, in ETH.",
@@ -156,20 +153,18 @@ def serve_command(
     """Pay for the publications of the accounts that you allow, up to a budget.
 
     Each package is verified before anything is paid. What was spent, by reverted transactions too,
-    is kept in a file of the state directory, also over restarts; --fee-cap limits one publication.
-    Runs until it is stopped.
+    is kept in the state directory; --fee-cap limits one publication. Runs until it is stopped.
     """
     from cli.terminal import logs
     from indexer.node.signals import run_until_stopped
     from publisher.sponsor.budget import Share
 
     allowed = _accounts(allow, allow_file)
-    limit_wei = wei(budget, "budget")
+    most = None if account_budget is None else wei(account_budget, "account-budget")
+    budgets = wei(budget, "budget"), Share(account_publications, most)
     app.settings.need_network("rpc_url", "chain_id", "registry")
     logs.set_up("logfmt" if app.output.err.tty else "json")
-    most = None if account_budget is None else wei(account_budget, "account-budget")
-    share = Share(account_publications, most)
-    return run_until_stopped(_serve(app, allowed, limit_wei, share, ipfs, host, port, allowed_host))
+    return run_until_stopped(_serve(app, allowed, budgets, ipfs, host, port, allowed_host))
 
 
 sponsor_command = Group(
@@ -267,8 +262,7 @@ async def _send(app: App, name: str, url: str, hours: int, allow: Sequence[str])
 async def _serve(
     app: App,
     allowed: Sequence[str],
-    limit_wei: int,
-    share: Share,
+    budgets: tuple[int, Share],
     ipfs: str | None,
     host: str,
     port: int,
@@ -294,7 +288,7 @@ async def _serve(
     unlock(app)  # while a person is there
     where = f"{network.chain}-{network.registry}-{signer.address}".lower()
     path = user_directories().state / "sponsor" / f"{where}.json"
-    with listen(host, port) as listener, Budget.open(path, limit_wei, share) as budget:
+    with listen(host, port) as listener, Budget.open(path, *budgets) as budget:
         async with open_registry(app) as registry, Uploader.open(ipfs) as uploader:
             sponsor = Sponsor(
                 registry, signer, uploader, budget, allowed=allowed, fee_cap_wei=fee_cap_wei(app)
@@ -353,4 +347,4 @@ def _accounts(allow: Sequence[str], allow_file: Path | None) -> list[str]:
 def _json(request: SponsorRequest) -> bytes:
     import json
 
-    return (json.dumps(request.to_json(), indent=2, ensure_ascii=False) + "\n").encode()
+    return f"{json.dumps(request.to_json(), indent=2, ensure_ascii=False)}\n".encode()
