@@ -39,7 +39,7 @@ SCHEMA: Json = {
     "additionalProperties": False,
 }
 OWNER = Owner("package", "did:nuwa:cap:note", "aa" * 32, "sc:note", BUILT_IN)
-TOKEN = Token(OWNER.digest, "sc:note", frozenset(BUILT_IN), frozenset({URI}), time.time() + 1_000)
+TOKEN = Token(OWNER.digest, "sc:note", frozenset(BUILT_IN), frozenset({URI}), float("inf"))
 
 
 class Note:
