@@ -39,45 +39,15 @@ def made(program: str, command: str, page: bytes, summary: str, *, writable: boo
     `command` is empty for the program itself. A person is asked at each call, unless the command is
     one of READ_ONLY and nothing is `writable`.
     """
-    text, left = lines(page), set(parse_help(page).options)
+    text = lines(page)
     found = list(_USAGE.finditer("\n".join(text)))
     usages = [one for one in found if one[2].split()[:1] == [command]] or found
     rest = "".join(f"{one[2]} ".replace(f" {command} ", " ", 1) for one in usages)
-    rest = rest[:MAX_USAGE_CHARS].replace("[no-]", "")
-    rest = re.sub(r"<([^<>]{1,60})>", lambda one: re.sub(r"\W+", "_", one[1]), rest)
-    while group := _GROUP.search(rest):  # what may be left out begins with "?" from here on
-        inner = group[1].strip()
-        plain = " ".join(f"?{one.strip('?')}" for one in inner.split())
-        if _SET.match(inner):
-            text.append(inner)
-            plain = ""
-        elif _OPTIONS.fullmatch(inner):
-            plain = "options"
-        rest = f"{rest[: group.start()]} {plain}{rest[group.end() :]}"
-    options: dict[str, Parameter] = {}
-    for line, below in pairwise((*text, "")):
-        about = line.strip().partition("  ")[2].strip() or below.strip()
-        for names in listed(line):
-            first = max(names, key=lambda one: one.startswith("--"))
-            end = "=" if names[first].startswith("=") else " " if needed(names) else ""
-            one = _parameter(first, needed(names), "" if about[:1] == "-" else about, first + end)
-            if first in left:
-                options.setdefault(one.name, one)
-            left -= names.keys()
+    rest, in_usage = _outlined(rest[:MAX_USAGE_CHARS])
+    options = _options([*text, *in_usage], set(parse_help(page).options))
     if not found and not options:
         return None
-    words: dict[str, Parameter | None] = {}
-    for word in re.sub(r" \| *\S+", "", re.sub(r"[ ?]*\.{3}", "... ", rest)).split():
-        plain = word.strip("?(){}")
-        one = _parameter(plain.lower(), word)
-        name = one.name + "_" * (one.name in options)
-        if plain == "--" or _OPTIONS.fullmatch(plain):
-            words[plain if plain == "--" else OPTIONS] = None
-        elif re.match(r"\w", plain) and len(words) < MAX_WORDS:
-            kind = "array<string>" if f"{{{name}}}" in words else one.type
-            needs = len(found) == 1 and not found[0][3] and word[0] not in "?{"
-            words[f"{{{name}}}"] = replace(one, name=name, type=kind, required=needs)
-    words = words if OPTIONS in words else {OPTIONS: None, **words}
+    words = _words(rest, options, certain=len(found) == 1 and not found[0][3])
     written = " ".join(filter(None, (shlex.quote(program), command, *words)))
     operands = tuple(filter(None, words.values()))
     given = (*operands, *islice(options.values(), MAX_PARAMETERS - MAX_WORDS))
@@ -87,6 +57,61 @@ def made(program: str, command: str, page: bytes, summary: str, *, writable: boo
     asks = writable or named not in READ_ONLY
     template = Template.parse(written, given)
     return Intent((), template, confirm=asks, idempotent=False, summary=about)
+
+
+def _outlined(usage: str) -> tuple[str, list[str]]:
+    """Return a usage without brackets, and the options that stood in them, a line each.
+
+    A word that may be left out begins with "?" then, and `[OPTIONS]` is "options".
+    """
+    rest = re.sub(r"<([^<>]{1,60})>", lambda one: re.sub(r"\W+", "_", one[1]), usage)
+    rest, options = rest.replace("[no-]", ""), []
+    while group := _GROUP.search(rest):
+        inner = group[1].strip()
+        plain = " ".join(f"?{one.strip('?')}" for one in inner.split())
+        if _SET.match(inner):
+            options.append(inner)
+            plain = ""
+        elif _OPTIONS.fullmatch(inner):
+            plain = "options"
+        rest = f"{rest[: group.start()]} {plain}{rest[group.end() :]}"
+    return rest, options
+
+
+def _options(text: list[str], known: set[str]) -> dict[str, Parameter]:
+    """Return a parameter for each option that some lines list, by the names of the parameters."""
+    found: dict[str, Parameter] = {}
+    for line, below in pairwise((*text, "")):
+        about = line.strip().partition("  ")[2].strip() or below.strip()
+        for names in listed(line):
+            first = max(names, key=lambda one: one.startswith("--"))
+            end = "=" if names[first].startswith("=") else " " if needed(names) else ""
+            one = _parameter(first, needed(names), "" if about[:1] == "-" else about, first + end)
+            if first in known:
+                found.setdefault(one.name, one)
+            known -= names.keys()
+    return found
+
+
+def _words(
+    usage: str, options: dict[str, Parameter], *, certain: bool
+) -> dict[str, Parameter | None]:
+    """Return the words of a template behind its command, each operand with its parameter.
+
+    An operand that the usage does not bracket is required if the usage is `certain`, the only one.
+    """
+    words: dict[str, Parameter | None] = {}
+    for word in re.sub(r" \| *\S+", "", re.sub(r"[ ?]*\.{3}", "... ", usage)).split():
+        plain = word.strip("?(){}")
+        one = _parameter(plain.lower(), word)
+        name = one.name + "_" * (one.name in options)
+        if plain == "--" or _OPTIONS.fullmatch(plain):
+            words[plain if plain == "--" else OPTIONS] = None
+        elif re.match(r"\w", plain) and len(words) < MAX_WORDS:
+            kind = "array<string>" if f"{{{name}}}" in words else one.type
+            needs = certain and word[0] not in "?{"
+            words[f"{{{name}}}"] = replace(one, name=name, type=kind, required=needs)
+    return words if OPTIONS in words else {OPTIONS: None, **words}
 
 
 def _parameter(name: str, value: str, text: str = "", option: str = "") -> Parameter:
