@@ -37,13 +37,13 @@ class Validated(NamedTuple):
 class Site:
     """The parts that pages read.
 
-    `status` returns the JSON of `/status`; `validate` checks the bytes of a package file;
-    `explanations` are those of all codes of errors and reasons.
+    `status` returns the JSON of `/status`; `validate` checks the bytes of a package file
+    that a client sent; `explanations` are those of all codes of errors and reasons.
     """
 
     reader: Reader
     status: Callable[[], Awaitable[Json]]
-    validate: Callable[[bytes], Awaitable[Validated]]
+    validate: Callable[[bytes, str], Awaitable[Validated]]
     explanations: Mapping[str, Explanation]
     samples: Samples = field(default_factory=Samples)
 
@@ -60,6 +60,7 @@ class PageRequest:
     query: Mapping[str, tuple[str, ...]]
     base: str
     form: Mapping[str, bytes] = field(default_factory=dict)
+    client: str = ""  # the text by which its client is counted
 
     @classmethod
     def read(cls, path: str, parts: Mapping[str, str], query: bytes, base: str) -> PageRequest:

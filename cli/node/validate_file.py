@@ -14,37 +14,37 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.net.turns import Turns
 from explorer.site import Validated
 from indexer.workers.main import CPU_S, bound_memory
 
 COMMAND: Final = (sys.executable, "-P", "-m", "cli.node.validate_file")
-WAIT_S: Final = 8.0  # wall clock, with the start of the process
+WAIT_S: Final = 8.0  # wall clock, with the wait for a turn and the start of the process
 MAX_AT_ONCE: Final = 1
-MAX_WAITING: Final = 4
+MAX_WAITING: Final = 8  # files; those of one client fill half of it at most
 
 
 class FileValidation:
-    """Validates files in processes of their own: a few at once, a few more that wait."""
+    """Validates files in processes of their own: one at a time, in fair turns of the clients."""
 
     def __init__(self) -> None:
-        self._turns, self._present = asyncio.Semaphore(MAX_AT_ONCE), 0
+        self._turns = Turns(MAX_AT_ONCE, MAX_WAITING)
 
-    async def __call__(self, data: bytes) -> Validated:
-        """Return what `capdex validate` finds in a file.
+    async def __call__(self, data: bytes, client: str) -> Validated:
+        """Return what `capdex validate` finds in a file that a client sent.
 
-        Raises Unavailable RATE_LIMITED if too many wait, and InvalidInput TOO_LARGE for a file that
-        cannot be checked within the bounds.
+        Raises Unavailable RATE_LIMITED if too many files of the client wait, or SERVICE_UNAVAILABLE
+        if the node is too busy, and InvalidInput TOO_LARGE for a file over the bounds.
         """
-        if self._present >= MAX_AT_ONCE + MAX_WAITING:
-            raise Unavailable(
-                "too many files are being checked", Code.RATE_LIMITED, fix="try again in a second"
-            )
-        self._present += 1
         try:
-            async with self._turns:
+            async with asyncio.timeout(WAIT_S), self._turns.turn(client):
                 answer = await _run(data)
-        finally:
-            self._present -= 1
+        except TimeoutError:
+            raise Unavailable(
+                "the node is too busy to check a file",
+                Code.SERVICE_UNAVAILABLE,
+                fix="try again in a minute, or run capdex validate on your machine",
+            ) from None
         found: dict[str, Any] = orjson.loads(answer)
         return Validated(found["verdict"], found["problems"])
 
@@ -53,10 +53,7 @@ async def _run(data: bytes) -> bytes:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe)
     try:
-        async with asyncio.timeout(WAIT_S):
-            answer, _ = await process.communicate(data)
-    except TimeoutError:
-        answer = b""
+        answer, _ = await process.communicate(data)
     finally:
         if process.returncode is None:
             process.kill()

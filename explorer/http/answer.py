@@ -21,6 +21,7 @@ from explorer.http.rendered import Rendered
 from explorer.site import NO_TAG, Page, PageRequest, Site, View
 from mcp_service.answers.errors import public_error
 from mcp_service.http.problem import problem
+from mcp_service.limits.addresses import CLIENT
 
 TIME_LIMIT_S: Final = 10.0
 HTML: Final = "text/html; charset=utf-8"
@@ -148,7 +149,8 @@ async def read_page_request(request: Request, base: str) -> PageRequest:
     page_request = PageRequest.read(path, request.path_params, query, base)
     if request.method != "POST":
         return page_request
-    return replace(page_request, form=await _read_form(request))
+    form = await _read_form(request)
+    return replace(page_request, form=form, client=request.scope.get(CLIENT, ""))
 
 
 def wants_json(request: Request) -> bool:

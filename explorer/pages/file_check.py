@@ -27,7 +27,7 @@ async def file_check(site: Site, request: PageRequest) -> View:
             Code.TOO_LARGE,
             fix="shorten the prompt, the schema or the tools",
         )
-    found = await site.validate(data)
+    found = await site.validate(data, request.client)
     text = data.decode("utf-8", "replace")
     result: Json = {
         "verdict": found.verdict,

@@ -18,7 +18,7 @@ PUBLIC: Final = frozenset(
     {
         *(Code.NOT_FOUND, Code.YANKED, Code.INVALID_INPUT, Code.UNVERIFIED, Code.PENDING),
         *(Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.TOO_LARGE, Code.RATE_LIMITED),
-        *(Code.STALLED, Code.TIMEOUT),
+        *(Code.STALLED, Code.SERVICE_UNAVAILABLE, Code.TIMEOUT),
     }
 )
 

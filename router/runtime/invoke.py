@@ -21,6 +21,7 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.net.turns import Turns
 from router.model.capability import Capability, Executor
 from router.model.refs import InvokeResult, Json
 from router.model.requests import Request, StateRequest
@@ -30,7 +31,6 @@ from router.policy.permissions import asks_each_time, decide, line, target
 from router.policy.proposal import Access, Proposal, accessed
 from router.policy.quoting import escaped
 from router.policy.tokens import Token, carrying
-from router.policy.turns import Turns
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog
 

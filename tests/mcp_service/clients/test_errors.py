@@ -39,9 +39,8 @@ class Refusing(Reader):
 
 
 def _error(code: Code) -> CapdexError:
-    family = (
-        Unavailable if code in (Code.STALLED, Code.RATE_LIMITED, Code.TIMEOUT) else InvalidInput
-    )
+    later = (Code.STALLED, Code.RATE_LIMITED, Code.SERVICE_UNAVAILABLE, Code.TIMEOUT)
+    family = Unavailable if code in later else InvalidInput
     return family("it went wrong in a known way", code, fix="do something else")
 
 

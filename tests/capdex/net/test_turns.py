@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, Unavailable
-from router.policy.turns import Turns
+from capdex.net.turns import Turns
 
 
 class Calls:

@@ -1,4 +1,4 @@
-"""Turns of calls: places shared between owners, so that one with silent tools stops no other."""
+"""Turns: places shared between owners, so that one with slow work stops no other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Turns:
     async def turn(self, owner: str) -> AsyncIterator[None]:
         """Wait for a place and hold it; raises Unavailable RATE_LIMITED if too many wait."""
         if list(self._waiting.values()).count(owner) >= self._room - len(self._waiting):
-            raise Unavailable("too many calls wait for their turn", Code.RATE_LIMITED)
+            raise Unavailable(
+                "too many wait for their turn", Code.RATE_LIMITED, fix="try again in a second"
+            )
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[place] = owner
         self._fill()
