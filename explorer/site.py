@@ -26,24 +26,17 @@ class Explanation(NamedTuple):
     example: str
 
 
-class Validated(NamedTuple):
-    """What a validation of a package file finds: a verdict, and problems as their JSON."""
-
-    verdict: str
-    problems: list[Json]
-
-
 @dataclass(frozen=True, slots=True)
 class Site:
     """The parts that pages read.
 
-    `status` returns the JSON of `/status`; `validate` checks the bytes of a package file
-    that a client sent; `explanations` are those of all codes of errors and reasons.
+    `status` returns the JSON of `/status`; `validate` returns the `verdict` and the `problems` of a
+    package file that a client sent; `explanations` are those of all codes of errors and reasons.
     """
 
     reader: Reader
     status: Callable[[], Awaitable[Json]]
-    validate: Callable[[bytes, str], Awaitable[Validated]]
+    validate: Callable[[bytes, str], Awaitable[Json]]
     explanations: Mapping[str, Explanation]
     samples: Samples = field(default_factory=Samples)
 

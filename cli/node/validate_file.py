@@ -15,7 +15,6 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.net.turns import Turns
-from explorer.site import Validated
 from indexer.workers.main import CPU_S, bound_memory
 
 COMMAND: Final = (sys.executable, "-P", "-m", "cli.node.validate_file")
@@ -30,8 +29,8 @@ class FileValidation:
     def __init__(self) -> None:
         self._turns = Turns(MAX_AT_ONCE, MAX_WAITING)
 
-    async def __call__(self, data: bytes, client: str) -> Validated:
-        """Return what `capdex validate` finds in a file that a client sent.
+    async def __call__(self, data: bytes, client: str) -> dict[str, Any]:
+        """Return the `verdict` and `problems` that `capdex validate` finds in a client's file.
 
         Raises Unavailable RATE_LIMITED if too many files of the client wait, or SERVICE_UNAVAILABLE
         if the node is too busy, and InvalidInput TOO_LARGE for a file over the bounds.
@@ -46,7 +45,7 @@ class FileValidation:
                 fix="try again in a minute, or run capdex validate on your machine",
             ) from None
         found: dict[str, Any] = orjson.loads(answer)
-        return Validated(found["verdict"], found["problems"])
+        return found
 
 
 async def _run(data: bytes) -> bytes:

@@ -30,10 +30,10 @@ async def file_check(site: Site, request: PageRequest) -> View:
     found = await site.validate(data, request.client)
     text = data.decode("utf-8", "replace")
     result: Json = {
-        "verdict": found.verdict,
-        "problems": found.problems,
-        "errors": sum(problem["severity"] == Severity.ERROR for problem in found.problems),
-        "lines": _lines(text, found.problems),
+        "verdict": found["verdict"],
+        "problems": found["problems"],
+        "errors": sum(problem["severity"] == Severity.ERROR for problem in found["problems"]),
+        "lines": _lines(text, found["problems"]),
     }
     return View("try.html", "Check a package", {"text": text, "result": result}, live=True)
 
