@@ -31,12 +31,12 @@ Arguments = Mapping[str, Any]
 
 # Of each tool that has an argument which must be given.
 EXAMPLES: Final[dict[str, dict[str, str]]] = {
-    RESOLVE.name: {"cap_uri": "did:nuwa:cap:weather@^1"},
-    SEARCH.name: {"query_string": "will it rain tomorrow"},
-    ROUTE.name: {"message": "will it rain tomorrow?"},
-    GET.name: {"cap_uri": "did:nuwa:cap:weather@^1"},
-    DESCRIBE.name: {"capability_id": "did:nuwa:cap:weather"},
-    BROWSE.name: {"level": "domains"},
+    RESOLVE: {"cap_uri": "did:nuwa:cap:weather@^1"},
+    SEARCH: {"query_string": "will it rain tomorrow"},
+    ROUTE: {"message": "will it rain tomorrow?"},
+    GET: {"cap_uri": "did:nuwa:cap:weather@^1"},
+    DESCRIBE: {"capability_id": "did:nuwa:cap:weather"},
+    BROWSE: {"level": "domains"},
 }
 
 log = structlog.get_logger(part="mcp")
@@ -117,17 +117,17 @@ async def _browse(reader: Reader, arguments: Arguments) -> Answer:
 
 
 _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
-    RESOLVE.name: _resolve,
-    SEARCH.name: _search,
-    ROUTE.name: _route,
-    GET.name: _get,
-    LIST.name: _list,
-    DESCRIBE.name: _describe,
-    BROWSE.name: _browse,
+    RESOLVE: _resolve,
+    SEARCH: _search,
+    ROUTE: _route,
+    GET: _get,
+    LIST: _list,
+    DESCRIBE: _describe,
+    BROWSE: _browse,
 }
 
 
-_KEPT: Final = {RESOLVE.name: False, GET.name: True}  # whether they answer the whole package
+_KEPT: Final = {RESOLVE: False, GET: True}  # whether they answer the whole package
 
 
 def _text(arguments: Arguments, key: str) -> str:
@@ -144,7 +144,7 @@ def _maybe(arguments: Arguments, key: str) -> str | None:
 
 def _known(arguments: Arguments, tool: str) -> Arguments:
     """Return the arguments; raise InvalidInput for a missing one, or one that is not taken."""
-    schema = TOOLS[tool].input_schema
+    schema = TOOLS[tool]["inputSchema"]
     known = schema["properties"]
     for key in schema.get("required", ()):
         if arguments.get(key) is None:

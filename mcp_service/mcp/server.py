@@ -67,12 +67,13 @@ def build_server(
     Without `subscriptions` it is for one connection.
     """
     names = profile.names
+    listed = types.ListToolsResult.model_validate({"tools": profile.tools})
     followed = subscriptions or Subscriptions(Feed(reader))
 
     async def list_tools(
         _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=list(profile.tools))
+        return listed
 
     async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in names:
@@ -134,7 +135,7 @@ def build_server(
         version=__version__,
         title="capdex capability registry",
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=lambda name: TOOLS[name].input_schema if name in names else None,
+        get_tool_input_schema=lambda name: TOOLS[name]["inputSchema"] if name in names else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,

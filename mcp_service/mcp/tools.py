@@ -1,8 +1,12 @@
 """The tools as clients see them: names, descriptions and input schemas, in few tokens.
 
+They are plain constants in the form of the wire, which import nothing: a process can list them
+before it has read anything else. Tests compare their values with those that the queries take.
+
 No tool has an output schema: hosts hand a schema's whole text to the model or drop it, and clients
 that check answers against one refuse our error answers before the model can read them. The schemas
-of all answers are in the OpenAPI document.
+of all answers are in the OpenAPI document. Every `enum` has its `type`: converters of hosts refuse
+one without.
 """
 
 from __future__ import annotations
@@ -10,99 +14,105 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-import mcp_types as types
+Tool = dict[str, Any]
 
-from capdex.profiles.cap import KINDS
-from indexer.query import FILTER_NAMES
-from mcp_service.answers.cmp import LEVELS
-from mcp_service.queries.proofs import PROOF_KINDS
-from mcp_service.queries.resolve import INCLUDES
-from mcp_service.queries.search import DETAILS, FACETS
-
-_READ_ONLY: Final = types.ToolAnnotations(read_only_hint=True)
 _STRING: Final = {"type": "string"}
-_URI: Final = {"type": "string", "description": "did:nuwa:cap:<name>, or with @1.2.3 or @^1.2"}
+_INTEGER: Final = {"type": "integer"}
+_URI: Final = {"type": "string", "description": "did:nuwa:cap:<name>, also @1.2.3, @^1.2"}
 
 
-def _tool(name: str, description: str, required: list[str], **properties: Any) -> types.Tool:
-    return types.Tool(
-        name=name,
-        description=description,
-        input_schema={"type": "object", "properties": properties}
-        | ({"required": required} if required else {}),
-        annotations=_READ_ONLY,
-    )
+def _one_of(*values: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(values)}
 
 
-RESOLVE: Final = _tool(
-    "resolve_capability",
-    "Resolve a capability URI (latest, exact or range) to one verified release.",
-    ["cap_uri"],
-    cap_uri=_URI,
-    include={"type": "array", "items": {"enum": list(INCLUDES)}},
-    proof={"enum": list(PROOF_KINDS)},
-    proof_block={"anyOf": [_STRING, {"type": "integer"}]},
+def _tool(name: str, description: str, required: list[str], **properties: Any) -> Tool:
+    schema = {"type": "object", "properties": properties}
+    return {
+        "name": name,
+        "description": description,
+        "inputSchema": schema | ({"required": required} if required else {}),
+        "annotations": {"readOnlyHint": True},
+    }
+
+
+RESOLVE: Final = "resolve_capability"
+SEARCH: Final = "search_capabilities"
+ROUTE: Final = "route_message"
+GET: Final = "get_capability"
+LIST: Final = "capability_list"
+DESCRIBE: Final = "capability_describe"
+BROWSE: Final = "capability_browse"
+
+ALL: Final = (
+    _tool(
+        RESOLVE,
+        "Resolve a capability URI to one verified release.",
+        ["cap_uri"],
+        cap_uri=_URI,
+        include={
+            "type": "array",
+            "items": _one_of("package", "tools", "prompt", "schema", "proof", "history"),
+        },
+        proof=_one_of("none", "exact", "list"),
+        proof_block={"anyOf": [_STRING, _INTEGER]},
+    ),
+    _tool(
+        SEARCH,
+        "Find verified capabilities by what they do, in plain words.",
+        ["query_string"],
+        query_string=_STRING,
+        filters={
+            "type": "object",
+            "description": "name, tag, domain, language, author, publisher, license, permission, "
+            "binding, host, tool, model_family, memory_scope, verdict: value or list; "
+            "not: {…}; published_since; context_window; has_prompt",
+        },
+        limit=_INTEGER,
+        cursor=_STRING,
+        detail=_one_of("brief", "full"),
+        facets={
+            "type": "array",
+            "items": _one_of("domain", "tag", "language", "license", "permission", "binding"),
+        },
+    ),
+    _tool(
+        ROUTE,
+        "Capabilities for a message, by triggers.",
+        ["message"],
+        message=_STRING,
+        limit=_INTEGER,
+    ),
+    _tool(
+        GET,
+        "All to install one release: file, tools with bindings, prompt, state schema.",
+        ["cap_uri"],
+        cap_uri=_STRING,
+    ),
+    _tool(
+        LIST,
+        "CAP manifests of skills and tools, by name.",
+        [],
+        kind=_one_of("skill", "tool"),
+        limit=_INTEGER,
+        cursor=_STRING,
+    ),
+    _tool(
+        DESCRIBE,
+        "CAP manifest of a skill, or of its tool (…#<tool>).",
+        ["capability_id"],
+        capability_id=_STRING,
+        version=_STRING,
+    ),
+    _tool(
+        BROWSE,
+        "CMP by level, of a domain or package.",
+        ["level"],
+        level=_one_of("domains", "manifests", "capabilities", "schema", "examples"),
+        of={"type": "string", "description": "domain or package"},
+        cursor=_STRING,
+    ),
 )
-
-SEARCH: Final = _tool(
-    "search_capabilities",
-    "Find verified capabilities by what they do, in plain words.",
-    ["query_string"],
-    query_string=_STRING,
-    filters={
-        "type": "object",
-        "description": f"{', '.join(FILTER_NAMES)}: value or list; "
-        "not: {…}; published_since; context_window; has_prompt",
-    },
-    limit={"type": "integer"},
-    cursor=_STRING,
-    detail={"enum": list(DETAILS)},
-    facets={"type": "array", "items": {"enum": list(FACETS)}},
-)
-
-ROUTE: Final = _tool(
-    "route_message",
-    "Capabilities for a message, by triggers and words.",
-    ["message"],
-    message=_STRING,
-    limit={"type": "integer"},
-)
-
-GET: Final = _tool(
-    "get_capability",
-    "All to install one release: file, tools with bindings, prompt, state schema.",
-    ["cap_uri"],
-    cap_uri=_URI,
-)
-
-LIST: Final = _tool(
-    "capability_list",
-    "CAP manifests of packages (skills) and their tools, by name.",
-    [],
-    kind={"enum": list(KINDS)},
-    limit={"type": "integer"},
-    cursor=_STRING,
-)
-
-DESCRIBE: Final = _tool(
-    "capability_describe",
-    "CAP manifest of a skill (did:nuwa:cap:<name>) or of its tool (…#<tool>).",
-    ["capability_id"],
-    capability_id=_STRING,
-    version=_STRING,
-)
-
-BROWSE: Final = _tool(
-    "capability_browse",
-    "CMP by level: domains, manifests of one, of a package.",
-    ["level"],
-    level={"enum": list(LEVELS)},
-    of={"type": "string", "description": "domain or package"},
-    cursor=_STRING,
-)
-
-ALL: Final = (RESOLVE, SEARCH, ROUTE, GET, LIST, DESCRIBE, BROWSE)
-TOOLS: Final = {tool.name: tool for tool in ALL}
+TOOLS: Final[dict[str, Tool]] = {tool["name"]: tool for tool in ALL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +122,16 @@ class Profile:
     Some hosts give a model the structured content instead of the text, which is far longer.
     """
 
-    tools: tuple[types.Tool, ...]
+    tools: tuple[Tool, ...]
     text_only: bool = False
 
     @property
     def names(self) -> frozenset[str]:
         """The names of the tools."""
-        return frozenset(tool.name for tool in self.tools)
+        return frozenset(tool["name"] for tool in self.tools)
 
 
-PROFILES: Final = {"default": Profile(ALL), "minimal": Profile((SEARCH, GET), text_only=True)}
+PROFILES: Final = {
+    "default": Profile(ALL),
+    "minimal": Profile((TOOLS[SEARCH], TOOLS[GET]), text_only=True),
+}

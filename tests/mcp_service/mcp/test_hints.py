@@ -49,7 +49,11 @@ async def test_a_bare_name_is_answered_with_the_uri(
 
 @pytest.mark.parametrize(
     ("tool", "key"),
-    [(name, key) for name, tool in TOOLS.items() for key in tool.input_schema.get("required", ())],
+    [
+        (name, key)
+        for name, tool in TOOLS.items()
+        for key in tool["inputSchema"].get("required", ())
+    ],
 )
 async def test_a_missing_argument_is_answered_with_an_example_that_works(
     client_of: ClientOf, tool: str, key: str

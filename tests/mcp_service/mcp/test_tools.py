@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,19 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from capdex.problems import Verdict
+from capdex.profiles import cap
 from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Index
+from indexer.query.search.filters import OTHERS
 from indexer.store import Store
+from mcp_service.answers.cmp import LEVELS
 from mcp_service.answers.hit_schemas import RESULTS_SCHEMA
 from mcp_service.answers.schemas import RESOLUTION_SCHEMA
 from mcp_service.mcp import calls, server, tools
 from mcp_service.mcp.server import build_server
+from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.reader import Reader
-from mcp_service.queries.search import MAX_REPLY_BYTES
+from mcp_service.queries.resolve import INCLUDES
+from mcp_service.queries.search import DETAILS, FACETS, MAX_REPLY_BYTES
 
 FREE = {
     "yanked": False,
@@ -87,12 +94,27 @@ async def test_the_tools_are_listed_as_in_the_golden_file(connect: Any) -> None:
     assert tools == json.loads(GOLDEN.read_text("utf-8"))
 
 
-def test_the_schemas_are_json_schemas_and_name_every_filter() -> None:
+def test_the_schemas_are_json_schemas_and_have_the_values_that_the_queries_take() -> None:
     for tool in tools.TOOLS.values():
-        Draft202012Validator.check_schema(tool.input_schema)
-        assert tool.output_schema is None  # clients would check errors against it
-    filters = tools.SEARCH.input_schema["properties"]["filters"]["description"]
-    assert all(name in filters for name in FILTER_NAMES)
+        Draft202012Validator.check_schema(tool["inputSchema"])
+        assert "outputSchema" not in tool  # clients would check errors against it
+    values = {x: tool["inputSchema"]["properties"] for x, tool in tools.TOOLS.items()}
+    assert values[tools.RESOLVE]["include"]["items"]["enum"] == list(INCLUDES)
+    assert values[tools.RESOLVE]["proof"]["enum"] == list(PROOF_KINDS)
+    assert values[tools.SEARCH]["detail"]["enum"] == list(DETAILS)
+    assert values[tools.SEARCH]["facets"]["items"]["enum"] == list(FACETS)
+    assert values[tools.LIST]["kind"]["enum"] == list(cap.KINDS)
+    assert values[tools.BROWSE]["level"]["enum"] == list(LEVELS)
+    filters = values[tools.SEARCH]["filters"]["description"]
+    assert all(name in filters for name in (*FILTER_NAMES, *OTHERS))
+
+
+def test_the_tools_are_known_without_the_sdk_and_the_index() -> None:
+    code = "import sys, mcp_service.mcp.tools; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not {"mcp", "mcp_types", "sqlalchemy", "indexer"} & set(loaded.stdout.split())
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
