@@ -124,7 +124,8 @@ def outcome_row(app: App, outcome: Outcome) -> tuple[str, ...]:
     version = outcome.entry.version if outcome.entry is not None else ""
     was = f", before {outcome.old.version}" if outcome.old is not None else ""
     kind = "plan" if outcome.status == "unchanged" else "ok"
-    return (out.mark(kind), safe(outcome.name), safe(version), f"{outcome.status}{was}")
+    pinned = f": {safe(outcome.pinned)}" if outcome.pinned else ""
+    return (out.mark(kind), safe(outcome.name), safe(version), f"{outcome.status}{was}{pinned}")
 
 
 def chosen_candidate(app: App, error: CapdexError) -> str | None:

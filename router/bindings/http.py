@@ -20,7 +20,7 @@ EXCERPT_CHARS: Final = 500  # of a reply that reports an error: enough for its m
 # Numbers of a measurement take four bytes and more each; `[],` of a hostile reply takes three.
 LONG_BYTES: Final = 1024 * 1024
 MIN_VALUE_BYTES: Final = 4
-_BUSY: Final = {408, 425, 502, 503, 504}
+_BUSY: Final = {408, 425}
 _CHARSETS: Final = {"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"}
 
 
@@ -138,7 +138,7 @@ def _failure(host: str, status: int, excerpt: str) -> Unavailable | ExecutionFai
     again = "try again later"
     if status == 429:
         return Unavailable(message, Code.RATE_LIMITED, fix=again, details=details)
-    if status in _BUSY:
+    if status >= 500 or status in _BUSY:
         return Unavailable(message, Code.SERVICE_UNAVAILABLE, fix=again, details=details)
     return ExecutionFailed(message, why="the service refuses the request", details=details)
 

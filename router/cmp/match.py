@@ -56,7 +56,12 @@ def match(want: str, tools: Iterable[Tool]) -> Candidate:
         key=lambda one: -one.score,
     )
     if not near:
-        raise InvalidInput("no intent matches", Code.NOT_FOUND, why=f"the wish is {want[:80]!r}")
+        raise InvalidInput(
+            "no intent matches",
+            Code.NOT_FOUND,
+            why=f"the wish is {want[:80]!r}",
+            fix="find what fits, then call it by its uri",
+        )
     if words.negates(found):
         raise _ambiguous(near, "the wish has a negation")
     open_to = [one for one in near if not is_guarded(one.intent) or _orders(text, one)]

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from capdex.errors import Code, InvalidInput, untrusted_text
 from router.faces.arguments import Wanted, example
 from router.faces.manage import Packages
 from router.faces.tools import ACTIONS, LEVELS, MAX_HITS
+from router.install.resolve import Hit as RegistryHit
 from router.model.capability import Capability
 from router.model.refs import InvokeResult, Json
 from router.policy.consent import Asker, clean
-from router.runtime.catalog import Catalog, Listed, split
+from router.runtime.catalog import NOT_HERE, Catalog, Listed, split
+from router.runtime.catalog import PREFIX as PACKAGE
 from router.runtime.invoke import Caller, Invoker
 from router.runtime.learned.intents import Intents
 from router.runtime.learned.learning import Learning
@@ -27,6 +29,7 @@ from router.runtime.search import Hit, Search
 from router.runtime.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
+INSTALL_FIRST: Final = 'of the registry, install first: manage {"action": "install", "target": NAME}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +54,27 @@ class Actions:
         limit = min(max(limit, 1), MAX_HITS)
         hits = self.search.find(want, limit)
         lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
+        asked = ""
         if remote and self.manager is not None and len(lines) < limit:
             here = {hit.listed.ref.capability_id for hit in hits}
-            for found in await self.manager.search(want, limit - len(lines)):
-                if found.uri.partition("@")[0] not in here:
-                    shown = clean(found.summary or found.title, LINE_CHARS)
-                    lines.append(f"{clean(found.uri)} {shown} [registry: install it first]")
-        return "\n".join(lines) or "nothing found"
+            found, asked = await self.manager.search(want, limit - len(lines))
+            new = [_registry_hit(x) for x in found if x.uri.partition("@")[0] not in here]
+            lines += [*new, *([INSTALL_FIRST] if new else [])]
+        lines = lines or ["nothing found: try other words"]
+        return "\n".join([*lines, asked] if asked else lines)
 
     def describe(self, uri: str, level: int = 3) -> Json | str:
         """Return a capability at one of CMP's levels 1 to 4; the third is CAP's manifest, short."""
         if level not in LEVELS:
             raise InvalidInput(f"there is no level {untrusted_text(level)[:16]}", fix="give 1 to 4")
-        capability = self.catalog.find(uri)
+        capability = self._named(uri)
         if level == 1:
             return _line(_short(capability))
         if level == 2:
             lines = [_line(listed) for listed in self._tools(capability)]
             return "\n".join(lines) or "it has no tools"
         if level == 4:
-            return {"uri": capability.ref.capability_id, "input": example(capability.input_schema)}
+            return {"uri": capability.ref.capability_id, **self._example(capability, "input")}
         ref = capability.ref
         # The URI says the kind, too, and the name of a tool.
         said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
@@ -85,22 +89,21 @@ class Actions:
             if not isinstance(offset, int):
                 raise InvalidInput("offset is not an integer")
             return InvokeResult(self.results.read(wanted.uri, offset), None, 0)
-        if wanted.uri is None:
+        uri, given = wanted.uri, wanted.input
+        if uri is None:
             if self.intents is None:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
-            return self.results.shorten(
-                await self.intents.intent(wanted.want or "", wanted.input, caller)
-            )
-        capability = self.catalog.find(wanted.uri)
+            uri, given = self.intents.named(wanted.want or "", given)
+        capability = self._named(uri)
         # Without a version the highest is meant, also if a program is learned again on the way.
-        _, version = split(wanted.uri)
-        result = await self.invoker.invoke(
-            capability.ref.capability_id, version, wanted.input, caller
-        )
+        _, version = split(uri)
+        result = await self.invoker.invoke(capability.ref.capability_id, version, given, caller)
         if self.routing is not None:
             self.routing.answered(capability, result)
         if result.error is not None and result.error["reason"] == Code.INVALID_INPUT:
-            result = replace(result, error=_with_schema(result.error, capability))
+            shown = {"uri": uri, "input_schema": capability.input_schema}
+            shown = result.error["details"] | self._example(capability, "example") | shown
+            result = replace(result, error=result.error | {"details": shown})
         return self.results.shorten(result)
 
     def route(self, message: str) -> Json:
@@ -127,6 +130,21 @@ class Actions:
         if self.manager is None:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.manager.act(action, target, asker)
+
+    def _named(self, uri: str) -> Capability:
+        """Return what a model names; the error for what is not installed says how that is done."""
+        try:
+            return self.catalog.find(uri)
+        except InvalidInput as error:
+            if self.manager is not None and error.fix == NOT_HERE:
+                error.fix = f"{NOT_HERE}; {INSTALL_FIRST}"
+            raise
+
+    def _example(self, capability: Capability, key: str) -> Json:
+        """Return an input that the schema allows, under a key; the schema if none is made."""
+        schema = capability.input_schema
+        found = example(schema)
+        return {key: found} if self.invoker.accepts(capability, found) else {"input_schema": schema}
 
     def _hit(self, hit: Hit, above: Hit | None) -> str:
         """Return a hit in as few tokens as possible: `call` and `describe` take the short name.
@@ -163,9 +181,9 @@ def _line(listed: Listed) -> str:
     return f"{ref.capability_id}@{ref.version} {clean(listed.description, LINE_CHARS)}".rstrip()
 
 
-def _with_schema(error: dict[str, Any], capability: Capability) -> dict[str, Any]:
-    """Return an error about the input, with what the input should be."""
-    schema = capability.input_schema
-    return error | {
-        "details": error["details"] | {"input_schema": schema, "example": example(schema)}
-    }
+def _registry_hit(found: RegistryHit) -> str:
+    """Return a hit of a node; its name without a version, since that would pin an installation."""
+    name, _, version = found.uri.removeprefix(PACKAGE).partition("@")
+    shown = clean(found.summary or found.title, LINE_CHARS)
+    why = clean(", ".join(found.matched), LINE_CHARS)
+    return f"{clean(name)} {shown} [registry {clean(version)}{': ' if why else ''}{why}]"

@@ -14,6 +14,9 @@ from capdex.errors import InvalidInput
 from router.model.refs import Json
 
 MAX_INPUT_CHARS: Final = 1024 * 1024
+MAX_EXAMPLE_DEPTH: Final = 8
+MAX_ITEMS: Final = 8
+MAX_TEXT: Final = 200
 _NAMES: Final = ("uri", "want")
 _INPUTS: Final = ("input", "arguments", "args", "parameters", "params", "context")
 
@@ -86,25 +89,60 @@ def _text(named: Json, name: str) -> str | None:
     return value or None
 
 
-def example(schema: Json, depth: int = 0) -> Any:
-    """Return a value that a schema seems to want: its required fields, each with a plain value."""
+def example(schema: Json) -> Any:
+    """Return a value that a schema seems to want: its required fields, each with a plain value.
+
+    References within the schema are followed. A schema can ask for more than this meets: the caller
+    checks the value before it shows it.
+    """
+    return _example(schema, schema, 0)
+
+
+def _example(schema: Json, root: Json, depth: int) -> Any:
+    schema = _whole(schema, root)
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
     for key in ("examples", "enum"):
         if isinstance(schema.get(key), list) and schema[key]:
             return schema[key][0]
+    for key in ("oneOf", "anyOf"):
+        if isinstance(schema.get(key), list) and schema[key] and "type" not in schema:
+            return _example(schema[key][0], root, depth + 1)
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = next((name for name in kind if name != "null"), None)
+        kind = next((name for name in kind if name != "null"), "null")
+    inner = {} if depth > MAX_EXAMPLE_DEPTH else schema
     if kind == "object" or "properties" in schema:
-        properties = schema.get("properties") or {}
-        wanted = [name for name in schema.get("required") or () if name in properties]
-        if depth > 8:
-            return {}
-        return {
-            name: example(properties[name] if isinstance(properties[name], dict) else {}, depth + 1)
-            for name in wanted
-        }
-    plain: dict[Any, Any] = {"integer": 1, "number": 1, "boolean": True, "array": [], "null": None}
-    return plain.get(kind, "text")
+        properties = inner.get("properties") or {}
+        wanted = [name for name in inner.get("required") or () if name in properties]
+        return {name: _example(properties[name], root, depth + 1) for name in wanted}
+    if kind == "array":
+        items = inner.get("items", {})
+        return [_example(items, root, depth + 1)] * min(inner.get("minItems", 0), MAX_ITEMS)
+    if kind in ("integer", "number"):
+        return max(schema.get("minimum", 1), schema.get("exclusiveMinimum", 0) + 1)
+    plain: dict[Any, Any] = {"boolean": True, "null": None}
+    return plain.get(kind, "text".ljust(min(schema.get("minLength", 0), MAX_TEXT), "."))
+
+
+def _whole(schema: Any, root: Json) -> Json:
+    """Return a schema with what its `$ref` and its `allOf` add; `{}` for one that is no object."""
+    for _ in range(MAX_EXAMPLE_DEPTH):
+        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            break
+        target: Any = root
+        for part in schema["$ref"].removeprefix("#").split("/")[1:]:
+            part = part.replace("~1", "/").replace("~0", "~")
+            target = target.get(part) if isinstance(target, dict) else None
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **rest} if isinstance(target, dict) else rest
+    whole: Json = schema if isinstance(schema, dict) else {}
+    for part in whole.get("allOf") or ():
+        if isinstance(part, dict) and "allOf" not in part:
+            one = _whole(part, root)
+            whole = {**one, **whole} | {
+                "properties": {**(one.get("properties") or {}), **(whole.get("properties") or {})},
+                "required": [*(one.get("required") or ()), *(whole.get("required") or ())],
+            }
+    return whole

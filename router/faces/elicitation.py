@@ -27,11 +27,8 @@ from router.policy.proposal import Proposal
 KEY: Final = "consent"
 ANSWER_S: Final = 600.0
 MAX_PENDING: Final = 256
-FORM: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"agree": {"type": "boolean", "title": "Allow this", "default": False}},
-    "required": ["agree"],
-}
+# Without fields: a host shows its two keys, and nobody has to tick a box to mean yes.
+FORM: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ class Questions:
             return {}
         answers = dict(kept.answers)
         if isinstance(given, types.ElicitResult):
-            answers[kept.asked] = _agrees(given)
+            answers[kept.asked] = given.action == "accept"
         return answers
 
 
@@ -117,7 +114,7 @@ class Elicitation:
                 )
         except (TimeoutError, MCPError, ValueError):
             raise needs_person(proposal) from None
-        return _agrees(found)
+        return found.action == "accept"
 
     def required(self, proposal: Proposal) -> types.InputRequiredResult:
         """Return the result that hands the first page without an answer over to the client."""
@@ -139,10 +136,6 @@ def _can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     found = capabilities.elicitation if capabilities is not None else None
     # A bare `elicitation: {}` means forms, the only mode there was at first.
     return found is not None and (found.form is not None or found.url is None)
-
-
-def _agrees(result: types.ElicitResult) -> bool:
-    return result.action == "accept" and (result.content or {}).get("agree") is True
 
 
 def _digest(value: Any) -> bytes:

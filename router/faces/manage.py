@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
-from capdex.errors import InvalidInput
+from capdex.errors import InvalidInput, Unavailable
 from capdex.uri import PREFIX
 from router.install.installer import Installer, Outcome
 from router.install.resolve import Hit, search
 from router.install.wish import choose
-from router.policy.consent import Asker, clean
+from router.policy.consent import Asker, clean, not_agreed
 from router.policy.proposal import Proposal
+
+TOOLS_SHOWN: Final = 8
+NO_NODE: Final = "no node was asked: none is configured; a person can set CAPDEX_MCP_URL"
 
 
 class Packages:
@@ -19,10 +23,22 @@ class Packages:
     def __init__(self, installer: Installer) -> None:
         self._installer = installer
 
-    async def search(self, want: str, limit: int) -> Sequence[Hit]:
-        """Return packages of the registry for a wish; none if no node is configured."""
-        installer = self._installer
-        return await search(want, limit, installer.config, installer.journal.write)
+    async def search(self, want: str, limit: int) -> tuple[Sequence[Hit], str]:
+        """Return packages of the registry for a wish, and a line that says which nodes were asked.
+
+        A node that does not answer is no error: what is installed is found without it.
+        """
+        asked: list[str] = []
+
+        def note(event: str, **fields: Any) -> None:
+            self._installer.journal.write(event, **fields)
+            asked.append(fields["node"])
+
+        try:
+            hits = await search(want, limit, self._installer.config, note)
+        except Unavailable as error:
+            return [], clean(f"asked without an answer: {', '.join(asked)}: {error.line}")
+        return hits, f"asked {', '.join(asked)}" if asked else NO_NODE
 
     async def act(self, action: str, target: str, asker: Asker) -> str:
         """Install, upgrade or remove; return what was done, as text."""
@@ -58,7 +74,7 @@ class Packages:
             facts=("its grants go; what it stored stays",),
         )
         if not await asker.ask(proposal):
-            return f"{entry.name} was kept: the person did not agree"
+            raise not_agreed(proposal)
         self._installer.remove([entry.name])
         return f"removed {entry.name} {entry.version}"
 
@@ -68,4 +84,11 @@ def _said(outcome: Outcome) -> str:
     was = f", before {outcome.old.version}" if outcome.old and outcome.status == "upgraded" else ""
     warnings = outcome.plan.warnings if outcome.plan is not None else ()
     lines = [f"{outcome.name}{version}: {outcome.status}{was}"]
+    if outcome.pinned:
+        lines.append(outcome.pinned)
+    if outcome.plan is not None and outcome.status != "unchanged":
+        names = [f"{outcome.name}#{tool.name}" for tool in outcome.plan.package.manifest.tools]
+        more = f" and {len(names) - TOOLS_SHOWN} more" if len(names) > TOOLS_SHOWN else ""
+        if names:
+            lines.append(f"describe, then call: {', '.join(names[:TOOLS_SHOWN])}{more}")
     return "\n".join([*lines, *(f"warning: {clean(warning)}" for warning in warnings)])

@@ -128,13 +128,23 @@ def _said(text: str) -> types.CallToolResult:
 
 
 def _shown(result: InvokeResult) -> types.CallToolResult:
-    found = result.to_json()  # CAP's whole form; a model's text is without what says nothing
-    told = {x: y for x, y in found.items() if y is not None and x != "duration_ms"}
+    """Return CAP's result without the members that say nothing: hosts give it to a model whole."""
+    told = {x: y for x, y in result.to_json().items() if y is not None and x != "duration_ms"}
+    words = _line(result.error) if result.error else orjson.dumps(told).decode("utf-8")
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=orjson.dumps(told).decode("utf-8"))],
-        structured_content=found,
+        content=[types.TextContent(type="text", text=words)],
+        structured_content=told,
         is_error=not result.ok,
     )
+
+
+def _line(error: Json) -> str:
+    """Return an error as one line: its code, what happened, why, what to do, and its details."""
+    details = dict(error["details"])
+    parts = [error["message"], details.pop("why", ""), details.pop("fix", "")]
+    parts += [f"{key} {orjson.dumps(value).decode('utf-8')}" for key, value in details.items()]
+    said = "; ".join(part for part in parts if part)
+    return f"{error['reason']}: {said}".replace("\n", " ")
 
 
 def _failed(error: CapdexError) -> types.CallToolResult:

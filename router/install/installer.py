@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex.errors import CapdexError, Code, InvalidInput, UsageError
 from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX, CapabilityURI
@@ -26,7 +26,7 @@ from router.install.lockfile import Lock, Locked
 from router.install.plan import Plan, make
 from router.install.resolve import Release, resolve, search
 from router.install.wish import MAX_CANDIDATES, candidates
-from router.policy.consent import Asker
+from router.policy.consent import Asker, not_agreed
 from router.policy.grant_file import GrantFile
 from router.policy.grants import Grant
 from router.policy.proposal import INSTALL
@@ -52,6 +52,14 @@ class Outcome:
     old: Locked | None = None
     plan: Plan | None = None
     error: CapdexError | None = None
+
+    @property
+    def pinned(self) -> str:
+        """Why a package that is unchanged follows no newer version; empty if it follows all."""
+        entry = self.entry
+        if self.status != "unchanged" or entry is None or not entry.request:
+            return ""
+        return f"{entry.name}@{entry.request} was installed: install {entry.name} for the newest"
 
 
 class Installer:
@@ -199,9 +207,7 @@ class Installer:
         agreed = await asker.ask(proposal)
         self.journal.write("consent", **proposal.noted(), agreed=agreed)
         if not agreed:
-            raise Refused(
-                f"{plan.entry.name} was not agreed to", Code.NO_CONSENT, fix="nothing was changed"
-            )
+            raise not_agreed(proposal)
 
     def _commit(self, plan: Plan) -> bool:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""

@@ -62,7 +62,13 @@ class Plan:
         """Return all that the installation does, whose lines are ours, with the package's words."""
         entry, manifest = self.entry, self.package.manifest
         kind: Kind = "install" if self.fresh or self.old is None else "upgrade"
-        changes = [f"new: {line}" for line in self.widened]
+        new = set(self.widened)
+        asked = tuple(
+            replace(one, lines=tuple(f"new: {x}" if x in new else x for x in one.lines))
+            for one in accesses(self.package)
+        )
+        new.difference_update(x for one in accesses(self.package) for x in one.lines)
+        changes = [f"new: {line}" for line in self.widened if line in new]
         rest = (one for one in self.changes if not one.risk and one.rule is not Rule.PROMPT)
         changes += [f"changed: {visible(one.message)}" for one in rest]
         warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
@@ -76,7 +82,7 @@ class Plan:
             entry.sha256,
             ("capdex", kind, wanted),
             entry.signer,
-            accesses=accesses(self.package),
+            accesses=asked,
             changes=tuple(changes),
             facts=(*self._facts(), *warnings),
             words=(("name", manifest.title), ("description", manifest.description)),

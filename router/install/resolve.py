@@ -53,11 +53,12 @@ class Release:
 
 
 class Hit(NamedTuple):
-    """A release that a node found for a wish; all of it is the node's word."""
+    """A release that a node found for a wish, by the words of these fields; all is its word."""
 
     uri: str
     title: str
     summary: str
+    matched: tuple[str, ...] = ()
 
 
 async def resolve(uri: CapabilityURI, config: Config) -> Release:
@@ -250,7 +251,9 @@ def _hit(found: Any) -> Hit | None:
     except InvalidInput:
         return None
     summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))
-    return Hit(str(uri), untrusted_text(texts.get("name")), summary)
+    fields = found.get("matched")
+    matched = tuple(map(untrusted_text, fields)) if isinstance(fields, list) else ()
+    return Hit(str(uri), untrusted_text(texts.get("name")), summary, matched)
 
 
 def _odd(address: NodeAddress, how: str) -> Unavailable:

@@ -38,12 +38,29 @@ class Refuse:
 def needs_person(proposal: Proposal, why: str = "") -> Refused:
     """Return the error for a proposal that no person can be asked about here."""
     return Refused(
-        "a person must agree to this first",
+        "a person must agree to this first; until then, calling again is of no use",
         Code.CONFIRM_NEEDED,
         why=why or proposal.summary,
-        fix=f"run: {shlex.join(proposal.command)}",
+        fix=_by_a_person(proposal),
         details={"touches": [access.lines[0] for access in proposal.accesses]},
     )
+
+
+def not_agreed(proposal: Proposal) -> Refused:
+    """Return the error for a proposal that was answered with no.
+
+    A host without a person also answers so, by itself: the error says what a person can run.
+    """
+    return Refused(
+        "nobody agreed to this, so nothing was changed; calling again is of no use",
+        Code.NO_CONSENT,
+        why=f"the answer to the question was no: {proposal.summary}",
+        fix=_by_a_person(proposal),
+    )
+
+
+def _by_a_person(proposal: Proposal) -> str:
+    return f"a person can run: {shlex.join(proposal.command)}"
 
 
 def text(proposal: Proposal) -> str:
@@ -79,9 +96,8 @@ def _too_long(proposal: Proposal) -> Refused:
     error = needs_person(proposal, f"it fills more than {MAX_PAGES} questions")
     if proposal.kind == "call":
         command = ("capdex", "call", f"{proposal.capability_id}@{proposal.version}", "-")
-        shown = (
-            f"run: {shlex.join([*command, '--plan'])}, with the input on stdin, to see all of it"
-        )
+        plan = shlex.join([*command, "--plan"])
+        shown = f"a person can run: {plan}, with the input on stdin, to see all of it"
         error.fix = f"{shown}; without --plan to be asked"
     return error
 

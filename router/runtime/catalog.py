@@ -20,6 +20,7 @@ from router.model.refs import CapabilityRef, Json
 MAX_LOADED: Final = 512
 MAX_CANDIDATES: Final = 5
 PREFIX: Final = "did:nuwa:cap:"
+NOT_HERE: Final = "look for it with find"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,4 @@ def _highest(versions: Iterable[str]) -> str:
 
 
 def _not_found(name: str) -> InvalidInput:
-    return InvalidInput(
-        f"there is no capability {name[:128]!r} here", Code.NOT_FOUND, fix="look for it with find"
-    )
+    return InvalidInput(f"there is no capability {name[:128]!r} here", Code.NOT_FOUND, fix=NOT_HERE)

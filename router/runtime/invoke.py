@@ -20,12 +20,12 @@ from typing import Any, Final, Protocol
 import orjson
 import structlog
 
-from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
 from capdex.net.turns import Turns
 from router.model.capability import Capability, Executor
 from router.model.refs import InvokeResult, Json
 from router.model.requests import Request, StateRequest
-from router.policy.consent import AnswerLater, Asker, Refuse
+from router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
 from router.policy.grants import Grant
 from router.policy.permissions import asks_each_time, decide, line, target
 from router.policy.proposal import Access, Proposal, accessed
@@ -150,6 +150,11 @@ class Invoker:
         self._audit.write("call", **noted, ok=result.ok, code=code, duration_ms=took)
         return result
 
+    def accepts(self, capability: Capability, arguments: Any) -> bool:
+        """Return True if the input schema of a capability allows these arguments."""
+        schema = capability.closed_schema or capability.input_schema
+        return self._check(schema, arguments) is None
+
     def proposal(self, capability_id: str, version: str | None, arguments: Any) -> Proposal | None:
         """Return what a person would be asked about a call; None if nothing is to be asked.
 
@@ -209,7 +214,7 @@ class Invoker:
         # The answer is on record before anything happens.
         self._audit.write("consent", **{**noted, **proposal.noted()}, agreed=agreed)
         if not agreed:
-            raise Refused("the person did not agree to this call", Code.NO_CONSENT)
+            raise not_agreed(proposal)
         self._rights.grant(proposal.grants(time.time()))
         return "asked"
 

@@ -15,6 +15,8 @@ from router.routing.stack import Stack
 from router.runtime.catalog import Catalog, Listed
 from router.runtime.packages import unmet
 
+CHOOSE: Final = "let the user choose, then route /switch NAME"
+ALONE: Final = "find with the wish in a few words, or answer without a capability"
 AT_ONCE: Final = 200  # more new capabilities are compiled in a thread: names work at once
 MAX_TOOLS: Final = 64
 
@@ -52,8 +54,9 @@ class Session:
                 found |= self._mounted(answer.capability)
             return found
         if isinstance(answer, Ambiguous):
-            return {"ambiguous": list(answer.candidates), "of": answer.total, "why": answer.why}
-        return {"fallback": True, "why": answer.why}
+            names = list(answer.candidates)
+            return {"ambiguous": names, "of": answer.total, "why": answer.why, "next": CHOOSE}
+        return {"fallback": True, "why": answer.why, "next": ALONE}
 
     def answered(self, capability: Capability, result: InvokeResult) -> None:
         """Pop the capability if the output of its successful call says `{"done": true}`."""

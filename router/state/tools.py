@@ -196,7 +196,7 @@ _STANDARD: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     "state.query": (
         "Find objects by a Mongo-like filter.",
         {
-            "where": {"type": "object", "description": "As {field: value} or {field: {$gt: 1}}."},
+            "filter": {"type": "object", "description": "As {field: value} or {field: {$gt: 1}}."},
             "select": {"type": "array", "items": {"type": "string"}},
             "order": {"type": "array", "description": "[{field, direction: asc|desc}]"},
             "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},

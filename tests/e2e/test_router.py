@@ -92,7 +92,7 @@ class Person:
     async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
         """Answer one question."""
         self.asked.append(params.message)
-        action = {"action": "accept", "content": {"agree": True}}
+        action = {"action": "accept"}
         return types.ElicitResult.model_validate(action if self.agrees else {"action": "decline"})
 
 

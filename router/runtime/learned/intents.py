@@ -20,15 +20,15 @@ class Intents:
     invoker: Invoker
     catalog: Catalog
 
-    async def intent(self, want: str, context: Json, caller: Caller) -> InvokeResult:
-        """Run the one intent that a wish names (CMP, Execute: Intent).
+    def named(self, want: str, context: Json) -> tuple[str, Json]:
+        """Return the id of the one intent that a wish names (CMP, Execute: Intent), and its input.
 
         Raises InvalidInput AMBIGUOUS with candidates, or NOT_FOUND.
         """
         found = match(want, self.tools.tools())
+        ref = refs(found.tool)[found.tool.intents.index(found.intent)]
         names = [one.name for one in found.intent.template.parameters]
-        arguments = {name: context[name] for name in names if name in context}
-        return await self.run(found.tool, found.intent, arguments, caller)
+        return ref.capability_id, {name: context[name] for name in names if name in context}
 
     async def run(
         self, tool: Tool, intent: Intent, arguments: Json, caller: Caller

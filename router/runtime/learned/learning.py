@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from capdex.errors import Code, InvalidInput, Refused, Unavailable
+from capdex.errors import Code, InvalidInput, Unavailable
 from router.bindings.command import FACETS
 from router.bindings.sandbox import Limits, Ran, Room, Sandbox
 from router.cmp import adapters
@@ -24,7 +24,7 @@ from router.cmp.help import MAX_HELP_BYTES
 from router.cmp.learn import Learned, by_help, learn
 from router.cmp.match import is_guarded
 from router.model.requests import ProcessRequest
-from router.policy.consent import Asker, clean
+from router.policy.consent import Asker, clean, not_agreed
 from router.policy.grant_file import GrantFile
 from router.policy.permissions import target
 from router.policy.proposal import Access, Proposal
@@ -118,8 +118,9 @@ class Learning:
                 "give the name of a program", fix=shlex.join(["capdex", "learn", program])
             )
         found = await self.study(program)
-        if not await asker.ask(self.proposal(found)):
-            raise Refused("the person did not agree to learn it", Code.NO_CONSENT)
+        proposal = self.proposal(found)
+        if not await asker.ask(proposal):
+            raise not_agreed(proposal)
         self.keep(found)
         return f"learned {owner_name(found)}@{found.tool.manifest.version}"
 

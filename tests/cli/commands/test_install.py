@@ -231,7 +231,9 @@ async def test_a_running_router_offers_what_is_installed_meanwhile(
         asked = {"action": "remove", "target": "weather"}
         refused = await client.call_tool("manage", asked)
         assert refused.structured_content is not None
-        assert refused.structured_content["error"]["details"]["fix"] == "run: capdex remove weather"
+        assert refused.structured_content["error"]["details"]["fix"] == (
+            "a person can run: capdex remove weather"
+        )
 
 
 async def test_find_asks_the_node_and_install_asks_the_person(
@@ -241,10 +243,11 @@ async def test_find_asks_the_node_and_install_asks_the_person(
     node.answer("search_capabilities", {"list_of_results": [told]})
     async with router() as client:
         found = said(await client.call_tool("find", {"want": "weather"}))
-        assert "registry: install it first" in found
+        assert found.startswith("weather What weather does. [registry 1.0.0]")
+        assert found.endswith(f"\nasked {node.url}/mcp")
         local = await client.call_tool("find", {"want": "weather", "remote": False})
-        assert said(local) == "nothing found"
+        assert said(local) == "nothing found: try other words"
         refused = await client.call_tool("manage", {"action": "install", "target": "weather"})
         error = (refused.structured_content or {})["error"]
         assert error["reason"] == "CONFIRM_NEEDED"
-        assert error["details"]["fix"] == "run: capdex install weather"
+        assert error["details"]["fix"] == "a person can run: capdex install weather"

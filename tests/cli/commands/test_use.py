@@ -61,7 +61,7 @@ async def test_a_refused_call_runs_after_the_command_that_it_names(
         assert skill["output"]["prompt"] == "Use short words."
         error = (await called(client, WIPE))["error"]
         assert error["reason"] == "CONFIRM_NEEDED"
-        words = error["details"]["fix"].removeprefix("run: capdex ").replace("'", "").split()
+        words = error["details"]["fix"].removeprefix("a person can run: capdex ").replace("'", "").split()
         assert capdex(*words, "--yes").exit_code == 0
         assert (await called(client, WIPE))["ok"]
         assert capdex("grant", "mcp:foreign#wipe", "--revoke").exit_code == 0
@@ -105,7 +105,7 @@ async def test_the_router_and_its_servers_end_with_stdin_also_in_a_call(
     call = {"name": "call", "arguments": {"uri": "mcp:hostile#t", "input": {}}}
     say(id=2, method="tools/call", params=call)
     question = json.loads(await told.readline())
-    say(id=question["id"], result={"action": "accept", "content": {"agree": True}})
+    say(id=question["id"], result={"action": "accept"})
     while (line := await logged.readline()) != b"called\n":
         assert line
     said.close()

@@ -110,7 +110,7 @@ async def test_json_that_is_deep_or_dense_is_a_failure(body: bytes, serve: Any, 
     ("status", "code"),
     [
         *((400, Code.EXECUTION_FAILED), (401, Code.EXECUTION_FAILED)),
-        *((404, Code.EXECUTION_FAILED), (500, Code.EXECUTION_FAILED)),
+        *((404, Code.EXECUTION_FAILED), (500, Code.SERVICE_UNAVAILABLE)),
         *((429, Code.RATE_LIMITED), (502, Code.SERVICE_UNAVAILABLE)),
         *((503, Code.SERVICE_UNAVAILABLE), (504, Code.SERVICE_UNAVAILABLE)),
     ],

@@ -26,16 +26,16 @@ Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
 @dataclass
 class User:
-    """Answers what the host asks: a list of answers, then always the last one."""
+    """Answers what the host asks; the question has no fields, so hosts send any content or none."""
 
     action: str = "accept"
-    agree: Any = True
+    content: Any = None
     asked: list[str] = field(default_factory=list)
 
     async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
         self.asked.append(params.message)
-        content = {"agree": self.agree} if self.action == "accept" else None
-        return types.ElicitResult.model_validate({"action": self.action, "content": content})
+        answer = {"action": self.action, "content": self.content}
+        return types.ElicitResult.model_validate(answer)
 
 
 @pytest.fixture(params=ERAS)

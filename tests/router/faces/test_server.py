@@ -27,10 +27,9 @@ RESULT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "ok": {"type": "boolean"},
-        "output": {"type": ["object", "null"]},
-        "duration_ms": {"type": "integer", "minimum": 0},
+        "output": {"type": "object"},
         "error": {
-            "type": ["object", "null"],
+            "type": "object",
             "required": ["code", "reason", "message"],
             "properties": {
                 "code": {
@@ -42,11 +41,11 @@ RESULT_SCHEMA: dict[str, Any] = {
             },
         },
     },
-    "required": ["ok", "output", "error", "duration_ms"],
+    "required": ["ok"],
     "additionalProperties": False,
     "if": {"properties": {"ok": {"const": True}}},
-    "then": {"properties": {"error": {"type": "null"}}},
-    "else": {"properties": {"error": {"type": "object"}, "output": {"type": "null"}}},
+    "then": {"required": ["output"], "maxProperties": 2},
+    "else": {"required": ["error"], "maxProperties": 2},
 }  # fmt: skip
 
 
@@ -55,8 +54,13 @@ def result_of(found: types.CallToolResult) -> dict[str, Any]:
     shown = found.structured_content
     assert shown is not None
     jsonschema.validate(shown, RESULT_SCHEMA)
-    told = {key: x for key, x in shown.items() if x is not None and key != "duration_ms"}
-    assert orjson.loads(said(found)) == told
+    if shown["ok"]:
+        assert orjson.loads(said(found)) == shown
+    else:
+        error = shown["error"]
+        assert said(found).startswith(f"{error['reason']}: {error['message']}")
+        assert error["details"].get("fix", "") in said(found)
+        assert "\n" not in said(found)
     assert bool(found.is_error) is not shown["ok"]
     return dict(shown)
 
@@ -185,16 +189,25 @@ async def test_a_destructive_call_runs_after_a_yes_that_is_on_record(
 
 @pytest.mark.parametrize(
     "user",
-    [User("decline"), User("cancel"), User(agree=False), User(agree="true"), User(agree=1)],
+    [User("decline"), User("cancel"), User("decline", {"agree": True})],
     ids=str,
 )
-async def test_anything_else_than_a_yes_is_a_no(
+async def test_decline_and_cancel_are_a_no_that_says_what_a_person_can_run(
     connect: Connect, era: str, user: User, tmp_path: Path
 ) -> None:
     async with connect(era, user) as client:
         error = result_of(await client.call_tool("call", DESTROY))["error"]
     assert (error["code"], error["reason"]) == ("PERMISSION_DENIED", "NO_CONSENT")
+    assert "a person can run: capdex grant " in error["details"]["fix"]
     assert [line.get("agreed") for line in audit(tmp_path)] == [False, None]
+
+
+@pytest.mark.parametrize("content", [None, {}, {"agree": False}, {"agree": "true"}], ids=str)
+async def test_accept_is_the_yes_whatever_content_a_host_sends(
+    connect: Connect, era: str, content: Any
+) -> None:
+    async with connect(era, User(content=content)) as client:
+        assert result_of(await client.call_tool("call", DESTROY))["ok"]
 
 
 async def test_a_client_that_cannot_ask_gets_the_command_that_grants(
@@ -204,8 +217,8 @@ async def test_a_client_that_cannot_ask_gets_the_command_that_grants(
         error = result_of(await client.call_tool("call", DESTROY | {"confirm": True}))["error"]
     assert (error["code"], error["reason"]) == ("PERMISSION_DENIED", "CONFIRM_NEEDED")
     assert error["details"]["fix"] == (
-        "run: capdex grant 'did:nuwa:cap:demo#destroy@1.0.0' host:api.example.org effects --digest "
-        + "aa" * 32
+        "a person can run: capdex grant 'did:nuwa:cap:demo#destroy@1.0.0' host:api.example.org "
+        f"effects --digest {'aa' * 32}"
     )
     assert [line["ok"] for line in audit(tmp_path)] == [False]
 
@@ -228,7 +241,7 @@ async def test_an_answer_counts_once_and_for_its_call_alone(connect: Connect) ->
                 "call", DESTROY | {"input": {"text": text}}, allow_input_required=True, **more
             )
 
-        yes = {"consent": types.ElicitResult(action="accept", content={"agree": True})}
+        yes = {"consent": types.ElicitResult(action="accept")}
         asked = await call("one")
         assert isinstance(asked, types.InputRequiredResult)
         state = asked.request_state
@@ -270,7 +283,7 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
     (tmp_path / "work/notes.txt").write_text("a b\nc\n")
     learn = {"action": "learn", "target": "wc"}
     wish = {"want": "how many words", "input": {"file": "notes.txt"}}
-    user = User(agree=False)
+    user = User("decline")
     async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
         found = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
@@ -280,7 +293,7 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
         async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
             assert (await client.call_tool("manage", learn)).is_error
             assert (await client.call_tool("call", wish)).is_error
-            user.agree = True
+            user.action = "accept"
             assert said(await client.call_tool("manage", learn)).startswith("learned learned:wc@")
             called = result_of(await client.call_tool("call", wish))
             listed = said(await client.call_tool("manage", {"action": "list"}))

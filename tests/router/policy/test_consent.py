@@ -57,5 +57,5 @@ def test_what_no_dialog_can_show_is_told_with_the_command_that_shows_it() -> Non
 async def test_where_nobody_can_be_asked_the_command_is_told() -> None:
     with pytest.raises(Refused) as caught:
         await Refuse().ask(proposal())
-    assert caught.value.fix == "run: capdex grant 'x#t'"
+    assert caught.value.fix == ("a person can run: capdex grant 'x#t'")
     assert (caught.value.details or {})["touches"] == ["GET https://h0.example.org/"]

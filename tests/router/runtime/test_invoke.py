@@ -246,8 +246,8 @@ async def test_an_error_names_the_command_that_grants(runtime: Make) -> None:
     run = runtime(tool("t", Echo([OSLO]), DESTROYS))
     error = (await run.call("t", {"text": "a"}))["error"]
     assert error["details"]["fix"] == (
-        "run: capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org effects --digest "
-        + "aa" * 32
+        "a person can run: capdex grant 'did:nuwa:cap:demo#t@1.0.0' host:api.example.org effects "
+        f"--digest {'aa' * 32}"
     )
     assert error["details"]["touches"][0] == "GET https://api.example.org/"
 

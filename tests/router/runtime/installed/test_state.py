@@ -104,9 +104,9 @@ async def test_an_installed_package_keeps_and_finds_its_objects(home: Home) -> N
         assert made["output"] == {"id": "a"}
         bad = await call(runtime, "state.create", {"object": {"id": "b"}}, person)
         assert bad["error"]["code"] == "INVALID_INPUT"
-        found = await call(runtime, "state.query", {"where": {"title": "x"}}, person)
+        found = await call(runtime, "state.query", {"filter": {"title": "x"}}, person)
         assert found["output"]["objects"] == [{"id": "a", "object": {"id": "a", "title": "x"}}]
-        foreign = await call(runtime, "state.query", {"where": {}, "schema_uri": "x"}, person)
+        foreign = await call(runtime, "state.query", {"filter": {}, "schema_uri": "x"}, person)
         assert foreign["error"]["code"] in ("INVALID_INPUT", "PERMISSION_DENIED")
         other = await call(runtime, "did:nuwa:cap:other#state.query", {}, person)
         assert other["output"]["objects"] == [], "the same scope, another package"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, InvalidInput
+from router.model.refs import InvokeResult, Json
 from router.runtime.invoke import Caller
-from router.runtime.opened import opened
+from router.runtime.opened import Runtime, opened
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import learned_inbox, write_boxes
 
@@ -20,17 +21,23 @@ async def test_a_wish_reaches_no_command_that_was_made_from_a_help(tmp_path: Pat
         runtime.learning.keep(await runtime.learning.study(str(write_boxes(tmp_path))))
         for want in ("list", "boxes list", "Show the boxes", "run"):
             with pytest.raises(InvalidInput) as unknown:
-                await runtime.intents.intent(want, {}, Caller(Person()))
+                runtime.intents.named(want, {})
             assert unknown.value.code == Code.NOT_FOUND
+
+
+async def wish(runtime: Runtime, want: str, given: Json, caller: Caller) -> InvokeResult:
+    """Run the intent that a wish names."""
+    uri, arguments = runtime.intents.named(want, given)
+    return await runtime.invoker.invoke(uri, None, arguments, caller)
 
 
 async def test_a_wish_is_the_way_to_an_intent_too(tmp_path: Path) -> None:
     async with learned_inbox(tmp_path) as runtime:
-        found = await runtime.intents.intent("check my email", {"other": 1}, Caller())
+        found = await wish(runtime, "check my email", {"other": 1}, Caller())
         assert found.output == {"result": [{"name": "work", "unread": 3}]}
         person = Person()
-        found = await runtime.intents.intent("delete these emails", IDS, Caller(person))
+        found = await wish(runtime, "delete these emails", IDS, Caller(person))
         assert found.ok
         with pytest.raises(InvalidInput):
-            await runtime.intents.intent("do not delete emails", IDS, Caller(person))
+            await wish(runtime, "do not delete emails", IDS, Caller(person))
     assert len(person.asked) == 1

@@ -1,0 +1,192 @@
+"""Each answer of the router's tools ends where the next step is plain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import Client
+
+from router.faces.actions import Actions
+from router.faces.arguments import example
+from router.faces.server import build_server
+from router.runtime.opened import opened
+from router.runtime.session import Session
+from router.runtime.validation import Validation
+from tests.router.faces.conftest import User, said
+from tests.router.faces.test_manage import managed
+from tests.router.faces.test_server import result_of
+from tests.router.runtime.learned.programs import learned_inbox
+from tests.router.simulated import Machine, SimulatedNode, weather
+
+Open = Callable[..., Machine]
+INSTALL = 'manage {"action": "install", "target": NAME}'
+
+
+async def asked(here: Machine, tool: str, arguments: dict[str, Any]) -> str:
+    """The text of one call of a router without sources."""
+    async with opened(here.home.path) as runtime, Client(managed(runtime, here)) as client:
+        return said(await client.call_tool(tool, arguments))
+
+
+async def test_find_says_which_node_it_asked_and_how_a_hit_is_installed(
+    machine: Open, node: SimulatedNode
+) -> None:
+    node.publish(weather(), matched=["name", "tags"])
+    lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
+    assert lines[0] == "weather What weather does. [registry 1.0.0: name, tags]"
+    assert lines[1].endswith(INSTALL)
+    assert lines[2:] == [f"asked {node.address.mcp_url}"]
+
+
+async def test_find_says_that_no_node_is_configured(machine: Open) -> None:
+    lines = (await asked(machine(), "find", {"want": "weather"})).splitlines()
+    assert lines[0] == "nothing found: try other words"
+    assert lines[1].startswith("no node was asked: none is configured; ")
+
+
+async def test_find_without_an_answer_of_the_node_says_so(
+    machine: Open, node: SimulatedNode
+) -> None:
+    node.down = True
+    lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
+    assert lines[0] == "nothing found: try other words"
+    assert lines[1].startswith(f"asked without an answer: {node.address.mcp_url}: ")
+
+
+async def test_describe_of_what_is_in_the_registry_alone_says_how_it_is_installed(
+    machine: Open, node: SimulatedNode
+) -> None:
+    node.publish(weather())
+    found = await asked(machine(node), "describe", {"uri": "weather@1.0.0"})
+    assert found.startswith("NOT_FOUND: ")
+    assert found.endswith(INSTALL)
+
+
+async def test_an_upgrade_of_what_was_installed_by_a_version_says_that_it_is_pinned(
+    machine: Open, node: SimulatedNode, tmp_path: Path
+) -> None:
+    node.publish(weather())
+    here = machine(node)
+    async with opened(here.home.path) as runtime:
+        server = managed(runtime, here)
+        async with Client(server, elicitation_callback=User()) as client:
+
+            async def manage(action: str, target: str) -> str:
+                return said(await client.call_tool("manage", {"action": action, "target": target}))
+
+            await manage("install", "weather@1.0.0")
+            node.publish(weather("1.1.0"))
+            assert await manage("upgrade", "weather") == (
+                "weather 1.0.0: unchanged\n"
+                "weather@1.0.0 was installed: install weather for the newest"
+            )
+            assert (await manage("install", "weather")).startswith("weather 1.1.0: upgraded")
+
+
+async def test_a_question_about_an_upgrade_says_each_thing_once(
+    machine: Open, node: SimulatedNode
+) -> None:
+    node.publish(weather())
+    here, user = machine(node), User()
+    async with opened(here.home.path) as runtime:
+        server = managed(runtime, here)
+        async with Client(server, elicitation_callback=user) as client:
+            await client.call_tool("manage", {"action": "install", "target": "weather"})
+            node.publish(weather("1.1.0", tools=2))
+            await client.call_tool("manage", {"action": "upgrade", "target": "weather"})
+    lines = [line.strip().removeprefix("new: ") for line in user.asked[-1].splitlines()]
+    assert len(user.asked) == 2
+    assert sum(line.startswith("later: GET ") for line in lines) == 1
+    assert len(lines) == len(set(lines))
+
+
+def test_route_without_a_match_says_what_to_do() -> None:
+    class Nothing:
+        revision = 1
+
+        def latest(self) -> list[Any]:
+            return []
+
+    found = Session(Nothing()).route("will it rain?")  # type: ignore[arg-type]
+    assert found == {
+        "fallback": True,
+        "why": "no trigger matches",
+        "next": "find with the wish in a few words, or answer without a capability",
+    }
+
+
+async def test_a_wish_with_a_wrong_input_names_the_match_and_its_schema(tmp_path: Path) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        actions = Actions(
+            runtime.catalog, runtime.search, runtime.invoker, runtime.results,
+            intents=runtime.intents,
+        )  # fmt: skip
+        async with Client(build_server(actions)) as client:
+            found = await client.call_tool("call", {"want": "delete these emails", "input": {}})
+    details = result_of(found)["error"]["details"]
+    assert details["uri"].endswith("#delete-emails")
+    assert "ids" in details["input_schema"]["required"]
+    assert details["uri"] in said(found)
+    assert orjson.dumps(details["input_schema"]).decode() in said(found)
+
+
+@pytest.mark.parametrize(
+    ("schema", "right"),
+    [
+        (
+            {
+                "type": "object",
+                "properties": {"object": {"$ref": "#/$defs/note"}},
+                "required": ["object"],
+                "$defs": {
+                    "note": {
+                        "type": "object",
+                        "properties": {"id": {"type": "string"}, "title": {"$ref": "#/$defs/t"}},
+                        "required": ["id", "title"],
+                    },
+                    "t": {"type": "string", "minLength": 6},
+                },
+            },
+            {"object": {"id": "text", "title": "text.."}},
+        ),
+        (
+            {"type": "object", "allOf": [{"properties": {"n": {"minimum": 3, "type": "integer"}},
+                                          "required": ["n"]}]},
+            {"n": 3},
+        ),
+        ({"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}}, ["a", "a"]),
+        ({"$ref": "#/$defs/loop", "$defs": {"loop": {"$ref": "#/$defs/loop"}}}, "text"),
+    ],
+    ids=["references", "allOf", "items", "a loop"],
+)  # fmt: skip
+def test_an_example_follows_the_schema(schema: Any, right: Any) -> None:
+    assert example(schema) == right
+
+
+SCHEMAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["object", "array", "string", "integer", "null"]),
+        "minimum": st.integers(),
+        "minLength": st.integers(0, 9),
+        "minItems": st.integers(0, 8),
+        "items": st.sampled_from([{}, True, {"type": "boolean"}]),
+        "properties": st.sampled_from([{}, {"a": True}, {"a": {"type": "string"}}]),
+        "required": st.sampled_from([[], ["a"], ["b"]]),
+        "allOf": st.sampled_from([[], [{"required": ["a"]}], [True]]),
+        "$ref": st.sampled_from(["#", "#/properties/a", "#/nothing", "other"]),
+    },
+)
+
+
+@given(SCHEMAS)
+def test_an_example_is_made_of_any_schema(schema: Any) -> None:
+    found = example(schema)
+    if "type" in schema and not {"$ref", "allOf", "required"} & schema.keys():
+        assert Validation().check(schema, found) is None
