@@ -6,7 +6,6 @@ Both the SDK's server and the thin front answer with these bytes.
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +14,7 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.json_schema.arguments import check_names, read_arguments
 from capdex.uri import CapabilityURI
 from mcp_service.answers import errors
 from mcp_service.answers.rendered import Answer
@@ -53,6 +53,7 @@ class ToolResult:
 
 async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
     """Call a tool within its time limit; every error becomes a result with its code."""
+    arguments = read_arguments(TOOLS[name]["inputSchema"], arguments)
     try:
         uri = arguments.get("cap_uri") if len(arguments) == 1 and name in _KEPT else None
         if isinstance(uri, str):
@@ -139,20 +140,15 @@ def _text(arguments: Arguments, key: str) -> str:
 
 
 def _maybe(arguments: Arguments, key: str) -> str | None:
-    return None if arguments.get(key) is None else _text(arguments, key)
+    return _text(arguments, key) if key in arguments else None
 
 
 def _known(arguments: Arguments, tool: str) -> Arguments:
     """Return the arguments; raise InvalidInput for a missing one, or one that is not taken."""
     schema = TOOLS[tool]["inputSchema"]
-    known = schema["properties"]
     for key in schema.get("required", ()):
-        if arguments.get(key) is None:
+        if key not in arguments:
             example = orjson.dumps(EXAMPLES[tool]).decode()
             raise InvalidInput(f"{tool} needs the argument {key}", fix=f"for example {example}")
-    for key in arguments:
-        if key not in known:
-            near = difflib.get_close_matches(str(key)[:64], known, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
-            raise InvalidInput(f"{tool} takes no argument {str(key)[:64]!r}", fix=fix)
+    check_names(tool, schema["properties"], arguments)
     return arguments

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from capdex import __version__
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput
+from capdex.json_schema.arguments import check_names, read_arguments
 from router.faces.actions import Actions
 from router.faces.arguments import read_call
 from router.faces.context import Offered
@@ -44,8 +45,12 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
         if run is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
         asker = Elicitation(context, params, questions)
+        schema = TOOLS[params.name].input_schema
+        given = read_arguments(schema, params.arguments or {})
         try:
-            return await run(actions, params.arguments or {}, Caller(asker, session))
+            if params.name != CALL.name:  # which takes a capability's input beside its uri, too
+                check_names(params.name, schema["properties"], given)
+            return await run(actions, given, Caller(asker, session))
         except AnswerLater as later:
             return asker.required(later.proposal)
         except CapdexError as error:
@@ -80,7 +85,9 @@ async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
     want, limit = arguments.get("want", ""), arguments.get("limit", 5)
     if not isinstance(limit, int):
         raise InvalidInput("limit is not an integer")
-    remote = arguments.get("remote", True) is not False
+    remote = arguments.get("remote", True)
+    if not isinstance(remote, bool):  # the wish stays here unless it is clear that it may leave
+        raise InvalidInput("remote is not true or false")
     return _said(await actions.find(_text(want, "want"), limit, remote=remote))
 
 
@@ -104,7 +111,7 @@ async def _route(actions: Actions, arguments: Json, _: Caller) -> Result:
 
 async def _manage(actions: Actions, arguments: Json, caller: Caller) -> Result:
     action = _text(arguments.get("action"), "action")
-    target = _text(arguments.get("target") or "", "target")
+    target = _text(arguments.get("target", ""), "target")
     return _said(await actions.manage(action, target, caller.asker))
 
 

@@ -50,7 +50,7 @@ class Filters:
         Raises InvalidInput for an unknown filter or an invalid value.
         """
         has = [*_values(given, (*FILTER_NAMES, *OTHERS))]
-        without = given.get(NOT, {})
+        without = given.get(NOT) or {}
         if not isinstance(without, dict):
             raise InvalidInput(f"{NOT} is not an object of filters")
         lacks = [*_values(without, FILTER_NAMES)]
@@ -83,7 +83,7 @@ def _values(given: Mapping[str, Any], known: Iterable[str]) -> Iterable[tuple[st
             near = difflib.get_close_matches(str(key)[:64], known, n=1)
             fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
             raise InvalidInput(f"there is no filter {str(key)[:64]!r}", fix=fix)
-        if key in OTHERS:
+        if key in OTHERS or value is None:
             continue
         values = value if isinstance(value, list) else [value]
         if not values:

@@ -396,11 +396,9 @@ async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_p
         ({"limit": 51}, "limit"),
         ({"limit": -1}, "limit"),
         ({"limit": True}, "limit"),
-        ({"limit": "5"}, "limit"),
+        ({"limit": "five"}, "limit"),
         ({"limit": 1.5}, "limit"),
-        ({"limit": None}, "limit"),
         ({"cursor": 1}, "cursor"),
-        ({"cursor": ""}, "cursor"),
         ({"cursor": "garbled"}, "cursor"),
         ({"cursor": "x" * 10_000}, "cursor"),
         ({"cursor": "WzEsICJ4Il0"}, "cursor"),
@@ -408,8 +406,6 @@ async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_p
         ({"query_string": None}, "query_string"),
         ({"query_string": ["note"]}, "query_string"),
         ({"filters": "tag"}, "filters"),
-        ({"filters": []}, "filters"),
-        ({"filters": ""}, "filters"),
         ({"filters": False}, "filters"),
         ({"filters": {"tag": 1}}, "tag"),
         ({"filters": {"tag": ""}}, "tag"),
@@ -444,7 +440,7 @@ async def test_a_cursor_of_another_search_is_refused(connect: Any) -> None:
     assert "none of this search" in error["message"]
 
 
-@pytest.mark.parametrize("filters", [None, {}])
+@pytest.mark.parametrize("filters", [None, {}, [], "", {"tag": None, "not": {"tag": None}}])
 async def test_no_filters_may_be_said_in_any_way(connect: Any, filters: Any) -> None:
     async with connect() as client:
         assert names(await search(client, "notes", filters=filters)) == ["note"]

@@ -149,7 +149,10 @@ async def test_an_input_that_is_wrong_is_answered_with_schema_and_example(
         ("describe", {"uri": ECHO, "level": 9}, "INVALID_INPUT"),
         ("describe", {}, "INVALID_INPUT"),
         ("find", {"want": 3}, "INVALID_INPUT"),
-        ("find", {"want": "x", "limit": "5"}, "INVALID_INPUT"),
+        ("find", {"want": "x", "limit": "five"}, "INVALID_INPUT"),
+        ("find", {"want": "x", "remote": "no"}, "INVALID_INPUT"),
+        ("find", {"query": "x"}, "INVALID_INPUT"),
+        ("describe", {"uri": ECHO, "levels": 1}, "INVALID_INPUT"),
         ("route", {"message": "hi"}, "NOT_FOUND"),
         ("manage", {"action": "explode"}, "INVALID_INPUT"),
         ("manage", {"action": "install"}, "INVALID_INPUT"),
@@ -162,6 +165,29 @@ async def test_each_error_is_a_result_with_a_code(
     async with connect("handshake") as client:
         found = await client.call_tool(tool, arguments)
     assert result_of(found)["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "key", "others"),
+    [
+        ("find", {"want": "echo"}, "limit", [5, "5", ""]),
+        ("find", {"want": "echo"}, "remote", [True, "true", ""]),
+        ("describe", {"uri": ECHO}, "level", [3, "3", ""]),
+        ("call", {"uri": ECHO, "input": {"text": "hi"}}, "want", [""]),
+        ("call", {"want": "wipe"}, "uri", [""]),
+        ("call", {"uri": ECHO}, "input", [{}, ""]),
+        ("manage", {"action": "list"}, "target", [""]),
+    ],
+)
+async def test_null_and_the_default_are_an_absent_argument(
+    connect: Connect, tool: str, given: dict[str, Any], key: str, others: list[Any]
+) -> None:
+    async with connect("handshake") as client:
+        absent, *same = [
+            (await client.call_tool(tool, given | more)).content[0].text
+            for more in ({}, *({key: value} for value in (None, *others)))
+        ]
+    assert same == [absent] * len(same)
 
 
 async def test_an_unknown_tool_is_a_protocol_error(connect: Connect, era: str) -> None:

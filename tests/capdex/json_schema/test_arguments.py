@@ -1,0 +1,98 @@
+"""Arguments as frameworks send them, read by a schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import InvalidInput
+from capdex.json_schema.arguments import check_names, read_arguments
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "uri": {"type": "string"},
+        "limit": {"type": "integer"},
+        "remote": {"type": "boolean"},
+        "include": {"type": "array", "items": {"type": "string"}},
+        "counts": {"type": "array", "items": {"type": "integer"}},
+        "input": {"type": "object"},
+        "place": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+    "required": ["uri"],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"uri": None}, {}),
+        ({"uri": ""}, {"uri": ""}),  # it is required: the tool says what it thinks of it
+        (dict.fromkeys(SCHEMA["properties"]), {}),
+        ({"limit": "", "remote": "", "include": "", "input": "", "place": ""}, {}),
+        ({"include": [], "input": {}, "place": {}}, {}),
+        ({"limit": "5"}, {"limit": 5}),
+        ({"limit": "-5"}, {"limit": -5}),
+        ({"limit": 5.0}, {"limit": 5}),
+        ({"limit": 0, "remote": False}, {"limit": 0, "remote": False}),
+        ({"remote": "true"}, {"remote": True}),
+        ({"remote": "false"}, {"remote": False}),
+        ({"include": "tools"}, {"include": ["tools"]}),
+        ({"include": ["tools", None]}, {"include": ["tools"]}),
+        ({"counts": "7"}, {"counts": [7]}),
+        ({"counts": ["7", 8]}, {"counts": [7, 8]}),
+        ({"place": {"city": None}}, {}),
+        ({"include": [None]}, {}),
+        ({"input": {"text": None, "of": ""}}, {"input": {"text": None, "of": ""}}),
+        ({"other": None, "more": ""}, {"other": None, "more": ""}),
+    ],
+    ids=str,
+)
+def test_what_is_beyond_doubt_is_read(given: dict[str, Any], read: dict[str, Any]) -> None:
+    assert read_arguments(SCHEMA, given) == read
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"limit": "five"}, {"limit": "5.5"}, {"limit": 5.5}, {"limit": "٥"}, {"limit": "9" * 19},
+        {"limit": True}, {"remote": "yes"}, {"remote": 1}, {"uri": 5}, {"place": "Oslo"},
+        {"include": {"tools": True}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_in_doubt_stays_as_it_is(given: dict[str, Any]) -> None:
+    assert read_arguments(SCHEMA, given) == given
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["city", "x"]), inner)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "other"]), VALUES))
+def test_arguments_that_were_read_are_read_as_they_are(arguments: dict[str, Any]) -> None:
+    read = read_arguments(SCHEMA, arguments)
+    assert None not in [value for key, value in read.items() if key in SCHEMA["properties"]]
+    assert read_arguments(SCHEMA, read) == read
+    nothing = dict.fromkeys(SCHEMA["properties"].keys() - arguments.keys())
+    assert read_arguments(SCHEMA, arguments | nothing) == read
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("limits", "did you mean limit?"), ("zzzz", "it takes uri, limit"), ("x" * 500, "it takes")],
+)
+def test_a_name_that_the_tool_does_not_take_is_refused(name: str, fix: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        check_names("find", ["uri", "limit"], {"uri": "x", name: 1})
+    assert raised.value.fix.startswith(fix)
+    assert len(raised.value.message) < 120
+    check_names("find", ["uri", "limit"], {"uri": "x", name: None})  # null is absent
