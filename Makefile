@@ -29,7 +29,7 @@ SEMANTIC ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test format bench bench-indexer bench-service bench-router bench-explorer screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
+  slither coverage-contracts coverage pytest test hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
@@ -113,6 +113,15 @@ mcp1: .tools/mcp1/.done ## the MCP SDK 1.x and frameworks for agents on it, in a
 	$(BIN)/uv pip install --quiet --python .tools/mcp1/bin/python --require-hashes -r requirements/mcp1.lock
 	@touch $@
 
+hosts: .tools/hosts/.done ## agents' hosts that `make test-hosts` uses (1 GB)
+
+# Claude Code is put in place by its install script; no other script runs.
+.tools/hosts/.done: tests/hosts/package.json tests/hosts/package-lock.json | .venv/.run
+	mkdir -p .tools/hosts && cp .npmrc tests/hosts/package.json tests/hosts/package-lock.json .tools/hosts
+	cd .tools/hosts && npm ci --loglevel=error && \
+	  npm rebuild --ignore-scripts=false --loglevel=error @anthropic-ai/claude-code
+	@touch $@
+
 # --- checks and tests ------------------------------------------------------------------------
 
 check: dev format-check lint types imports artifacts ## format, lint, types, imports, contract artifacts
@@ -168,6 +177,9 @@ test: dev ## every check, forge and pytest
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory contracts
 	@$(MAKE) --no-print-directory pytest
+
+test-hosts: .venv/.dev hosts ## `capdex add-to` against hosts, each of which says that it is connected
+	$(BIN)/pytest -n 0 tests/hosts $(PYTEST_ARGS)
 
 format: .venv/.dev ## let ruff correct what it can
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)

@@ -55,7 +55,7 @@ _COMMANDS = {
         "route": "Tell which installed capability a message is for",
         "call": "Call a tool of an installed capability",
         "router": "Offer capabilities to an agent: an MCP server over stdin and stdout",
-        "add-to": "Add the router to an agent's host: claude, cursor, vscode, zed, codex, gemini",
+        "add-to": "Add the router to an agent's host, as Claude Code, Codex, Cursor or VS Code",
         "learn": "Make a command-line program a tool of the agent",
         "state": "List, move and purge the objects that capabilities keep",
         "grant": "Agree to what a capability may do",

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import Code, UsageError
-from cli.config.settings import DEFAULT_FEE_CAP_WEI, TEMPLATES, Network, Settings
+from cli.config.settings import (
+    DEFAULT_FEE_CAP_WEI,
+    TEMPLATES,
+    Directories,
+    Network,
+    Settings,
+    user_directories,
+)
 from cli.config.sources import (
     ACCOUNT_KEYS,
     ENVIRONMENT,
@@ -33,8 +40,14 @@ from cli.config.sources import (
 )
 
 BUILT_IN: Final = "built-in"
+CUSTOM: Final = "custom"  # the network of the variables and options alone
 NUMBERS: Final = ("chain-id", "start-block", "confirmations")
 MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
+# All that `variables` may return.
+CARRIED: Final = (
+    *("CAPDEX_HOME", "CAPDEX_NETWORK", *(f"XDG_{x.upper()}_HOME" for x in Directories._fields)),
+    *(f"CAPDEX_{key.upper().replace('-', '_')}" for key in NETWORK_KEYS),
+)
 # Variables that are read elsewhere: by options of single commands, and for secrets.
 OTHER_VARIABLES: Final = (
     *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL", "DEPLOYMENT"),
@@ -80,7 +93,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     chosen = choosing.values["network"] if choosing else None
     if chosen != LOCAL or LOCAL in known:
         local = None
-    if choosing and chosen is not None and local is None and chosen not in known:
+    if choosing and chosen is not None and local is None and chosen not in (CUSTOM, *known):
         raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
     # A local network brings its own keys; the user's account is used there only if it is named.
     named = [x for x in layers if x.origin in ("--config", "environment")] if local else layers
@@ -97,7 +110,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
         del values["votes"], origins["votes"]  # they are votes on another registry's names
     network = None
     if chosen is not None or any(key in values for key in NETWORK_KEYS):
-        network = _network(chosen or "custom", values)
+        network = _network(chosen or CUSTOM, values)
         origins["network"] = choosing.origin if choosing else "environment"
     paths = {key: Path(values[key]) for key in PATH_KEYS if key in values}
     return Settings(
@@ -126,6 +139,29 @@ def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[s
             why=f"set by {origins['chain-id']}",
             fix="give a network of your own another name",
         )
+
+
+def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables with which a program that starts elsewhere has these settings.
+
+    They name the directories of this user, and what of the network is not in the user's own file.
+    """
+    directories = user_directories(environ)
+    parents = zip(Directories._fields, (path.parent for path in directories), strict=True)
+    found = {f"XDG_{name.upper()}_HOME": str(path) for name, path in parents}
+    if environ.get("CAPDEX_HOME"):
+        found = {"CAPDEX_HOME": str(directories.config.parent)}
+    network, own = settings.network, directories.config_file
+    if network is None:
+        return found
+    if settings.origins["network"] != str(own):
+        lasting = {*TEMPLATES, *(read_file(own).networks if own.is_file() else ())}
+        found["CAPDEX_NETWORK"] = network.name if network.name in lasting else CUSTOM
+    for key in NETWORK_KEYS:
+        if settings.origins.get(key, BUILT_IN) not in (BUILT_IN, str(own)):
+            name = key.replace("-", "_")
+            found[f"CAPDEX_{name.upper()}"] = str(getattr(network, name))
+    return found
 
 
 def unused_variables(environ: Mapping[str, str]) -> list[str]:

@@ -50,6 +50,19 @@ def _json_escape(char: str) -> str:
     return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs)
 
 
+def without_secrets(value: object) -> object:
+    """Return a value without the password or API key that a URL may contain."""
+    from urllib.parse import urlsplit, urlunsplit
+
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    url = urlsplit(value)
+    host = f"…@{url.netloc.rpartition('@')[2]}" if "@" in url.netloc else url.netloc
+    # providers put API keys into the path or the query
+    path = url.path if len(url.path) < 24 else url.path[:8] + "…"
+    return urlunsplit((url.scheme, host, path, "…" if url.query else "", ""))
+
+
 def width(text: str) -> int:
     """Return the terminal columns of `text`, without colour codes."""
     plain = _ANSI.sub("", text)

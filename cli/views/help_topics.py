@@ -70,7 +70,7 @@ def environment() -> str:
 
 
 _MEANING = {
-    "network": "the network to use",
+    "network": "the network to use; custom: the one of these variables alone",
     "chain-id": "its chain id",
     "rpc-url": "its chain endpoint",
     "registry": "the registry's address",
@@ -127,6 +127,7 @@ _OTHERS = {
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
     "CMP_ROUTER, CMP_AGENT": "1: an agent reads: as with --json, no colour, no questions",
     "CLAUDE_CONFIG_DIR, CODEX_HOME": "where add-to finds the files of Claude Code and Codex",
+    "COPILOT_HOME, CLINE_DIR": "where add-to finds the files of Copilot CLI and Cline",
 }
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import click
 
 from cli.terminal.app import App
 from cli.terminal.click_commands import command, run_group
-from cli.terminal.text import safe
+from cli.terminal.text import safe, without_secrets
 
 
 @command("show", examples=["capdex config show", "capdex config show --network sepolia --json"])
@@ -83,19 +82,8 @@ def _values(app: App) -> list[dict[str, Any]]:
     return [
         {
             "key": key,
-            "value": _without_secrets(value) if value not in ("", None) else None,
+            "value": without_secrets(value) if value not in ("", None) else None,
             "origin": settings.origins.get(key, "built-in" if value else "unset"),
         }
         for key, value in found.items()
     ]
-
-
-def _without_secrets(value: object) -> object:
-    """Return a value without the password or API key that a URL may contain."""
-    if not isinstance(value, str) or "://" not in value:
-        return value
-    url = urlsplit(value)
-    host = f"…@{url.netloc.rpartition('@')[2]}" if "@" in url.netloc else url.netloc
-    # providers put API keys into the path or the query
-    path = url.path if len(url.path) < 24 else url.path[:8] + "…"
-    return urlunsplit((url.scheme, host, path, "…" if url.query else "", ""))

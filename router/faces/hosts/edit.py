@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final, Literal
 
 from capdex.errors import Code, InvalidInput, Refused, UsageError
-from router.faces.hosts import jsonc, toml
+from router.faces.hosts import jsonc, toml, yaml
 from router.faces.hosts.table import Host
 
 NAME: Final = "capdex"  # of the router among a host's servers
@@ -37,23 +38,32 @@ class Edit:
     wanted: Any = None
 
 
-def adding(host: Host, file: Path, entry: Mapping[str, Any]) -> Edit:
-    """Return the edit that makes `entry` the router's; other keys in an entry of it stay.
+def adding(host: Host, file: Path, entry: Mapping[str, Any], owned: Collection[str] = ()) -> Edit:
+    """Return the edit that makes `entry` the router's.
 
+    Other keys in an entry of it stay, and variables of its environment that are not `owned`.
     Raises InvalidInput with line and column if the file is broken, UsageError if it cannot be read.
     """
     before, text = _read(file)
     known = _servers(host, file, text).get(NAME)
-    wanted = {"type": "stdio", **entry} if host.typed else dict(entry)
-    form, path, after = _form(file), (host.key, NAME), text
-    if not isinstance(known, dict):
-        after = form.put(text, path, wanted)
-    else:
-        wanted = {**known, **wanted}
+    wanted = host.shape(entry)
+    form, path = _form(file), (host.key, NAME)
+    changes: dict[tuple[str, ...], Any] = {path: wanted}
+    if isinstance(known, dict):
         for key, value in wanted.items():
-            if known.get(key) != value:
-                after = form.put(after, (*path, key), value)
-    _check(host, file, text, after, wanted)
+            if isinstance(value, dict) and isinstance(known.get(key), dict):
+                kept = {name: was for name, was in known[key].items() if name not in owned}
+                wanted[key] = {**kept, **value}
+        changes = {(*path, k): v for k, v in wanted.items() if known.get(k) != v}
+        wanted = {**known, **wanted}
+
+    def edited() -> str:
+        after = text
+        for place, value in changes.items():
+            after = form.put(after, place, value)
+        return after
+
+    after = _checked(host, file, text, edited, wanted)
     if after == text and known is not None:
         return Edit(file, "unchanged", before, before or b"", known, known)
     action: Action = "added" if known is None else "replaced"
@@ -66,14 +76,15 @@ def removing(host: Host, file: Path) -> Edit:
     known = _servers(host, file, text).get(NAME)
     if known is None:
         return Edit(file, "unchanged", before, before or b"")
-    after = _form(file).remove(text, (host.key, NAME))
-    _check(host, file, text, after, None)
+    form = _form(file)
+    after = _checked(host, file, text, lambda: form.remove(text, (host.key, NAME)), None)
     return Edit(file, "removed", before, after.encode(), known)
 
 
-def write(edit: Edit, backups: Path) -> Path | None:
+def write(edit: Edit, backups: Path, *, private: bool = False) -> Path | None:
     """Write an edit, after a copy of the file as it was; return the copy's path.
 
+    A new file is for its user alone if it is `private`: a URL in it may have a key of a provider.
     Raises Refused if the file changed meanwhile, UsageError if it cannot be written.
     """
     file = edit.file.resolve()  # a link of the user's stays one
@@ -90,7 +101,8 @@ def write(edit: Edit, backups: Path) -> Path | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
         try:
-            _create(new, edit.after, 0o666 if now is None else file.stat().st_mode & 0o777)
+            made = 0o600 if private else 0o666
+            _create(new, edit.after, made if now is None else file.stat().st_mode & 0o777)
             new.replace(file)
         except BaseException:
             with suppress(FileNotFoundError):
@@ -102,7 +114,7 @@ def write(edit: Edit, backups: Path) -> Path | None:
 
 
 def _form(file: Path) -> ModuleType:
-    return toml if file.suffix == ".toml" else jsonc
+    return {".toml": toml, ".yaml": yaml}.get(file.suffix, jsonc)
 
 
 def _read(file: Path) -> tuple[bytes | None, str]:
@@ -120,7 +132,7 @@ def _read(file: Path) -> tuple[bytes | None, str]:
         raise InvalidInput(f"{file} is not UTF-8", why=f"at byte {error.start}") from None
     if len(before or b"") > MAX_FILE_BYTES:
         raise InvalidInput(f"{file} is too long", Code.TOO_LARGE)
-    return before, text if text.strip() or _form(file) is toml else "{}\n"
+    return before, text if text.strip() or _form(file) is not jsonc else "{}\n"
 
 
 def _values(file: Path, text: str) -> dict[str, Any]:
@@ -137,6 +149,8 @@ def _values(file: Path, text: str) -> dict[str, Any]:
 
 def _servers(host: Host, file: Path, text: str) -> dict[str, Any]:
     found = _values(file, text).get(host.key, {})
+    if found is None and _form(file) is yaml:
+        return {}
     if not isinstance(found, dict):
         raise InvalidInput(
             f"{host.key} in {file} holds no servers", fix="correct the file, then run this again"
@@ -144,18 +158,32 @@ def _servers(host: Host, file: Path, text: str) -> dict[str, Any]:
     return found
 
 
-def _check(host: Host, file: Path, text: str, after: str, entry: Any) -> None:
-    """Make sure that an edit changes the router's entry alone; raises InvalidInput."""
-    expected, found = _values(file, text), _values(file, after)
-    servers = expected.pop(host.key, {})
+def _checked(host: Host, file: Path, text: str, edited: Callable[[], str], entry: Any) -> str:
+    """Return a text after its edit, which may change the router's entry alone.
+
+    Raises InvalidInput, which says what to write by hand.
+    """
+    expected = _values(file, text)
+    servers = dict(expected.pop(host.key, None) or {})
     servers.pop(NAME, None)
     if entry is not None:
         servers[NAME] = entry
-    if found.pop(host.key, {}) != servers or found != expected:
-        raise InvalidInput(
-            f"{file} cannot be edited without a change to something else",
-            fix=f"write the server {NAME!r} into it by hand",
-        )
+    with suppress(InvalidInput):
+        after = edited()
+        found = _values(file, after)
+        if (found.pop(host.key, None) or {}) == servers and found == expected:
+            return after
+    by_hand = f"take {NAME} out" if entry is None else f"write {_line(file, entry)} into it"
+    raise InvalidInput(
+        f"{file} cannot be edited without a change to something else",
+        fix=f"{by_hand} by hand, under {host.key}",
+    )
+
+
+def _line(file: Path, entry: Any) -> str:
+    if _form(file) is toml:
+        return f"{NAME} = {toml.line(entry)}"
+    return json.dumps({NAME: entry}, ensure_ascii=False)[1:-1]
 
 
 def _create(path: Path, data: bytes, mode: int) -> None:

@@ -69,6 +69,13 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     return tomlkit.dumps(document)
 
 
+def line(values: dict[str, Any]) -> str:
+    """Return a table in one line."""
+    table = tomlkit.inline_table()
+    table.update(values)
+    return table.as_string()
+
+
 def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield start, end and name of each table that has a header."""
     # What is before a header is whole: a line within a text or an array is none.

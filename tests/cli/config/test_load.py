@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capdex.errors import Code, UsageError
-from cli.config.load import load
+from cli.config.load import CARRIED, load, variables
 from cli.config.settings import REGISTRY, TEMPLATES, VOTES, Network
 from cli.config.sources import NOT_FROM_A_PROJECT
 from publisher.deploy import create2
@@ -281,6 +282,38 @@ def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
     )
     assert (settings.up, settings.keystore) == (None, None)
     assert load(network="local").up is not None
+
+
+def test_variables_give_a_program_elsewhere_the_network_of_a_stack(
+    folder: Path, user_file: Path, project: Path
+) -> None:
+    up_json(folder)
+    settings = load(cwd=project)
+    assert settings.network is not None
+    carried = variables(settings)
+    assert set(carried) <= set(CARRIED)
+    user_file.write_text(SEPOLIA, encoding="utf-8")
+    elsewhere = load(cwd=Path("/"), environ=carried)
+    assert elsewhere.network == replace(settings.network, name="custom")
+    assert (elsewhere.up, elsewhere.keystore) == (None, None)
+
+
+def test_variables_give_a_program_elsewhere_what_a_project_an_option_and_a_file_say(
+    folder: Path, user_file: Path, project: Path
+) -> None:
+    (project.parent / "capdex.toml").write_text(
+        'default-network = "team"\n[networks.team]\nnode-url = "http://project"\n', "utf-8"
+    )
+    settings = load(cwd=project, overrides=["mcp-url=http://option/mcp"])
+    assert load(cwd=Path("/"), environ=variables(settings)).network == Network(
+        "custom", node_url="http://project", mcp_url="http://option/mcp"
+    )
+    user_file.write_text('[networks.own]\nnode-url = "http://own"\n', "utf-8")
+    carried = variables(load(cwd=project, network="own"))
+    assert {name for name in carried if name != "CAPDEX_HOME"} == {"CAPDEX_NETWORK"}
+    assert load(cwd=Path("/"), environ=carried).network == Network("own", node_url="http://own")
+    carried = variables(load(cwd=project, network="base"))
+    assert load(cwd=Path("/"), environ=carried).network == load(network="base").network
 
 
 def test_a_stack_whose_process_ended_is_not_used(folder: Path) -> None:

@@ -50,18 +50,30 @@ args = [
 [profiles.careful]
 approval_policy = "untrusted"
 """
-FILES = {
-    "claude": CLAUDE,
+GOOSE = """\
+# mine
+extensions:
+  developer: # keep
+    bundled: true
+    type: builtin
+
+GOOSE_MODEL: m
+"""
+JSON = {host: CLAUDE.replace("mcpServers", HOSTS[host].key) for host in HOSTS}
+FILES = JSON | {
     "cursor": '{"mcpServers":{"other":{"command":"x"}}}',
     "vscode": VSCODE,
     "zed": VSCODE.replace("servers", "context_servers"),
+    "opencode": VSCODE.replace("servers", "mcp"),
     "codex": CODEX,
     "gemini": CLAUDE.replace("\n", "\r\n"),
+    "goose": GOOSE,
 }
+ENDINGS = {"codex": "config.toml", "goose": "config.yaml"}
 
 
 def place(host: str, folder: Path, text: str | None) -> Path:
-    file = folder / ("config.toml" if host == "codex" else "settings.json")
+    file = folder / ENDINGS.get(host, "settings.json")
     if text is not None:
         file.write_text(text, encoding="utf-8", newline="")
     return file
@@ -101,8 +113,7 @@ def test_a_file_that_is_not_there_or_empty_is_begun(
     edit = adding(HOSTS[host], file, ENTRY)
     write(edit, tmp_path / "backups")
     known = adding(HOSTS[host], file, ENTRY)
-    assert (known.action, known.known["command"]) == ("unchanged", "/opt/capdex")
-    assert ("type" in known.known) == (host in ("claude", "vscode"))
+    assert (known.action, known.known) == ("unchanged", HOSTS[host].shape(ENTRY))
 
 
 @pytest.mark.parametrize("host", ["claude", "codex"])
@@ -127,6 +138,7 @@ def test_what_a_user_put_into_the_entry_stays(host: str, tmp_path: Path) -> None
         ("zed", "{\n  // x\n  a: 1\n}", "line 3, column 3"),
         ("codex", 'a = 1\nb = "x\n', "line 2"),
         ("codex", "a = 1\na = 2\n", "line 2, column 6"),
+        ("goose", "a: 1\n b: 2\n", "line 2, column 3"),
     ],
 )
 def test_a_broken_file_is_refused_with_line_and_column(
@@ -149,6 +161,9 @@ def test_a_broken_file_is_refused_with_line_and_column(
         ("codex", "mcp_servers = 7"),
         ("claude", b"\xff{}"),
         ("codex", b"\xff"),
+        ("goose", "- a"),
+        ("goose", "extensions: [a]"),
+        ("goose", "a: &x 1\nb: *x\n"),
     ],
 )
 def test_a_file_of_another_shape_is_refused(host: str, text: str | bytes, tmp_path: Path) -> None:
@@ -218,3 +233,25 @@ def test_comments_behind_the_table_of_the_router_stay(tmp_path: Path) -> None:
         stream.write("\n# of the next\n[next]\na = 1\n")
     write(removing(HOSTS["codex"], file), tmp_path / "backups")
     assert "# of the next\n[next]\na = 1\n" in file.read_text()
+
+
+def test_what_cannot_be_edited_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    file = place("goose", tmp_path, "a: &x 1\nb: *x\n")
+    with pytest.raises(InvalidInput) as refused:
+        adding(HOSTS["goose"], file, ENTRY)
+    assert '"capdex": {"enabled": true, ' in refused.value.fix
+    assert "by hand, under extensions" in refused.value.fix
+
+
+@pytest.mark.parametrize("host", ["claude", "codex", "opencode", "goose"])
+def test_variables_of_the_user_stay_and_owned_ones_are_of_the_last_time(
+    host: str, tmp_path: Path
+) -> None:
+    file = place(host, tmp_path, None)
+    first = {**ENTRY, "env": {"MINE": "1", "OURS": "2", "GONE": "3"}}
+    write(adding(HOSTS[host], file, first), tmp_path / "b")
+    second = {**ENTRY, "env": {"OURS": "4"}}
+    edit = adding(HOSTS[host], file, second, owned=("OURS", "GONE"))
+    write(edit, tmp_path / "b")
+    expected = HOSTS[host].shape({**ENTRY, "env": {"MINE": "1", "OURS": "4"}})
+    assert adding(HOSTS[host], file, second, owned=("OURS",)).known == expected
