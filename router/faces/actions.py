@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import orjson
+
 from capdex.errors import Code, InvalidInput, untrusted_text
 from router.faces.arguments import Wanted, example
 from router.faces.manage import Packages
@@ -29,7 +31,7 @@ from router.runtime.search import Hit, Search
 from router.runtime.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
-INSTALL_FIRST: Final = 'of the registry, install first: manage {"action": "install", "target": NAME}'
+TOOLS_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,15 @@ class Actions:
         lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
         asked = ""
         if remote and self.manager is not None and len(lines) < limit:
-            here = {hit.listed.ref.capability_id for hit in hits}
+            shown = {hit.listed.ref.capability_id for hit in hits}
+            latest = {x.ref.capability_id: x for x in self.catalog.latest()}
             found, asked = await self.manager.search(want, limit - len(lines))
-            new = [_registry_hit(x) for x in found if x.uri.partition("@")[0] not in here]
-            lines += [*new, *([INSTALL_FIRST] if new else [])]
+            found = [x for x in found if x.capability_id not in shown]
+            here = [x for x in found if x.capability_id in latest]
+            new = [x for x in found if x.capability_id not in latest]
+            lines += [self._hit(Hit(latest[x.capability_id], _why(x)), None) for x in here]
+            lines += [_registry_hit(x) for x in new]
+            lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
         lines = lines or ["nothing found: try other words"]
         return "\n".join([*lines, asked] if asked else lines)
 
@@ -79,6 +86,9 @@ class Actions:
         # The URI says the kind, too, and the name of a tool.
         said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
         shown = capability.manifest() | {"resources": [x["name"] for x in capability.resources]}
+        if capability.kind == "skill":
+            names = (x.ref.capability_id for x in self._tools(capability))
+            shown["tools"] = [self.catalog.short_name(x) for x in names][:TOOLS_SHOWN]
         rest = {x: y for x, y in shown.items() if x not in said and y not in (None, [])}
         return {"uri": f"{self.catalog.short_name(ref.capability_id)}@{ref.version}", **rest}
 
@@ -124,7 +134,7 @@ class Actions:
             lines = shown[:MAX_HITS] + ([f"and {more} more: use find"] if more > 0 else [])
             return "\n".join(lines) or "nothing is installed"
         if not target:
-            raise InvalidInput(f"{action} needs a target")
+            raise InvalidInput(f"{action} needs a target", fix="give a name as target")
         if action == "learn" and self.learner is not None:
             return await self.learner.learn(target, asker)
         if self.manager is None:
@@ -136,15 +146,23 @@ class Actions:
         try:
             return self.catalog.find(uri)
         except InvalidInput as error:
-            if self.manager is not None and error.fix == NOT_HERE:
-                error.fix = f"{NOT_HERE}; {INSTALL_FIRST}"
+            name, separator, _ = uri.removeprefix(PACKAGE).partition("#")
+            name = name.partition("@")[0]
+            near = [x.ref.capability_id for x in self.catalog.latest()] if separator else []
+            tools = [x for x in near if x.startswith(f"{PACKAGE}{name}#")][:TOOLS_SHOWN]
+            if error.fix == NOT_HERE and tools:
+                error.fix = f"it has {', '.join(map(self.catalog.short_name, tools))}"
+            elif error.fix == NOT_HERE and self.manager is not None:
+                error.fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
             raise
 
     def _example(self, capability: Capability, key: str) -> Json:
-        """Return an input that the schema allows, under a key; the schema if none is made."""
+        """Return an input that the schema allows, under a key; the schema if none is known."""
         schema = capability.input_schema
-        found = example(schema)
-        return {key: found} if self.invoker.accepts(capability, found) else {"input_schema": schema}
+        for found in (capability.example, example(schema)):
+            if found is not None and self.invoker.accepts(capability, found):
+                return {key: found}
+        return {"input_schema": schema}
 
     def _hit(self, hit: Hit, above: Hit | None) -> str:
         """Return a hit in as few tokens as possible: `call` and `describe` take the short name.
@@ -183,7 +201,14 @@ def _line(listed: Listed) -> str:
 
 def _registry_hit(found: RegistryHit) -> str:
     """Return a hit of a node; its name without a version, since that would pin an installation."""
-    name, _, version = found.uri.removeprefix(PACKAGE).partition("@")
     shown = clean(found.summary or found.title, LINE_CHARS)
-    why = clean(", ".join(found.matched), LINE_CHARS)
-    return f"{clean(name)} {shown} [registry {clean(version)}{': ' if why else ''}{why}]"
+    version = found.uri.partition("@")[2]
+    return f"{found.name} {shown} [registry {version}, by {_why(found)}]"
+
+
+def _why(found: RegistryHit) -> str:
+    return clean(", ".join(found.matched), LINE_CHARS) or "meaning"
+
+
+def _install(name: str) -> str:
+    return f'manage {{"action": "install", "target": {orjson.dumps(clean(name)).decode()}}}'

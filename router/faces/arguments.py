@@ -17,6 +17,13 @@ MAX_INPUT_CHARS: Final = 1024 * 1024
 MAX_EXAMPLE_DEPTH: Final = 8
 MAX_ITEMS: Final = 8
 MAX_TEXT: Final = 200
+_FORMATS: Final = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "email": "name@example.org",
+    "uri": "https://example.org/",
+    "uuid": "6f2c1f0e-8a4b-4c57-9d1e-3b5a7c9e0f12",
+}
 _NAMES: Final = ("uri", "want")
 _INPUTS: Final = ("input", "arguments", "args", "parameters", "params", "context")
 
@@ -122,6 +129,8 @@ def _example(schema: Json, root: Json, depth: int) -> Any:
         return [_example(items, root, depth + 1)] * min(inner.get("minItems", 0), MAX_ITEMS)
     if kind in ("integer", "number"):
         return max(schema.get("minimum", 1), schema.get("exclusiveMinimum", 0) + 1)
+    if schema.get("format") in _FORMATS:
+        return _FORMATS[schema["format"]]
     plain: dict[Any, Any] = {"boolean": True, "null": None}
     return plain.get(kind, "text".ljust(min(schema.get("minLength", 0), MAX_TEXT), "."))
 

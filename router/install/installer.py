@@ -305,7 +305,9 @@ def _entry(lock: Lock, name: str) -> Locked:
     found = lock.packages.get(short)
     if found is None:
         raise InvalidInput(
-            f"{short[:80]!r} is not installed", Code.NOT_FOUND, fix="capdex installed lists what is"
+            f"{short[:80]!r} is not installed",
+            Code.NOT_FOUND,
+            fix="the action list, or capdex installed, shows what is",
         )
     return found
 

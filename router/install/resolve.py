@@ -27,7 +27,7 @@ from capdex.errors import (
 from capdex.net.node_client import NodeClient
 from capdex.package import precheck
 from capdex.registry.events import Announcement
-from capdex.uri import CapabilityURI
+from capdex.uri import PREFIX, CapabilityURI
 from router.home.config import Config, NodeAddress
 
 MAX_HITS: Final = 20
@@ -59,6 +59,16 @@ class Hit(NamedTuple):
     title: str
     summary: str
     matched: tuple[str, ...] = ()
+
+    @property
+    def capability_id(self) -> str:
+        """The URI without its version."""
+        return self.uri.partition("@")[0]
+
+    @property
+    def name(self) -> str:
+        """The name alone."""
+        return self.capability_id.removeprefix(PREFIX)
 
 
 async def resolve(uri: CapabilityURI, config: Config) -> Release:

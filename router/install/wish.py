@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capdex.errors import Code, InvalidInput
-from capdex.uri import PREFIX, CapabilityURI
+from capdex.uri import CapabilityURI
 from router.home.config import Config
 from router.install.resolve import Hit, Note, search
 from router.policy.consent import clean
@@ -56,7 +56,7 @@ def candidates(hits: Sequence[Hit]) -> list[dict[str, str]]:
     """Return hits as JSON to choose from, their texts cleaned."""
     return [
         {
-            "name": hit.uri.removeprefix(PREFIX).partition("@")[0],
+            "name": hit.name,
             "uri": hit.uri,
             "title": clean(hit.title, 80),
             "summary": clean(hit.summary, 160),

@@ -65,6 +65,7 @@ class Capability:
 
     Where there is a `closed_schema`, it refuses arguments of which `input_schema` says nothing
     (P10), and the input is checked by it. `read` returns what a resource holds, by its name.
+    `example` is an input of its author's, which nobody has checked.
     """
 
     ref: CapabilityRef
@@ -80,6 +81,7 @@ class Capability:
     resources: tuple[Json, ...] = ()
     closed_schema: Json | None = None
     read: Callable[[str], bytes] | None = None
+    example: Json | None = None
 
     def manifest(self) -> dict[str, Any]:
         """Return the CapabilityManifest (CAP, Capability Manifest)."""

@@ -77,6 +77,9 @@ def tool_of(package: VerifiedPackage, tool: Tool, executor: Executor | None) -> 
     """Return one tool of a package."""
     made = cap.tool_manifest(package.manifest, tool)
     closed = {"unevaluatedProperties": False, **made["input_schema"]}
+    given = (
+        x["input"] for x in package.manifest.examples if "input" in x and x.get("tool") == tool.name
+    )
     return Capability(
         CapabilityRef(made["capability_id"], made["version"]),
         "tool",
@@ -88,6 +91,7 @@ def tool_of(package: VerifiedPackage, tool: Tool, executor: Executor | None) -> 
         annotations=Annotations(*effects(package.manifest, tool)),
         executor=executor,
         closed_schema=None if tool.built_in else closed,
+        example=next(given, None),
     )
 
 

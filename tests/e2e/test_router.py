@@ -103,14 +103,16 @@ class Agent:
     client: Client
 
     async def ask(self, tool: str, **arguments: Any) -> tuple[bool, Any]:
-        """Return whether a tool failed, and its text, read as JSON if it is."""
+        """Return whether a tool failed, and its error or text, read as JSON if it is."""
         result = await self.client.call_tool(tool, arguments)
+        if result.is_error:
+            return True, result.structured_content
         (content,) = result.content
         assert isinstance(content, types.TextContent)
         try:
-            return bool(result.is_error), json.loads(content.text)
+            return False, json.loads(content.text)
         except ValueError:
-            return bool(result.is_error), content.text
+            return False, content.text
 
     async def routed(self, message: str) -> Any:
         """Return the answer to a message."""
@@ -173,7 +175,7 @@ async def test_an_agent_installs_routes_calls_switches_and_upgrades(
     async with agent(network, service, person, era) as one:
         failed, found = await one.ask("find", want="weather of a city")
         assert not failed
-        assert f"{WEATHER}@0.1.0" in found
+        assert found.startswith("local-weather Tells the weather of a city. [registry 0.1.0, by ")
         assert "install it first" in found
 
         for name in (WEATHER, TEA):

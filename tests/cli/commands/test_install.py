@@ -243,7 +243,7 @@ async def test_find_asks_the_node_and_install_asks_the_person(
     node.answer("search_capabilities", {"list_of_results": [told]})
     async with router() as client:
         found = said(await client.call_tool("find", {"want": "weather"}))
-        assert found.startswith("weather What weather does. [registry 1.0.0]")
+        assert found.startswith("weather What weather does. [registry 1.0.0, by meaning]")
         assert found.endswith(f"\nasked {node.url}/mcp")
         local = await client.call_tool("find", {"want": "weather", "remote": False})
         assert said(local) == "nothing found: try other words"

@@ -92,7 +92,12 @@ async def test_an_agent_uses_what_is_learned_and_a_person_agrees_to_what_destroy
         error = (await called(client, wish))["error"]
         assert error["reason"] == "CONFIRM_NEEDED"
         assert emails(tmp_path) == ["abc123", "def456", "ghi789"]
-        words = error["details"]["fix"].removeprefix("a person can run: capdex ").replace("'", "").split()
+        words = (
+            error["details"]["fix"]
+            .removeprefix("a person can run: capdex ")
+            .replace("'", "")
+            .split()
+        )
         assert capdex(*words, "--yes").exit_code == 0
         assert (await called(client, wish))["output"]["deleted"] == 1
     assert emails(tmp_path) == ["def456", "ghi789"]

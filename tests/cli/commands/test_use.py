@@ -61,7 +61,12 @@ async def test_a_refused_call_runs_after_the_command_that_it_names(
         assert skill["output"]["prompt"] == "Use short words."
         error = (await called(client, WIPE))["error"]
         assert error["reason"] == "CONFIRM_NEEDED"
-        words = error["details"]["fix"].removeprefix("a person can run: capdex ").replace("'", "").split()
+        words = (
+            error["details"]["fix"]
+            .removeprefix("a person can run: capdex ")
+            .replace("'", "")
+            .split()
+        )
         assert capdex(*words, "--yes").exit_code == 0
         assert (await called(client, WIPE))["ok"]
         assert capdex("grant", "mcp:foreign#wipe", "--revoke").exit_code == 0

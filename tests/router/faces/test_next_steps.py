@@ -25,7 +25,7 @@ from tests.router.runtime.learned.programs import learned_inbox
 from tests.router.simulated import Machine, SimulatedNode, weather
 
 Open = Callable[..., Machine]
-INSTALL = 'manage {"action": "install", "target": NAME}'
+INSTALL = 'manage {"action": "install", "target": "weather"}'
 
 
 async def asked(here: Machine, tool: str, arguments: dict[str, Any]) -> str:
@@ -39,8 +39,8 @@ async def test_find_says_which_node_it_asked_and_how_a_hit_is_installed(
 ) -> None:
     node.publish(weather(), matched=["name", "tags"])
     lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
-    assert lines[0] == "weather What weather does. [registry 1.0.0: name, tags]"
-    assert lines[1].endswith(INSTALL)
+    assert lines[0] == "weather What weather does. [registry 1.0.0, by name, tags]"
+    assert lines[1] == f"install it first: {INSTALL}"
     assert lines[2:] == [f"asked {node.address.mcp_url}"]
 
 
