@@ -9,18 +9,18 @@ import mcp_types as types
 import orjson
 import structlog
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.stdio import stdio_server
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from capdex import __version__
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput
 from capdex.json_schema.arguments import check_names, read_arguments
+from capdex.net.stdio import Stdio
 from router.faces.actions import Actions
 from router.faces.arguments import read_call
 from router.faces.context import Offered
 from router.faces.elicitation import Elicitation, Questions
-from router.faces.tools import CALL, DESCRIBE, FIND, INSTRUCTIONS, MANAGE, ROUTE, TOOLS
+from router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE, ROUTE, TOOLS
 from router.model.refs import InvokeResult, Json
 from router.policy.consent import AnswerLater
 from router.runtime.invoke import Caller
@@ -38,17 +38,17 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
     async def list_tools(
         _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=list(TOOLS.values()))
+        return types.ListToolsResult.model_validate({"tools": INTRODUCTION.tools})
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> Result:
         run = _RUNS.get(params.name)
         if run is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
         asker = Elicitation(context, params, questions)
-        schema = TOOLS[params.name].input_schema
+        schema = TOOLS[params.name]["inputSchema"]
         given = read_arguments(schema, params.arguments or {})
         try:
-            if params.name != CALL.name:  # which takes a capability's input beside its uri, too
+            if params.name != CALL:  # which takes a capability's input beside its uri, too
                 check_names(params.name, schema["properties"], given)
             return await run(actions, given, Caller(asker, session))
         except AnswerLater as later:
@@ -60,10 +60,10 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
             return _failed(ExecutionFailed("a fault of the router", Code.INTERNAL))
 
     return Server(
-        "capdex-router",
+        INTRODUCTION.name,
         version=__version__,
-        title="capdex router",
-        instructions=INSTRUCTIONS,
+        title=INTRODUCTION.title,
+        instructions=INTRODUCTION.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_prompts=offered.list_prompts,
@@ -73,12 +73,9 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
     )
 
 
-async def serve_stdio(actions: Actions, *, session: str | None = None) -> None:
-    """Serve on stdin and stdout until stdin closes; nothing else may print on stdout."""
-    server = build_server(actions, session=session)
-    async with stdio_server() as (read, write):
-        options = server.create_initialization_options(NotificationOptions(tools_changed=False))
-        await server.run(read, write, options)
+async def serve_stdio(actions: Actions, stdio: Stdio | None = None) -> None:
+    """Serve on stdin and stdout until stdin closes; what else is printed goes to stderr."""
+    await (stdio or Stdio(INTRODUCTION)).serve(lambda: build_server(actions))
 
 
 async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
@@ -116,11 +113,11 @@ async def _manage(actions: Actions, arguments: Json, caller: Caller) -> Result:
 
 
 _RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = {
-    FIND.name: _find,
-    DESCRIBE.name: _describe,
-    CALL.name: _call,
-    ROUTE.name: _route,
-    MANAGE.name: _manage,
+    FIND: _find,
+    DESCRIBE: _describe,
+    CALL: _call,
+    ROUTE: _route,
+    MANAGE: _manage,
 }
 
 

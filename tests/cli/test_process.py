@@ -14,6 +14,9 @@ from typing import Any
 import pexpect
 import pytest
 
+from cli.config.settings import user_directories
+from tests.capdex.net.test_introduction import ENVELOPE, hello, request
+
 ROOT = Path(__file__).parents[2]
 CAPDEX = [sys.executable, "-m", "capdex"]
 HEAVY = {
@@ -44,10 +47,11 @@ HEAVY = {
 QUESTION = {"asyncio", "orjson", "platformdirs", "tomllib"}  # what one question needs of these
 
 
-def imported(*args: str, code: int = 0) -> set[str]:
+def imported(*args: str, code: int = 0, stdin: str = "") -> set[str]:
     """The top-level names of every module that a call imports."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "capdex", *args],
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -118,6 +122,28 @@ def test_a_question_to_the_chain_imports_a_small_http_client(
     monkeypatch.setenv("CAPDEX_CHAIN_ID", "31337")
     monkeypatch.setenv("CAPDEX_REGISTRY", "0x" + "22" * 20)
     assert imported(*args, code=code) & (HEAVY - QUESTION) == set()
+
+
+@pytest.mark.parametrize("args", [("router",), ("mcp", "--db", "sqlite:///index.db")])
+def test_a_host_has_the_tools_before_anything_slow_is_imported_or_read(
+    args: tuple[str, ...],
+) -> None:
+    Path("index.db").touch()  # it is no index, as what is opened with a call would tell
+    Path("capdex.toml").write_text("[[")
+    messages: list[dict[str, Any]] = [
+        request("server/discover", {"_meta": ENVELOPE}, 1),
+        request("tools/list", {"_meta": ENVELOPE}, 2),
+        hello(),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *(request("ping", id_=3), request("tools/list", id_=4)),
+    ]
+    stdin = "".join(f"{json.dumps(x)}\n" for x in messages)
+    heavy = {*HEAVY, "mcp_types", "anyio", "numpy"} - {"orjson"}
+    assert imported(*args, stdin=stdin) & heavy == set()
+    done = run(*args, input=stdin)
+    assert all("result" in json.loads(line) for line in done.stdout.splitlines())
+    assert (len(done.stdout.splitlines()), done.stderr) == (5, "")
+    assert not (user_directories().data / "router").exists()
 
 
 def run(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,11 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import command
 
 if TYPE_CHECKING:
+    from capdex.net.stdio import Stdio
     from capdex.problems import Verdict
     from indexer.query.index import Index
+    from indexer.query.status import IndexStatus
+    from mcp_service.mcp.tools import Profile
 
 
 @command("mcp", examples=["capdex mcp --db sqlite:///index.db"])
@@ -44,48 +47,61 @@ def mcp_command(
     blocks: Path | None,
     profile: str,
     semantic: bool | None,
-) -> None:
+) -> int:
     """Answer MCP over stdin and stdout.
 
     Reads the database of a node that runs, or has run, on this machine.
     """
-    from cli.terminal import logs
+    from capdex.net.stdio import Stdio
+    from cli.terminal.errors import show
+    from mcp_service.mcp.tools import PROFILES
+
+    tools = PROFILES[profile]
+    verdicts = served_verdicts(serve_signed)
+    if not (Path(db.removeprefix("sqlite:///")).is_file() or db.startswith("postgres")):
+        with _index(db):  # it says what is wrong with the URL
+            pass
+    stdio = Stdio(tools.introduction)
+    return stdio.run(
+        lambda: app.run(_serve(stdio, db, verdicts, rpc_url, blocks, tools, semantic)),
+        lambda error: show(error, app.output),
+    )
+
+
+@contextmanager
+def _index(db: str) -> Iterator[tuple[Index, IndexStatus]]:
+    """Open a database; raises for one that is no index of this version, or cannot be read."""
     from indexer.query.index import Index
 
-    logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
-    index = Index(db)
-    try:
-        app.run(
-            _serve(index, db, served_verdicts(serve_signed), rpc_url, blocks, profile, semantic)
-        )
-    finally:
-        index.close()
+    with closing(Index(db)) as index:
+        yield index, index.status()
 
 
 async def _serve(
-    index: Index,
+    stdio: Stdio,
     db: str,
     serve: frozenset[Verdict],
     rpc_urls: Sequence[str],
     blocks: Path | None,
-    profile: str,
+    profile: Profile,
     semantic: bool | None,
 ) -> None:
     from capdex.net.ipfs.block_store import BlockDirectory
     from capdex.search.encoder import SentenceEncoder
     from cli.node.serve import open_prover
+    from cli.terminal import logs
     from indexer.query.search import directory_of
     from mcp_service.mcp.server import serve_stdio
-    from mcp_service.mcp.tools import PROFILES
     from mcp_service.queries.reader import Reader
 
-    state = index.status()  # refuse a wrong database now, not at each call of the host
-    proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
-    async with proving if rpc_urls else nullcontext() as prover:
-        kept = blocks or blocks_beside(db) or default_blocks(state.chain_id)
-        encoder = SentenceEncoder() if semantic_wanted(semantic) else None
-        index.follow(directory_of(db, kept), encoder)
-        with closing(
-            Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
-        ) as reader:
-            await serve_stdio(reader, PROFILES[profile])
+    logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
+    with _index(db) as (index, state):
+        proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
+        async with proving if rpc_urls else nullcontext() as prover:
+            kept = blocks or blocks_beside(db) or default_blocks(state.chain_id)
+            encoder = SentenceEncoder() if semantic_wanted(semantic) else None
+            index.follow(directory_of(db, kept), encoder)
+            with closing(
+                Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
+            ) as reader:
+                await serve_stdio(reader, stdio, profile)

@@ -13,8 +13,7 @@ from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, command
 
 if TYPE_CHECKING:
-    from router.bindings.egress import Egress
-    from router.runtime.opened import Mounts
+    from capdex.net.stdio import Stdio
 
 
 def _servers(
@@ -83,16 +82,46 @@ def router_command(
     addresses: dict[str, str],
     work: Path,
     confirm: str,
-) -> None:
+) -> int:
     """Offer capabilities to an agent: an MCP server over stdin and stdout.
 
     It offers what capdex.lock lists, and notices when that changes, by five tools, however many
     capabilities there are: find, describe, call, route, manage.
     """
+    from capdex.net.stdio import Stdio
+    from cli.terminal.errors import show
+    from router.faces.tools import INTRODUCTION
+
+    stdio = Stdio(INTRODUCTION)
+
+    def serve() -> None:
+        app.run(_serve(app, stdio, servers, skills, socket_path, addresses, work, confirm))
+
+    if socket_path:  # its programs send nothing over stdin
+        serve()
+        return 0
+    return stdio.run(serve, lambda error: show(error, app.output))
+
+
+async def _serve(
+    app: App,
+    stdio: Stdio,
+    servers: dict[str, list[str]],
+    skills: tuple[Path, ...],
+    socket_path: Path | None,
+    addresses: dict[str, str],
+    work: Path,
+    confirm: str,
+) -> None:
     from mcp.client.stdio import StdioServerParameters
 
+    from cli.agent.runtime import open_agent
     from cli.terminal import logs
     from router.bindings.egress import Egress
+    from router.faces.cap import Cap, methods
+    from router.faces.cmp import Cmp
+    from router.faces.server import serve_stdio
+    from router.faces.socket import serving
     from router.runtime.opened import Mounts
 
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
@@ -100,19 +129,7 @@ def router_command(
         name: StdioServerParameters(command=words[0], args=words[1:])
         for name, words in servers.items()
     }
-    mounts = Mounts(started, skills)
-    app.run(_serve(app, mounts, socket_path, Egress(addresses=addresses), work, confirm))
-
-
-async def _serve(
-    app: App, mounts: Mounts, socket_path: Path | None, egress: Egress, work: Path, confirm: str
-) -> None:
-    from cli.agent.runtime import open_agent
-    from router.faces.cap import Cap, methods
-    from router.faces.cmp import Cmp
-    from router.faces.server import serve_stdio
-    from router.faces.socket import serving
-
+    mounts, egress = Mounts(started, skills), Egress(addresses=addresses)
     async with AsyncExitStack() as stack:
         agent = await stack.enter_async_context(
             open_agent(app, mounts=mounts, egress=egress, work=work)
@@ -122,4 +139,4 @@ async def _serve(
             cap = Cap(runtime.catalog, runtime.invoker)
             cmp = Cmp(runtime.intents, caller_agrees=confirm == "caller")
             await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
-        await serve_stdio(agent.actions)
+        await serve_stdio(agent.actions, stdio)

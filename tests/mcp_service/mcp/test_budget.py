@@ -12,8 +12,8 @@ import pytest
 
 from indexer.query import Index
 from indexer.store import Store
-from mcp_service.mcp.server import INSTRUCTIONS, build_server
-from mcp_service.mcp.tools import PROFILES
+from mcp_service.mcp.server import build_server
+from mcp_service.mcp.tools import INSTRUCTIONS, PROFILES
 from mcp_service.queries.reader import Reader
 
 Count = Callable[[str], int]

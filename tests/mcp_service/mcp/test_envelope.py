@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from mcp_service.mcp.envelope import fault
+from capdex.net.envelope import Fault, Message, read
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
@@ -49,6 +49,7 @@ BAD: dict[bytes, tuple[int, Any]] = {
     ping(method=None): (INVALID_REQUEST, 1),
     ping(params=[]): (INVALID_REQUEST, 1),
     ping(params="x"): (INVALID_REQUEST, 1),
+    ping(params={"wish": "\ud800"}): (PARSE_ERROR, 1),
     b'{"jsonrpc":"2.0","id":7}': (INVALID_REQUEST, 7),
     b'{"jsonrpc":"2.0"}': (INVALID_REQUEST, None),
 }
@@ -66,14 +67,14 @@ NAMES = [repr(x[:40]) for x in BAD]
 
 @pytest.mark.parametrize("message", BAD, ids=NAMES)
 def test_what_is_no_message_is_an_error(message: bytes) -> None:
-    found = fault(message)
-    assert found is not None
+    found = read(message)
+    assert isinstance(found, Fault)
     assert (found.code, found.id) == BAD[message]
 
 
 @pytest.mark.parametrize("message", GOOD)
 def test_a_message_passes(message: bytes) -> None:
-    assert fault(message) is None
+    assert isinstance(read(message), Message)
 
 
 @pytest.mark.parametrize("version", [None, "2025-11-25", "2026-07-28"])

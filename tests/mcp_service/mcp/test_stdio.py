@@ -1,13 +1,16 @@
-"""MCP over stdin and stdout, as a shell's pipe uses it (mcp_service/mcp/stdio.py)."""
+"""MCP over stdin and stdout, as a shell's pipe uses it (capdex/net/stdio.py)."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.capdex.net.test_introduction import ENVELOPE, hello, request
 from tests.mcp_service.mcp.test_envelope import BAD, with_id
 
 
@@ -46,3 +49,32 @@ def test_requests_before_the_end_of_stdin_are_answered(database: str, tmp_path: 
     found = answers(database, tmp_path, b"".join(json.dumps(x).encode() + b"\n" for x in messages))
     assert sorted(x["id"] for x in found) == list(range(21))
     assert all("result" in x for x in found)
+
+
+def test_a_database_of_another_version_is_told_at_each_call(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "index.db")) as database:
+        database.execute("CREATE TABLE other (value)")
+    call = {"name": "search_capabilities", "arguments": {"query_string": "notes"}}
+    messages = [
+        *(hello(), request("tools/list", id_=2), request("tools/call", call, 3)),
+        request("tools/call", call | {"_meta": ENVELOPE}, 4),
+        request("resources/list", id_=5),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "capdex", "mcp", "--db", "sqlite:///index.db"],
+        input="".join(f"{json.dumps(x)}\n" for x in messages),
+        capture_output=True,
+        cwd=tmp_path,
+        text=True,
+        check=False,
+    )
+    found = {x["id"]: x for x in map(json.loads, done.stdout.splitlines())}
+    assert done.returncode != 0
+    assert "result" in found[1]
+    assert len(found[2]["result"]["tools"]) == 7
+    for id_ in (3, 4):
+        error = found[id_]["result"]["structuredContent"]
+        assert found[id_]["result"]["isError"]
+        assert error["details"]["fix"] in found[id_]["result"]["content"][0]["text"]
+        assert error["message"] in done.stderr
+    assert error["message"] in found[5]["error"]["message"]

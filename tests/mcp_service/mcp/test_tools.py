@@ -30,7 +30,7 @@ from indexer.store import Store
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.answers.hit_schemas import RESULTS_SCHEMA
 from mcp_service.answers.schemas import RESOLUTION_SCHEMA
-from mcp_service.mcp import calls, server, tools
+from mcp_service.mcp import calls, tools
 from mcp_service.mcp.server import build_server
 from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.reader import Reader
@@ -121,7 +121,7 @@ def test_the_tools_are_known_without_the_sdk_and_the_index() -> None:
 async def test_both_protocol_eras_give_the_same_answers(connect: Any, mode: str) -> None:
     async with connect(mode=mode) as client:
         assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
-        assert client.instructions == server.INSTRUCTIONS
+        assert client.instructions == tools.INSTRUCTIONS
         assert (await resolve(client, "note"))["semver"] == "1.1.0"
         assert names(await search(client, "notes")) == ["note"]
 

@@ -1,0 +1,137 @@
+"""The router as hosts start it: constant answers first, and all that lines of stdin may hold."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.net.stdio import MAX_LINE_BYTES
+from tests.capdex.net.test_introduction import ENVELOPE, META, hello, request
+from tests.mcp_service.mcp.test_envelope import BAD
+
+ROUTER = [sys.executable, "-m", "capdex", "router"]
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def call(id_: Any, want: str = "", **more: Any) -> dict[str, Any]:
+    return request("tools/call", {"name": "find", "arguments": {"want": want}} | more, id_)
+
+
+def answers(*messages: dict[str, Any] | bytes, cwd: Path) -> dict[Any, dict[str, Any]]:
+    """Return the answers to lines by their ids; the answers of None are a list."""
+    lines = [x if isinstance(x, bytes) else json.dumps(x).encode() for x in messages]
+    text = b"".join(line + b"\n" for line in lines)
+    done = subprocess.run(ROUTER, input=text, capture_output=True, check=True, cwd=cwd)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return {x["id"]: x for x in found if x["id"] is not None} | {
+        None: [x["error"]["code"] for x in found if x["id"] is None]
+    }
+
+
+def text(answer: dict[str, Any]) -> str:
+    return str(answer["result"]["content"][0]["text"])
+
+
+def test_each_bad_line_is_answered_and_the_next_one_is_read(tmp_path: Path) -> None:
+    wrong = {x: y for x, y in BAD.items() if x and b"\xff" not in x and y[1] is None}
+    found = answers(*wrong, b"", b"  ", request("ping", id_="last"), cwd=tmp_path)
+    assert found[None] == [code for code, _ in wrong.values()]
+    assert found["last"]["result"] == {}
+
+
+def test_a_lone_surrogate_is_a_parse_error_with_its_id(tmp_path: Path) -> None:
+    line = json.dumps(call(5, "x")).replace('"x"', '"\\ud800"').encode()
+    found = answers(hello(), INITIALIZED, line, call(6), cwd=tmp_path)
+    assert found[5]["error"]["code"] == -32700
+    assert "nothing is installed" in text(found[6])
+
+
+def test_a_line_that_is_too_long_or_too_deep_is_answered(tmp_path: Path) -> None:
+    deep = json.dumps(call(5, "x")).replace('"x"', "[" * 500 + "]" * 500).encode()
+    long = json.dumps(call(6, "x" * MAX_LINE_BYTES)).encode()
+    found = answers(hello(), INITIALIZED, deep, long, call(7), cwd=tmp_path)
+    assert found[5]["error"]["code"] == -32600
+    assert found[None] == [-32600]
+    assert "result" in found[7]
+
+
+def test_requests_before_the_end_of_stdin_are_answered(tmp_path: Path) -> None:
+    found = answers(hello(), INITIALIZED, *map(call, range(10, 30)), cwd=tmp_path)
+    assert all("result" in found[number] for number in range(10, 30))
+    assert found[None] == []
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2099-01-01"])
+def test_a_client_that_probes_the_newer_protocol_and_falls_back_is_served(
+    tmp_path: Path, version: str
+) -> None:
+    probe = {"_meta": ENVELOPE | {f"{META}protocolVersion": version}}
+    found = answers(
+        request("server/discover", probe, "probe"), hello(), INITIALIZED,
+        request("tools/list", id_=2), call(3), cwd=tmp_path,
+    )  # fmt: skip
+    assert ("result" in found["probe"]) is (version == "2026-07-28")
+    assert found[1]["result"]["protocolVersion"] == "2025-11-25"
+    assert len(found[2]["result"]["tools"]) == 5
+    assert "nothing is installed" in text(found[3])
+
+
+def test_a_client_that_falls_back_after_a_call_is_served(tmp_path: Path) -> None:
+    found = answers(call(0, _meta=ENVELOPE), hello(), INITIALIZED, call(2), cwd=tmp_path)
+    assert found[0]["result"]["resultType"] == "complete"
+    assert text(found[0]) == text(found[2])
+
+
+def test_a_file_that_cannot_be_read_is_told_at_each_call_and_the_next_one_tries_again(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "capdex.toml"
+    config.write_text("[[")
+    errors = tmp_path / "stderr"
+    with errors.open("wb") as stderr, subprocess.Popen(
+        ROUTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=tmp_path
+    ) as router:  # fmt: skip
+        assert router.stdin is not None
+        assert router.stdout is not None
+
+        def ask(message: dict[str, Any]) -> dict[str, Any]:
+            assert router.stdin is not None
+            assert router.stdout is not None
+            router.stdin.write(json.dumps(message).encode() + b"\n")
+            router.stdin.flush()
+            return dict(json.loads(router.stdout.readline()))
+
+        assert "result" in ask(hello())
+        for id_ in (2, 3):
+            failed = ask(call(id_))["result"]
+            assert failed["isError"]
+            assert failed["structuredContent"]["details"]["fix"] in failed["content"][0]["text"]
+        assert ask(request("prompts/list", id_=4))["error"]["code"] == -32603
+        assert "capdex.toml" in errors.read_text()
+        config.unlink()
+        assert "nothing is installed" in text(ask(call(5)))
+        router.stdin.close()
+        assert router.wait() == 0
+
+
+def test_an_interrupt_ends_it_before_and_after_the_first_call(tmp_path: Path) -> None:
+    for messages in ([hello()], [hello(), INITIALIZED, call(2)]):
+        with subprocess.Popen(
+            ROUTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=tmp_path,
+        ) as router:  # fmt: skip
+            assert router.stdin is not None
+            assert router.stdout is not None
+            router.stdin.writelines(json.dumps(x).encode() + b"\n" for x in messages)
+            router.stdin.flush()
+            for message in messages:
+                if "id" in message:
+                    router.stdout.readline()
+            router.send_signal(signal.SIGINT)
+            assert router.wait(60) == 130
