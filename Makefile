@@ -200,8 +200,8 @@ bench-explorer: dev ## what pages take at 100 000 packages, and beside indexing 
 screens: dev ## the pictures of pages in docs/images, made from the examples
 	$(BIN)/python docs/images/make.py
 
-bench-router: .venv/.dev ## what the router takes: context, finding, routing, calls, sandbox, intents, state, installation
-	for part in context find route call bindings sandbox intents state install; do $(BIN)/python benchmarks/router/$$part.py || exit 1; done
+bench-router: .venv/.dev ## what the router takes: context, start, finding, routing, calls, sandbox, intents, state, installation
+	for part in context start find route call bindings sandbox intents state install; do $(BIN)/python benchmarks/router/$$part.py || exit 1; done
 
 soak: dev ## every property of Python and of the contract, with many more examples
 	@$(MAKE) --no-print-directory soak-contracts

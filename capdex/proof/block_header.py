@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import rlp
-
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, VerificationFailure
 from capdex.proof.trie import decode_rlp
@@ -94,6 +92,8 @@ def encode_header(block: Mapping[str, Any]) -> bytes:
 
     The caller compares the hash, since a chain may have additional header fields.
     """
+    import rlp
+
     values = [_value(name, block.get(name), size) for name, size in _FIELDS.items()]
     for name, size in _APPENDED.items():
         if block.get(name) is None:

@@ -2,17 +2,14 @@
 
 The library `trie` walks the nodes. This module adds strictness: the nodes must be exactly those on
 the path from the root to the key, in this order, each with the hash that its parent contains.
+The libraries are imported when a proof is read: they are slow, and most programs that know what a
+proof is read none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
-
-import rlp
-from rlp.exceptions import RLPException
-from trie.exceptions import MissingTrieNode, ValidationError
-from trie.hexary import HexaryTrie
 
 from capdex.encoding.keccak import keccak
 
@@ -40,6 +37,9 @@ def read_value(root: bytes, key: bytes, proof: Sequence[bytes]) -> bytes:
 
     Raises ValueError unless `proof` consists of exactly the nodes on the path.
     """
+    from trie.exceptions import MissingTrieNode, ValidationError
+    from trie.hexary import HexaryTrie
+
     if len(proof) > MAX_NODES:
         raise ValueError("a proof has too many nodes")
     nodes, hashes = _Nodes(), []
@@ -63,6 +63,9 @@ def read_value(root: bytes, key: bytes, proof: Sequence[bytes]) -> bytes:
 
 def decode_rlp(data: bytes) -> Item:
     """Decode canonical RLP to bytes or nested lists of bytes; raises ValueError."""
+    import rlp
+    from rlp.exceptions import RLPException
+
     try:
         item: Item = rlp.decode(data)
     except (RLPException, RecursionError):

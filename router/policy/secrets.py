@@ -10,6 +10,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, quote_plus
@@ -109,6 +110,25 @@ class SecretFile:
         return self._file
 
 
+class _FirstUsed:
+    """The keyring, or the file: looked for at the first secret, since its backends are slow."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def _vault(self) -> Vault:
+        return Keyring() if Keyring.usable() else SecretFile(self._path)
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name."""
+        return self._vault.read(key)
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it."""
+        self._vault.write(key, value)
+
+
 class Secrets:
     """The secrets of the router. Each is read once, and from then on hidden in what is shown."""
 
@@ -120,7 +140,7 @@ class Secrets:
     @classmethod
     def of(cls, path: Path) -> Secrets:
         """Return the secrets in the keyring if it is usable, else those in the file."""
-        return cls(Keyring() if Keyring.usable() else SecretFile(path))
+        return cls(_FirstUsed(path))
 
     def get(self, capability: str, host: str, name: str) -> str:
         """Return the secret that the user bound to the capability and the host.

@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from router.model.capability import Capability
 from router.model.refs import InvokeResult, Json
-from router.routing.index import TriggerIndex
-from router.routing.route import Ambiguous, Routed, route
 from router.routing.stack import Stack
 from router.runtime.catalog import Catalog, Listed
 from router.runtime.packages import unmet
+
+if TYPE_CHECKING:
+    from router.routing.index import TriggerIndex
 
 CHOOSE: Final = "let the user choose, then route /switch NAME"
 ALONE: Final = "find with the wish in a few words, or answer without a capability"
@@ -35,7 +37,6 @@ class Session:
         self._host = host or {}
         self._clock = clock
         self._stack = Stack()
-        self._index = TriggerIndex()
         self._revision: object = None
         self._skills: dict[str, Listed] = {}
 
@@ -45,6 +46,8 @@ class Session:
         `{capability, why}`, with what to mount when it comes to the top; `{ambiguous, why}`: the
         user must choose; `{fallback, why}`: the agent answers by itself.
         """
+        from router.routing.route import Ambiguous, Routed, route  # with numpy, which is slow
+
         self._refresh()
         before = self._stack.top
         answer, self._stack = route(message, self._stack, self._index, self._clock())
@@ -61,6 +64,12 @@ class Session:
     def answered(self, capability: Capability, result: InvokeResult) -> None:
         """Pop the capability if the output of its successful call says `{"done": true}`."""
         self._stack = self._stack.after(capability.ref.capability_id, result)
+
+    @cached_property
+    def _index(self) -> TriggerIndex:
+        from router.routing.index import TriggerIndex
+
+        return TriggerIndex()
 
     def _mounted(self, capability_id: str) -> Json:
         """Return prompt and tools of a capability, and what it asks of the model in vain."""

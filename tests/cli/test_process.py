@@ -146,6 +146,14 @@ def test_a_host_has_the_tools_before_anything_slow_is_imported_or_read(
     assert not (user_directories().data / "router").exists()
 
 
+def test_a_first_call_of_the_router_imports_no_key_ring_trigger_index_or_proof() -> None:
+    call = request("tools/call", {"name": "find", "arguments": {"want": ""}}, 2)
+    stdin = "".join(f"{json.dumps(x)}\n" for x in (hello(), call))
+    names = imported("router", stdin=stdin)
+    assert names & {"keyring", "numpy", "rlp", "trie", "eth_utils", "web3", "sqlalchemy"} == set()
+    assert "mcp" in names
+
+
 def run(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*CAPDEX, *args], capture_output=True, text=True, check=False, **options)
 
