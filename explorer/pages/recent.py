@@ -10,8 +10,7 @@ from capdex.errors import InvalidInput
 from explorer.site import Json, PageRequest, Site, View
 from explorer.views.text import visible
 from explorer.views.verdicts import badge_of
-from mcp_service.queries.history import account_history
-from mcp_service.queries.releases import list_versions, newest_releases
+from mcp_service.queries.releases import find_release, newest_releases
 
 NEWEST: Final = 30
 _ATOM: Final = "http://www.w3.org/2005/Atom"
@@ -32,30 +31,19 @@ async def feed_of_all(site: Site, request: PageRequest) -> bytes:
 async def feed_of_name(site: Site, request: PageRequest) -> bytes:
     """Return the feed of a name; raises InvalidInput NOT_FOUND."""
     name = request.parts["name"]
-    found = (await list_versions(site.reader, name, 1))["releases"]
-    served = [x for x in found if x["verification"]["verdict"] in site.reader.serve]
-    served.sort(key=lambda x: -x["chain"]["sequence"])
-    return atom(request, f"capdex: {name}", f"/c/{name}", [_entry(x) for x in served[:NEWEST]])
+    await find_release(site.reader, name)
+    found = await newest_releases(site.reader, NEWEST, ("name", name))
+    return atom(request, f"capdex: {name}", f"/c/{name}", [_entry(x) for x in found])
 
 
 async def feed_of_publisher(site: Site, request: PageRequest) -> bytes:
-    """Return the feed of the publications of an account."""
+    """Return the feed of the newest served releases of an account."""
     who = request.parts["who"]
     if not who.startswith("0x"):
         raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
-    events = (await account_history(site.reader, who))["events"]
-    published = [
-        {
-            "title": f"{x['name']} {x['semver']}",
-            "address": f"/c/{x['name']}/{x['semver']}",
-            "summary": x["note"] or "published",
-            "author": who,
-            "at": x["timestamp"],
-        }
-        for x in events
-        if x["kind"] == "published" and x["name"]
-    ]
-    return atom(request, f"capdex: publications of {who}", f"/p/{who}", published)
+    found = await newest_releases(site.reader, NEWEST, ("publisher", who))
+    entries = [_entry(x) for x in found]
+    return atom(request, f"capdex: publications of {who}", f"/p/{who}", entries)
 
 
 def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> bytes:

@@ -6,11 +6,11 @@ release that announces the same digest, under any name and in any spelling of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Float, Text, select, text
+from sqlalchemy import Column, Connection, Executable, Float, Row, Text, select, text
 from sqlmodel import Field
 
 from capdex.errors import Code, InvalidInput
@@ -117,6 +117,30 @@ def read_with_digests(connection: Connection) -> Denials:
         if denial := denials.by_name.get(row.name):
             by_package |= dict.fromkeys((_digest_of(row.cid), bytes(row.sha256)), denial)
     return Denials(denials.by_name, denials.by_digest, denials.dag_pb, by_package)
+
+
+def read_allowed(
+    connection: Connection,
+    query: Executable,
+    values: Mapping[str, Any],
+    denials: Denials,
+    limit: int,
+) -> Sequence[Row[Any]]:
+    """Return the first rows of a query for releases that are not denied, at most `limit`.
+
+    The query takes `limit` and `offset`, and its rows have a name, CID and sha256. Which CIDs mean
+    a denied digest is not said in SQL, so it is asked again, for twice as many, until there are
+    enough: denied releases never make a list shorter than it could be.
+    """
+    found: list[Row[Any]] = []
+    offset, step = 0, limit
+    while len(found) < limit:
+        rows = connection.execute(query, {**values, "limit": step, "offset": offset}).all()
+        found += (x for x in rows if denials.of_release(x.name, x.cid, bytes(x.sha256)) is None)
+        if len(rows) < step:
+            break
+        offset, step = offset + step, 2 * step
+    return found[:limit]
 
 
 class DenialCache:

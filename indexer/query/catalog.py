@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, exists, func, select, text
 
 from capdex.problems import Verdict
 from capdex.uri import PREFIX
+from indexer.db.denylist import Denials, read_allowed
 from indexer.db.models import DEPRECATION, EVENT, FACET, LISTING, YANK
 from indexer.projection.package_rows import facet_value
 from indexer.query.release import IndexedRelease, read_releases
@@ -42,7 +43,8 @@ _COUNTS: Final = (
 )
 
 _BOUND: Final = (
-    "SELECT release.id FROM facet JOIN listing ON listing.release_id = facet.release_id "
+    "SELECT release.id, release.name, release.cid, release.sha256 FROM facet "
+    "JOIN listing ON listing.release_id = facet.release_id "
     "JOIN release ON release.name = listing.name "
     "WHERE facet.key = 'binding' AND facet.value = :binding "
     "AND release.stands AND release.verdict IN :serve "
@@ -61,7 +63,7 @@ _SINCE: Final = (
     "WHERE deprecation.subject IN (release.cap_uri, :uri_prefix || release.name) "
     "AND event.timestamp >= :since))"
 )
-_ORDER: Final = " ORDER BY release.name, release.cap_uri LIMIT :limit"
+_ORDER: Final = " ORDER BY release.name, release.cap_uri LIMIT :limit OFFSET :offset"
 
 
 def read_names(
@@ -89,17 +91,20 @@ def read_bound(
     connection: Connection,
     wanted: BoundReleases,
     serve: frozenset[Verdict],
+    denials: Denials,
     after: tuple[str, str],
     limit: int,
 ) -> list[IndexedRelease]:
-    """Return the releases after a (name, version), by name and then by the text of the version."""
+    """Return the releases after a (name, version), by name and then by the text of the version.
+
+    None of them is denied.
+    """
     name, semver = after
     values: dict[str, Any] = {
         "binding": wanted.binding,
         "serve": sorted(serve),
         "name": name,
         "cap_uri": f"{PREFIX}{name}@{semver}",
-        "limit": limit,
     }
     words = _BOUND + _LATEST * wanted.latest + _NOT_YANKED * (not wanted.yanked)
     if wanted.semver is not None:
@@ -112,7 +117,8 @@ def read_bound(
         words += _SINCE
         values |= {"since": wanted.since, "uri_prefix": PREFIX}
     query = text(words + _ORDER).bindparams(bindparam("serve", expanding=True))
-    return _in_order(connection, connection.execute(query, values).scalars().all())
+    rows = read_allowed(connection, query, values, denials, limit)
+    return _in_order(connection, [row.id for row in rows])
 
 
 def read_changed_at(connection: Connection, releases: Sequence[IndexedRelease]) -> dict[str, int]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, bindparam, select, tuple_
+from sqlalchemy import Connection, Engine, bindparam, exists, select, tuple_
 
 from capdex.errors import Code, Unavailable
+from capdex.problems import Verdict
+from indexer.db.columns import STANDS
 from indexer.db.engine import transaction, translated_errors
 from indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY, RELEASE
 
@@ -42,6 +44,18 @@ _FEED: Final = (
     .select_from(NAME_CHANGE.outerjoin(LISTING, LISTING.c.name == NAME_CHANGE.c.name))
     .order_by(NAME_CHANGE.c.revision, NAME_CHANGE.c.name)
 )
+_NEWEST: Final = (
+    _FEED.where(
+        exists().where(
+            RELEASE.c.name == NAME_CHANGE.c.name,
+            STANDS,
+            RELEASE.c.verdict.in_(bindparam("serve", expanding=True)),
+        )
+    )
+    .order_by(None)
+    .order_by(NAME_CHANGE.c.revision.desc(), NAME_CHANGE.c.name.desc())
+    .limit(bindparam("limit"))
+)
 _LISTED: Final = select(
     *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.sha256)
 ).where(RELEASE.c.id.in_(bindparam("ids", expanding=True)))
@@ -67,10 +81,13 @@ def read_listed_releases(
     return {name: None if id_ is None else found[id_] for name, id_ in ids.items()}
 
 
-def read_newest(connection: Connection, limit: int) -> list[NameChange]:
-    """Return the names that changed last, the newest change first."""
-    newest = _FEED.order_by(None).order_by(NAME_CHANGE.c.revision.desc(), NAME_CHANGE.c.name.desc())
-    return [NameChange(*row) for row in connection.execute(newest.limit(limit))]
+def read_newest(connection: Connection, serve: Collection[Verdict], limit: int) -> list[NameChange]:
+    """Return the names that changed last, the newest change first.
+
+    Names without a release of a served verdict are left out: anybody can announce such ones.
+    """
+    values = {"serve": sorted(serve), "limit": limit}
+    return [NameChange(*row) for row in connection.execute(_NEWEST, values)]
 
 
 class CommitWatch:

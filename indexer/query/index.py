@@ -236,13 +236,12 @@ class Index:
     ) -> tuple[list[IndexedRelease], dict[str, int]]:
         """Return releases of names with a type of binding, and when each changed, by cap_uri.
 
-        They are in order of names, then of versions as text; denied ones have `denied` set.
+        They are in order of names, then of versions as text; none is denied.
         """
         with self.read() as connection:
-            found = catalog.read_bound(connection, wanted, serve, after, limit)
             denials = self.denial_cache.read(connection)
-            changed = catalog.read_changed_at(connection, found)
-            return [x.redacted(denials) for x in found], changed
+            found = catalog.read_bound(connection, wanted, serve, denials, after, limit)
+            return found, catalog.read_changed_at(connection, found)
 
     def changed_at(self, releases: Sequence[IndexedRelease]) -> dict[str, int]:
         """Return when the status of these releases last changed, in epoch seconds, by cap_uri."""

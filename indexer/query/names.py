@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, bindparam, exists, func, select
 
 from capdex.problems import Verdict
 from indexer.db.columns import NOT_YANKED, STANDS
-from indexer.db.denylist import Denials
+from indexer.db.denylist import Denials, read_allowed
 from indexer.db.models import FACET, LISTING, PACKAGE, RELEASE
 
 
@@ -87,10 +87,10 @@ def read_versions_like(
         .where(RELEASE.c.name == name, STANDS, NOT_YANKED, RELEASE.c.verdict.in_(sorted(serve)))
         .where(func.substr(RELEASE.c.semver, 1, len(prefix)) == prefix)
         .order_by(RELEASE.c.precedence.desc())
-        .limit(limit)
+        .limit(bindparam("limit"))
+        .offset(bindparam("offset"))
     )
-    rows = connection.execute(query)
-    return [x.semver for x in rows if denials.of_release(x.name, x.cid, bytes(x.sha256)) is None]
+    return [x.semver for x in read_allowed(connection, query, {}, denials, limit)]
 
 
 def _listed(row: Any, placeholders: list[str] | None = None) -> ListedName:

@@ -1,15 +1,17 @@
-"""Some releases at a time, in an order: versions of a name, newest of all, those that wait."""
+"""Some releases at a time: versions of a name, the newest that are served, those that wait."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from capdex.problems import Availability
+from capdex.problems import Availability, Verdict
 from capdex.uri import PREFIX
-from indexer.db.columns import JUDGED, STANDS
+from indexer.db.columns import NOT_YANKED, STANDS
+from indexer.db.denylist import Denials, read_allowed
 from indexer.db.models import LISTING, RELEASE
 from indexer.query.release import IndexedRelease, read_releases
 
@@ -34,6 +36,18 @@ _HIGHEST: Final = (
     .limit(1)
 )
 _COUNT: Final = select(func.count()).where(_NAMED)
+_NEWEST: Final = (
+    select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256)
+    .where(STANDS, NOT_YANKED, RELEASE.c.verdict.in_(bindparam("serve", expanding=True)))
+    .order_by(RELEASE.c.sequence.desc())
+    .limit(bindparam("limit"))
+    .offset(bindparam("offset"))
+)
+_NEWEST_OF: Final = {
+    None: _NEWEST,
+    "name": _NEWEST.where(_NAMED),
+    "publisher": _NEWEST.where(RELEASE.c.publisher == bindparam("publisher")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +83,8 @@ def read_versions(
     """Return a page of the releases of a name, highest version first."""
     order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
     query = select(RELEASE.c.id).where(RELEASE.c.name == name).order_by(*order)
-    return _in_order(connection, query.limit(limit).offset(offset))
+    found = connection.execute(query.limit(limit).offset(offset)).scalars()
+    return _read(connection, list(found))
 
 
 def count_versions(connection: Connection, name: str) -> int:
@@ -77,15 +92,20 @@ def count_versions(connection: Connection, name: str) -> int:
     return int(connection.execute(_COUNT, {"name": name}).scalar_one())
 
 
-def read_newest_releases(connection: Connection, limit: int) -> list[IndexedRelease]:
-    """Return the judged releases that were announced last, the newest first."""
-    return _in_order(
-        connection,
-        select(RELEASE.c.id)
-        .where(JUDGED, RELEASE.c.name.is_not(None))
-        .order_by(RELEASE.c.sequence.desc())
-        .limit(limit),
-    )
+def read_newest_releases(
+    connection: Connection,
+    serve: Collection[Verdict],
+    denials: Denials,
+    limit: int,
+    of: tuple[str, str] | None = None,
+) -> list[IndexedRelease]:
+    """Return the served releases that were announced last, the newest first; no yanked ones.
+
+    With `of`, ("name" or "publisher", which), only those of a name or an account (EIP-55).
+    """
+    values: dict[str, Any] = {"serve": sorted(serve)} | dict([of] if of else [])
+    rows = read_allowed(connection, _NEWEST_OF[of and of[0]], values, denials, limit)
+    return _read(connection, [row.id for row in rows])
 
 
 def read_waiting(connection: Connection) -> list[WaitingRelease]:
@@ -99,7 +119,6 @@ def read_waiting(connection: Connection) -> list[WaitingRelease]:
     return found
 
 
-def _in_order(connection: Connection, query: Any) -> list[IndexedRelease]:
-    ids = list(connection.execute(query).scalars())
+def _read(connection: Connection, ids: list[int]) -> list[IndexedRelease]:
     found = read_releases(connection, ids)
     return [found[release_id] for release_id in ids]

@@ -52,7 +52,7 @@ async def newest_changes(reader: Reader) -> Json:
         revision, _ = read_revision(connection)
         changes = [
             {"name": x.name, "revision": x.revision, "deleted": x.release_id is None}
-            for x in read_newest(connection, PAGE)
+            for x in read_newest(connection, reader.serve, PAGE)
         ]
         return {"changes": changes, "revision": revision}
 

@@ -87,13 +87,19 @@ async def list_versions(reader: Reader, name: str, page: int) -> Json:
     return await reader.read(read)
 
 
-async def newest_releases(reader: Reader, limit: int) -> list[Json]:
-    """Return the releases that were announced last and may be served, the newest first."""
+async def newest_releases(
+    reader: Reader, limit: int, of: tuple[str, str] | None = None
+) -> list[Json]:
+    """Return the served releases that were announced last, the newest first.
+
+    `of` as in `read_newest_releases`.
+    """
 
     def read(connection: Connection) -> list[Json]:
         denials = reader.index.denial_cache.read(connection)
-        found = read_newest_releases(connection, limit)
-        return [shown(x) for x in found if x.verdict in reader.serve and not x.denial(denials)]
+        return [
+            shown(x) for x in read_newest_releases(connection, reader.serve, denials, limit, of)
+        ]
 
     return await reader.read(read)
 

@@ -101,10 +101,11 @@ class Servers:
     def _versions(self, server: str, name: str, deleted: bool) -> Answer:
         found = [
             x
-            for x in self._reader.index.releases(name)[:MAX_VERSIONS]
+            for x in self._reader.index.releases(name)
             if x.denied is None and x.verdict in self._reader.serve and (deleted or not x.yanked)
         ]
-        newest_first = sorted(found, key=lambda x: (x.timestamp, x.sequence), reverse=True)
+        highest = found[:MAX_VERSIONS]
+        newest_first = sorted(highest, key=lambda x: (x.timestamp, x.sequence), reverse=True)
         page = self._responses(newest_first)
         if not page:
             raise server_json.not_found(server)
@@ -138,8 +139,6 @@ class Servers:
     def _entry(self, found: IndexedRelease) -> tuple[Json | None, int]:
         """Return the server.json of a release, if it has one, and the bytes parsed for it."""
         key = (found.cap_uri, found.sha256)
-        if found.denied is not None:
-            return None, 0
         if key in self._entries:
             self._entries.move_to_end(key)
             return self._entries[key], 0

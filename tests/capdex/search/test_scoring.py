@@ -30,6 +30,7 @@ from capdex.search import (
 from capdex.search.analyser import document_terms, squash
 from capdex.search.document import FIELDS, TOOLS
 from capdex.search.query import Query
+from capdex.search.weights import prior
 
 
 @dataclass(frozen=True)
@@ -271,3 +272,9 @@ def test_merged_segments_are_the_segment_of_their_documents(
     live = {document.name: document for document in [*some, *others]}
     merged = merge([(part.segment, part.live) for part in engine.parts])
     assert to_bytes(merged) == to_bytes(Segment.build(live.values()))
+
+
+@given(st.lists(st.integers(-(2**255), 2**255).map(float), min_size=1))
+def test_votes_change_a_score_by_five_percent_at_most(votes: list[float]) -> None:
+    found = prior(np.array(votes))
+    assert found is None or np.all((found >= np.float32(0.95)) & (found <= np.float32(1.05)))

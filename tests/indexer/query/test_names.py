@@ -68,7 +68,7 @@ def test_the_newest_changes_come_first(shelf: Index, chain: Any, store: Store, m
     chain.publish("zebra")
     making.follow(store, chain)
     with shelf.read() as connection:
-        newest = read_newest(connection, 2)
+        newest = read_newest(connection, VERIFIED, 2)
     assert newest[0].name == "zebra"
     assert newest[0].release_id is not None
     assert newest[0].revision > newest[1].revision

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from capdex.problems import Verdict
+from indexer.db.denylist import Denials
 from indexer.query import (
     Index,
     count_versions,
@@ -58,12 +60,14 @@ def test_an_exact_version_is_found_whatever_became_of_it(shelf: Index) -> None:
     assert awaited.verdict is None
 
 
-def test_the_newest_releases_are_judged_ones(shelf: Index) -> None:
+def test_the_newest_releases_are_served_ones(shelf: Index) -> None:
+    def newest(*serve: Verdict) -> list[str]:
+        found = read_newest_releases(connection, serve, Denials(), 2)
+        return [f"{x.name} {x.semver}" for x in found]
+
     with shelf.read() as connection:
-        found = read_newest_releases(connection, 3)
-    assert [(x.name, x.semver) for x in found] == [
-        *(("loose", "1.0.0"), ("gone", "1.0.0"), ("note", "2.0.0-rc.1")),
-    ]
+        assert newest(Verdict.VERIFIED) == ["note 2.0.0-rc.1", "note 1.9.0"]
+        assert newest(Verdict.VERIFIED, Verdict.SIGNED) == ["loose 1.0.0", "note 2.0.0-rc.1"]
 
 
 def test_awaited_releases_have_their_state_and_tries(shelf: Index) -> None:
