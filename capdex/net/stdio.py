@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
-MAX_WAITING: Final = 256  # messages; then stdin is not read
+MAX_WAITING: Final = 64  # messages; then stdin is not read
 LAST_ANSWERS_S: Final = 10.0  # a subscription has no last answer, and a cancelled request none
 GIVEN_UP_S: Final = 1.0  # for the answers that a client had asked for in the other era
 INITIALIZED: Final = "notifications/initialized"
@@ -63,6 +63,8 @@ class Stdio:
             try:
                 serve()
             except CapdexError as error:
+                if message not in self._first:  # it was open, and failed later
+                    raise
                 code = show(error)
                 self._write(self._said.refusal(message, error))
                 self._first.pop()
@@ -170,7 +172,7 @@ class _Session:
     async def feed(
         self,
         into: MemoryObjectSendStream[SessionMessage],
-        take: Callable[[], Any],
+        take: Callable[[], Awaitable[Message | None]],
     ) -> None:
         """Pass on messages until stdin ends, or until a client of 2026-07-28 sends a hello.
 
