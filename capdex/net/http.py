@@ -82,7 +82,12 @@ class HttpClient:
             address, lines = _head(method, url)
         except ValueError:
             raise HttpError("the address is not an http(s) URL") from None
-        given = {"Content-Length": str(len(body)), **(headers or {})}
+        # Some servers compress what nobody asked them to compress.
+        given = {
+            "Content-Length": str(len(body)),
+            "Accept-Encoding": "identity",
+            **(headers or {}),
+        }
         lines += [f"{name}: {value}" for name, value in given.items()]
         message = "\r\n".join([*lines, "", ""]).encode("latin-1") + body
         async with asyncio.timeout(timeout_s):

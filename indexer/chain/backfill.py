@@ -28,6 +28,8 @@ MAX_GROWTH = 4  # one thin range must not make the next one enormous
 FIRST_CALM = 8  # ranges after a refusal until a little more is asked for
 MAX_CALM = 512  # a provider's fixed limit is hit no more often than once in so many ranges
 
+_NOT_THE_RANGE = (RpcFault.RATE, RpcFault.TIMEOUT)
+
 FoundRange = tuple[Header, BlockRange]  # with the header of its first block
 
 
@@ -122,11 +124,12 @@ class Backfill:
                     self._registry, first, last, read
                 )
             except RpcError as error:
-                if error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
+                if blocks == 1 and error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
                     raise ChainChanged("it does not know blocks below its own head") from None
                 if error.fault is RpcFault.TIMEOUT:
                     self.range_sizer.shrink(blocks)  # the next try asks for less
-                if error.fault is not RpcFault.TOO_LARGE_RANGE or blocks == 1:
+                # Endpoints agree on no words for a range that is too wide: any refusal may mean it.
+                if not error.answered or error.fault in _NOT_THE_RANGE or blocks == 1:
                     raise
                 last = first + self.range_sizer.shrink(blocks, error.blocks) - 1
             else:

@@ -1,7 +1,10 @@
 """Read the canonical chain as one stream of steps: block ranges, and reorgs.
 
-Up to the finalised block in ranges (`backfill`), above it block by block (`live`); forks are found
-by `reorg`. This module decides the order in which they act.
+Up to the finalised block, or the finality depth, in ranges (`backfill`), above it block by block
+(`live`); forks are found by `reorg`. This module decides the order in which they act.
+
+A block is final when the chain says so, by its tag `finalized`. The finality depth counts only for
+a chain without the tag.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from indexer.projection.block_range import BlockRange, ChainChanged, Reorg
 
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
+TAG_PATIENCE_S = 60.0  # a node that has just started may not know the final block yet
 NEAR = 8  # blocks below the head: nearly always they stay, and every node has their state
 COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
@@ -67,7 +71,6 @@ class ChainReader:
             rpc,
             ring,
             start_block=start_block,
-            finality_depth=finality_depth,
             is_dev=self._is_dev,
             accepted=accepted,
         )
@@ -75,7 +78,10 @@ class ChainReader:
         self._backfill = Backfill(rpc, registry, self._log_heads)
         self._live = LiveReader(rpc, registry, self._log_heads)
         self._finalized = 0  # by the newest head
-        self._has_finalized_tag = not self._is_dev  # Anvil's is 0, or two blocks deep
+        self._deep = 0  # up to here blocks are read in ranges: final, or under the finality depth
+        # Anvil's tag is 0, or two blocks deep. A chain that was seen to have the tag keeps it.
+        self._has_finalized_tag: bool | None = False if self._is_dev else None
+        self._tag_missed_at: float | None = None
         self._new_head = asyncio.Event()
         self._heads: dict[str, int] = {}  # of each endpoint, as last compared
         self._compared_at = -math.inf
@@ -109,9 +115,9 @@ class ChainReader:
                     elif self._next > head.number:
                         self.on_idle(head.number, self._finalized)
                         await self._wait()
-                    elif self._next <= self._finalized:
-                        async with aclosing(self._final_steps(head)) as final_steps:
-                            async for step in final_steps:
+                    elif self._next <= self._deep:
+                        async with aclosing(self._deep_steps(head)) as deep_steps:
+                            async for step in deep_steps:
                                 yield step
                                 self._reorgs.take(step)
                     else:
@@ -148,7 +154,7 @@ class ChainReader:
         first = after.number + 1 if after else self._start_block
         while True:
             head = await self._read_head()  # it moves on while much is read
-            upto = max(self._finalized, head.number - NEAR) if last is None else last
+            upto = max(self._deep, head.number - NEAR) if last is None else last
             if first > upto:
                 return
             # `upto + RECENT` as the head: state that is not served is not insisted on
@@ -175,29 +181,39 @@ class ChainReader:
                 await self._new_head.wait()
 
     async def _read_head(self) -> Header:
-        """Return the head; set the finalised block by its depth or by the chain's own tag."""
+        """Return the head; set what is final: the chain's tag, or a depth where it has none."""
         head, tagged = await both(self.rpc.block("latest"), self._finalized_tag())
         if head is None:
             raise self.rpc.blame("it knows no latest block")
-        deep = max(min(tagged, head.number), head.number - self._finality_depth, 0)
-        self._finalized = deep if self._is_dev else max(deep, self._reorgs.settled)
+        depth = max(head.number - self._finality_depth, 0)
+        final = depth if self._has_finalized_tag is False else min(tagged, head.number)
+        self._finalized = final if self._is_dev else max(final, self._reorgs.settled)
+        self._deep = max(depth, self._finalized)
         return head
 
     async def _finalized_tag(self) -> int:
-        if not self._has_finalized_tag:
+        """Return the block of the chain's tag `finalized`; 0 as long as it is not known."""
+        if self._has_finalized_tag is False:
             return 0
+        knows_tag = True
         try:
-            block = await self.rpc.block("finalized")
+            block = await self.rpc.finalized_block()
         except RpcError as error:
-            if error.fault in (RpcFault.RATE, RpcFault.TRANSIENT, RpcFault.TIMEOUT):
-                raise
-            self._has_finalized_tag = error.fault is RpcFault.UNKNOWN_BLOCK
-            return 0
+            if not error.answered or error.fault is RpcFault.RATE:
+                return 0  # said at the next look, or by another endpoint
+            block, knows_tag = None, error.fault is RpcFault.UNKNOWN_BLOCK
+        if block is not None:
+            self._has_finalized_tag = True
+        elif self._has_finalized_tag is None:
+            now = asyncio.get_running_loop().time()
+            self._tag_missed_at = self._tag_missed_at or now
+            if not knows_tag or now - self._tag_missed_at > TAG_PATIENCE_S:
+                self._has_finalized_tag = False
         return block.number if block else 0
 
-    async def _final_steps(self, head: Header) -> AsyncGenerator[BlockRange, None]:
-        finalized = min(self._finalized, head.number)
-        ranges = self._backfill.ranges(self._next, finalized, head.number, finalized)
+    async def _deep_steps(self, head: Header) -> AsyncGenerator[BlockRange, None]:
+        deep, finalized = min(self._deep, head.number), min(self._finalized, head.number)
+        ranges = self._backfill.ranges(self._next, deep, head.number, finalized)
         async with aclosing(ranges):
             async for first, step in ranges:
                 self._reorgs.check_parent(first)

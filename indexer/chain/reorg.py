@@ -23,8 +23,7 @@ from capdex.net.rpc.types import Header, hex_, read_header
 from capdex.registry.logs import BlockRef
 from indexer.projection.block_range import BlockRange, ChainChanged
 
-MIN_RING = 1024  # as many as are stored: an accepted reorg is followed to its fork that deep
-RING_SLACK = 16
+RING = 1024  # as many as are stored: a reorg is followed to its fork that deep
 LAG_SWITCH_S = 5.0  # then another endpoint is asked
 LAG_PATIENCE_S = 60.0  # then the loop reports STALLED
 QUORUM = 2  # origins
@@ -86,14 +85,13 @@ class ReorgDetector:
         ring: Sequence[BlockRef],
         *,
         start_block: int,
-        finality_depth: int,
         is_dev: bool,
         accepted: Accepted,
     ) -> None:
-        self.settled = ring[-1].number - finality_depth if ring else 0  # final when last taken
+        self.settled = 0  # what was final when last taken, or when it was stored (`resume`)
         self._rpc, self._is_dev, self._accepted = rpc, is_dev, accepted
         self._start_block = start_block
-        self._ring = deque(ring, maxlen=max(finality_depth + RING_SLACK, MIN_RING))
+        self._ring = deque(ring, maxlen=RING)
         self._behind_since: float | None = None
 
     @property
@@ -145,8 +143,12 @@ class ReorgDetector:
             if not self._is_dev:
                 self._check_patience(head, tip)
                 return None
-        elif not self._is_dev and (kept.number if kept else self._start_block - 1) < self.settled:
-            await self._confirm_replaced(reached[reached.index(kept) + 1 if kept else 0])
+        elif not self._is_dev:
+            # Of blocks that were read in ranges only some are in the ring: the lowest one that is
+            # contradicted says if what was final is.
+            lowest = reached[reached.index(kept) + 1 if kept else 0]
+            if (lowest.number if kept else self._start_block) <= self.settled:
+                await self._confirm_replaced(lowest)
         return kept or await self.block_before_all(head)
 
     async def block_before_all(self, head: Header) -> BlockRef:

@@ -69,12 +69,14 @@ Bend = Callable[[Any], Any]
 class SimulatedChain:
     chain_id: int = 1
     registry: bytes = REGISTRY
-    finalized: int = 0
+    finalized: int | None = None  # without a number the chain has no such tag
     visible: int | None = None  # a lagging endpoint shows blocks up to here only
     serves_state: bool = True
     keeps_states: int | None = None  # of that many newest blocks alone
     max_logs: int | None = None
     max_blocks: int | None = None
+    too_wide: tuple[int, str] | None = None  # code and words for more blocks than `max_blocks`
+    no_tag: tuple[int, str] = (-32000, "'finalized' tag not supported on pre-merge network")
     log_time: Callable[[int], Any] | None = None  # what logs say of when their block was made
     blocks: list[SimBlock] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
@@ -193,7 +195,9 @@ class SimulatedChain:
         return "0x6001" if address == "0x" + self.registry.hex() else "0x"
 
     def _eth_getBlockByNumber(self, tag: str, full: bool) -> dict[str, Any] | None:  # noqa: N802
-        named = {"latest": len(self._shown) - 1, "finalized": self.finalized}
+        if tag == "finalized" and self.finalized is None:
+            raise Refusal(*self.no_tag)
+        named = {"latest": len(self._shown) - 1, "finalized": self.finalized or 0}
         number = named[tag] if tag in named else int(tag, 16)
         return self._shown[number].to_json() if number < len(self._shown) else None
 
@@ -218,7 +222,8 @@ class SimulatedChain:
             if last >= len(self._shown):
                 raise Refusal(-32602, f"BlockOutOfRangeError: block height is {len(self._shown)}")
             if self.max_blocks is not None and last - first + 1 > self.max_blocks:
-                raise Refusal(-32614, f"eth_getLogs is limited to a {self.max_blocks:,} range")
+                words = f"eth_getLogs is limited to a {self.max_blocks:,} range"
+                raise Refusal(*(self.too_wide or (-32614, words)))
             blocks = self._shown[first : last + 1]
         for block in blocks:
             if block.number in self._refused:

@@ -28,6 +28,8 @@ BATCHES_AT_ONCE = 4
 SURVEY_WAIT_S = 5.0  # an endpoint that pauses for longer is left out of a survey
 BACKOFF_BASE_S = 0.25
 BACKOFF_CAP_S = 15.0  # a node has to recover within a minute after its endpoints
+REFUSALS = 2  # of a call that an endpoint may never answer
+TAG_WAIT_S = 1.0  # for a pause of the endpoint that is asked for its finalized block
 AVOIDED_S = 60.0  # after a contradiction, while another endpoint exists
 
 T = TypeVar("T")
@@ -176,6 +178,19 @@ class Rpc:
         tag = number if isinstance(number, str) else hex(number)
         return await self.call("eth_getBlockByNumber", [tag, False], read_header)
 
+    async def finalized_block(self) -> Header | None:
+        """Return the header of the tag `finalized` by the endpoint used last, or None.
+
+        Many chains have no such tag, and say so in many ways: an RpcError that is `answered`.
+        """
+        pool = self._failover.pool
+        others = [one for one in pool.endpoints if one is not pool.current]
+        call = ("eth_getBlockByNumber", ["finalized", False])
+        (found,), _ = await self._failover.ask(
+            [call], read_header, without=others, wait_s=TAG_WAIT_S, refusals=REFUSALS
+        )
+        return found
+
     async def block_of(self, hash_: bytes) -> Header | None:
         """Return a block's header by its hash, or None."""
         return await self.call("eth_getBlockByHash", [hex_(hash_), False], read_header)
@@ -193,9 +208,16 @@ class Rpc:
     async def weighed_logs(
         self, address: bytes, first: int, last: int, read: Callable[[Any], T]
     ) -> tuple[T, int]:
-        """Return a contract's logs, parsed by `read`, and the size of the reply in bytes."""
+        """Return a contract's logs, parsed by `read`, and the size of the reply in bytes.
+
+        A range that is refused REFUSALS times is an RpcError that is `answered`: endpoints agree
+        on no code or words for one that is too wide.
+        """
         query = {"address": hex_(address), "fromBlock": hex(first), "toBlock": hex(last)}
-        (logs,), size = await self._failover.ask([("eth_getLogs", [query])], read)
+        refusals = REFUSALS if first < last else None
+        (logs,), size = await self._failover.ask(
+            [("eth_getLogs", [query])], read, refusals=refusals
+        )
         return logs, size
 
     async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[LogColumns]:

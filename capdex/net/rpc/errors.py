@@ -107,7 +107,7 @@ _CODES = {
     3: RpcFault.REVERTED,
     -32003: RpcFault.REJECTED,
     -32001: RpcFault.UNKNOWN_BLOCK,
-    **dict.fromkeys((429, -32005, -32007, -32012, -32029), RpcFault.RATE),
+    **dict.fromkeys((429, -32007, -32012, -32029), RpcFault.RATE),
     -32008: RpcFault.TOO_LARGE_RANGE,
     **dict.fromkeys((-32004, -32600, -32601, -32602, -32700), RpcFault.FATAL),
 }

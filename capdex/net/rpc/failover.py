@@ -91,13 +91,16 @@ class Failover:
         *,
         without: Collection[Endpoint] = (),
         wait_s: float = MAX_WAIT_S,
+        refusals: int | None = None,
     ) -> tuple[list[T], int]:
         """Return the results in the order of `calls`, and the size of the replies in bytes.
 
         `without` are endpoints to leave out; `wait_s` is how long to wait for pausing endpoints.
-        Raises the last RpcError if no endpoint answers.
+        An endpoint that has answered `refusals` times with an error other than a rate limit is not
+        asked again, whatever the error says. Raises the last RpcError if no endpoint answers.
         """
         hopeless, attempts, timeouts = set(without), 0, 0
+        refused: Counter[Endpoint] = Counter()
         while True:
             now = clock()
             pick = self.pool.peek if without else self.pool.pick
@@ -115,8 +118,12 @@ class Failover:
             except RpcError as error:
                 attempts += 1
                 timeouts += error.fault is RpcFault.TIMEOUT
+                refused[endpoint] += error.answered and error.fault is not RpcFault.RATE
                 if error.fault is RpcFault.FATAL:
                     hopeless.add(endpoint)
+                elif refused[endpoint] == refusals:
+                    hopeless.add(endpoint)
+                    endpoint.answered(1)  # this call is at fault, not the endpoint
                 spent = attempts >= self.max_attempts or timeouts >= MAX_TIMEOUTS
                 if (
                     error.fault not in ELSEWHERE

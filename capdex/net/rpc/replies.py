@@ -39,7 +39,7 @@ def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> 
     reply = _load(label, answer)
     if not isinstance(reply, dict):
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply is not a JSON-RPC object")
-    if not reply.get("error") and reply.get("id") != id_:
+    if reply.get("id") != id_ and not (reply.get("error") and reply.get("id") is None):
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply carries another call's id")
     return _value(label, reply, read, answer.retry_after_s)
 
@@ -47,13 +47,13 @@ def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> 
 def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[Any], T]) -> list[T]:
     """Return the results of a batch in the order of `ids`; raises the first failure."""
     reply = _load(label, answer)
-    if isinstance(reply, dict) and reply.get("error"):
+    if isinstance(reply, dict) and reply.get("error") and reply.get("id") in (None, *ids):
         raise refusal(label, reply["error"], answer.retry_after_s)
     replies = reply if isinstance(reply, list) else []
     by_id = {r["id"]: r for r in replies if isinstance(r, dict) and type(r.get("id")) is int}
     if len(replies) != len(ids) or any(id_ not in by_id for id_ in ids):
         for one in replies:  # a refusal of them all may come as the answer to one of them, or none
-            if isinstance(one, dict) and one.get("error"):
+            if isinstance(one, dict) and one.get("error") and one.get("id") in (None, *ids):
                 raise refusal(label, one["error"], answer.retry_after_s)
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply does not answer the calls asked")
     return [_value(label, by_id[id_], read, answer.retry_after_s) for id_ in ids]

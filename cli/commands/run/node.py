@@ -93,7 +93,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 @click.option(
     "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
     default=DEFAULT_FINALITY_BLOCKS,
-    help="Blocks after which a block is final, where the chain does not say.",
+    help="Blocks after which a block is final, only for a chain without the tag `finalized`.",
 )  # fmt: skip
 @click.option(
     "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S",

@@ -102,7 +102,7 @@ async def test_what_an_operator_writes_beside_the_running_node_is_heard(
 async def test_a_reorg_below_the_ring_is_followed_from_the_start(
     twins, following, accepting, monkeypatch
 ):
-    monkeypatch.setattr(forks, "MIN_RING", 1)
+    monkeypatch.setattr(forks, "RING", 1)
     (sim,) = await twins(1, blocks=60)
     async with following(
         [sim.url], registry=sim.registry, start_block=1, accepted=accepting.of

@@ -508,3 +508,24 @@ def test_the_index_of_a_log_has_32_bits():
     assert most[0].position.log_index == 2**32 - 1
     with pytest.raises(ValueError, match="32 bits"):
         wire.read_logs([LOG | {"logIndex": hex(2**32)}], address, number, number)
+
+
+@pytest.mark.parametrize("foreign", [2, "1", -1])
+def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign):
+    error = {"jsonrpc": "2.0", "id": foreign, "error": {"code": 3, "message": "reverted"}}
+
+    def one(data):
+        return replies.read_one("here", replies.Answer(200, None, data), 1, len)
+
+    def many(data):
+        return replies.read_many("here", replies.Answer(200, None, data), [1], len)
+
+    for body, read in ((error, one), ([error], many), (error, many)):
+        with pytest.raises(RpcError) as failed:
+            read(orjson.dumps(body))
+        assert failed.value.fault is RpcFault.TRANSIENT
+        assert not failed.value.answered
+        own = orjson.dumps(body).replace(orjson.dumps(foreign), b"null")
+        with pytest.raises(RpcError) as failed:
+            read(own)
+        assert failed.value.fault is RpcFault.REVERTED

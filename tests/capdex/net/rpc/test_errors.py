@@ -131,7 +131,7 @@ def test_a_long_message_is_read_to_its_hint_and_shown_short():
 @pytest.mark.parametrize(
     ("error", "fault"),
     [
-        ('{"code": -32005, "message": DEEP, "data": DEEP}', RpcFault.RATE),
+        ('{"code": 429, "message": DEEP, "data": DEEP}', RpcFault.RATE),
         (f'{{"message": "{MORE}", "data": {{"from": DEEP}}}}', RpcFault.TOO_LARGE_RANGE),
         ("DEEP", RpcFault.TRANSIENT),
     ],

@@ -1,0 +1,107 @@
+"""Endpoints refuse in many ways: the index stands all the same, and nothing is final too early."""
+
+from __future__ import annotations
+
+import pytest
+
+from indexer.chain import reader as chain
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+# Codes and words from public reports about geth, Frontier, go-opera, Infura, BSC, Lotus,
+# Nethermind, Besu, Hedera, Avalanche, proxyd, and two that nobody has reported.
+TOO_WIDE = [
+    (-32002, "request timed out"),
+    (-32603, "query timeout of 10 seconds exceeded"),
+    (-32000, "too wide blocks range, the limit is 100"),
+    (-32000, "context deadline exceeded"),
+    (-32603, "execution timeout"),
+    (-32005, "query timeout exceeded"),
+    (-32005, "limit exceeded"),
+    (-32005, "logs.range_too_large"),
+    (1, "filter matches too many events, try a more restricted filter"),
+    (-32005, "Too many logs requested. Max logs per response is 20000."),
+    (-32005, "Requested range exceeds maximum RPC range limit"),
+    (-32000, "Exceeded maximum block range: 1000"),
+    (-32000, "invalid block range params"),
+    (-32019, "block is out of range"),
+    (-32000, "cannot query unfinalized data"),
+    (-32602, "block range extends beyond current head block"),
+    (-32603, "Internal error"),
+    (7, "no"),
+]
+NO_TAG = [
+    (-32000, "'finalized' tag not supported on pre-merge network"),
+    (-32602, "invalid argument 0: hex string without 0x prefix"),
+    (-32000, "bad request"),
+    (-32000, "invalid syntax"),
+    (-32000, "invalid block number"),
+    (-32603, "Invalid params"),
+    (-32700, "Cannot convert finalized to a BigInt"),
+    (-32601, "the method is not available"),
+]
+
+
+@pytest.mark.parametrize("refusal", TOO_WIDE, ids=str)
+async def test_a_refused_range_is_asked_in_halves_whatever_the_words(simulate, following, refusal):
+    sim = await simulate()
+    for _ in range(60):
+        sim.publish()
+    sim.max_blocks, sim.too_wide = 3, refusal
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+    assert [trouble.why for trouble in it.troubles] == []
+
+
+@pytest.mark.parametrize("refusal", NO_TAG, ids=str)
+async def test_a_chain_without_the_tag_is_final_by_depth(simulate, following, refusal):
+    sim = await simulate()
+    sim.no_tag = refusal
+    sim.mine(30)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 22
+        assert [trouble.why for trouble in it.troubles] == []
+
+
+async def test_a_chain_with_the_tag_is_final_by_the_tag_alone(simulate, following):
+    sim = await simulate()
+    for _ in range(40):
+        sim.publish()
+    sim.finalized = 10
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 10
+        sim.reorg(25, events=2)  # the chain still allows it, deeper than the finality depth of 8
+        await it.reach(sim.head.hash)
+        assert it.logs == sim.logs
+        assert [trouble.why for trouble in it.troubles] == []
+    assert max(report.finalized for report in it.reports) == 10
+
+
+async def test_a_tag_that_is_not_known_yet_makes_nothing_final(simulate, following, monkeypatch):
+    sim = await simulate()
+    sim.no_tag = (-32000, "finalized block not found")
+    sim.mine(30)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 0
+        monkeypatch.setattr(chain, "TAG_PATIENCE_S", 0.0)  # as if it had lasted for so long
+        sim.mine()
+        await it.reach(sim.head.hash)
+        sim.mine()
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized > 0
+
+
+async def test_a_tag_that_is_lost_makes_nothing_final_by_depth(simulate, following):
+    sim = await simulate()
+    sim.mine(30)
+    sim.finalized = 5
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        sim.finalized = None
+        sim.publish()
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 5
