@@ -29,7 +29,7 @@ SEMANTIC ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
+  slither coverage-contracts coverage pytest test hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
@@ -196,6 +196,10 @@ bench-service: dev mcp-registry ## answers beside the official MCP registry, 20 
 
 bench-explorer: dev ## what pages take at 100 000 packages, and beside indexing (NAMES, EACH, PAGES, ROUNDS)
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/explorer $(PARTS)
+
+INTO ?= .tools/clients
+bench-clients: dev hosts ## let clients and frameworks call every tool, and count what reaches their models (INTO, 3 GB)
+	$(BIN)/python benchmarks/clients --into $(INTO) --loop
 
 screens: dev ## the pictures of pages in docs/images, made from the examples
 	$(BIN)/python docs/images/make.py

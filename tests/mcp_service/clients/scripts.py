@@ -42,9 +42,12 @@ async def run(
     server: Sequence[str],
     script: Sequence[Step],
     env: Mapping[str, str] | None = None,
+    *,
+    folder: Path | None = None,
+    fills: bool = False,
 ) -> Heard:
-    """Run an agent to its end: `server` is a URL, or `--` and a command."""
-    with serving(script) as model:
+    """Run an agent to its end: `server` is a URL, or `--` and a command that runs in `folder`."""
+    with serving(script, fills=fills) as model:
         process = await asyncio.create_subprocess_exec(
             python,
             *(str(agent), model.url, *server),
@@ -52,6 +55,7 @@ async def run(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(AGENTS), **(env or {})},
+            cwd=folder,
         )
         try:
             out, errors = await asyncio.wait_for(process.communicate(), ENDS_WITHIN_S)

@@ -32,7 +32,7 @@ async def main() -> None:
                 "function": {
                     "name": tool.name,
                     "description": tool.description,
-                    "parameters": tool.inputSchema,
+                    "parameters": tool.model_dump(by_alias=True)["inputSchema"],
                 },
             }
             for tool in await client.list_tools()
