@@ -198,7 +198,7 @@ bench-explorer: dev ## what pages take at 100 000 packages, and beside indexing 
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/explorer $(PARTS)
 
 INTO ?= .tools/clients
-bench-clients: dev hosts ## let clients and frameworks call every tool, and count what reaches their models (INTO, 3 GB)
+bench-clients: dev hosts ## let clients and frameworks call every tool, and count what reaches their models (INTO, 2 GB)
 	$(BIN)/python benchmarks/clients --into $(INTO) --loop
 
 screens: dev ## the pictures of pages in docs/images, made from the examples

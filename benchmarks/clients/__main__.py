@@ -1,10 +1,10 @@
-"""python benchmarks/clients --into DIR [--loop] [--only NAME …]: clients, and what they hand on.
+"""python benchmarks/clients --into DIR [--loop] [--docs] [--only NAME …]: what clients hand on.
 
 Every client lists and calls all tools of a node (over HTTP) and of a router (over stdio) beside a
 `capdex up` with the example packages and a few of its own. Those with a model have one by script,
 whose requests tell what reached it. Prints the tables of docs/conformance.md and
-docs/benchmarks.md, and writes the answers to DIR/answers.json. Environments stay under DIR, one a
-framework, made by uv; hosts are those of `make hosts`.
+docs/benchmarks.md, or puts them there, too (--docs), and writes the answers to DIR/answers.json.
+Environments stay under DIR, one a framework, made by uv; hosts are those of `make hosts`.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, required=True, help="where environments are made")
     parser.add_argument("--loop", action="store_true", help="run the agent loops, too")
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/")
     parser.add_argument("--only", nargs="*", default=[], help="names of clients")
     options = parser.parse_args()
     into = options.into.resolve()
@@ -69,9 +70,17 @@ def main() -> None:
             python = frameworks.install(one, into)
             days[one.name] = asyncio.run(loop.day(number, one, python, net))
     (into / "answers.json").write_text(tables.dump(rows), "utf-8")
-    print(tables.machine(), *tables.clients(rows), "", *tables.models(rows), sep="\n")
-    if days:
-        print("", *tables.loops(days), sep="\n")
+    made = {
+        ("conformance", "clients"): tables.clients(rows),
+        ("benchmarks", "tokens of models"): tables.models(rows),
+        ("benchmarks", "agent loops"): tables.loops(days) if days else [],
+    }
+    for (page, name), lines in made.items():
+        if lines:
+            print(*lines, "", sep="\n")
+        if lines and options.docs:
+            path = network.ROOT / "docs" / f"{page}.md"
+            tables.put(path, name, [tables.machine(), "", *lines])
 
 
 if __name__ == "__main__":

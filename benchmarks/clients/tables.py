@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from loop import Part
 from tried import NODE, ROUTER, Asked, Tried, tokens
@@ -29,7 +30,7 @@ def machine() -> str:
     """Return what a table was measured on, and when."""
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     python = platform.python_version()
-    return f"{today}, {platform.machine()}, {os.cpu_count()} cores, Linux, Python {python}."
+    return f"Made on {today}: {os.cpu_count()} cores, {platform.machine()}, Linux, Python {python}."
 
 
 def _says(asked: Asked) -> str:
@@ -100,6 +101,17 @@ def loops(days: dict[str, list[Part]]) -> list[str]:
     ]
     sums = [(sum(x.tokens for x in day), sum(x.turns for x in day)) for day in days.values()]
     return [*head, *lines, _row("all", *(f"{spent} in {turns}" for spent, turns in sums))]
+
+
+def put(page: Path, name: str, lines: Sequence[str]) -> None:
+    """Replace a table of a page, which stands between two comments with its name."""
+    begin, end = f"<!-- {name}: make bench-clients -->\n", f"\n<!-- {name} ends -->"
+    text = page.read_text("utf-8")
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise ValueError(f"{page} has no place for {name}")
+    page.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + after, "utf-8")
 
 
 def dump(rows: Sequence[Tried]) -> str:

@@ -20,6 +20,17 @@ STRANGER = Step("resolve_capability", {"cap_uri": "did:nuwa:cap:nothing-like-it"
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
 
+# The optional arguments of each tool, which CrewAI, mcp-use and strict modes send as null.
+NULLS = {
+    "resolve_capability": ("include", "proof", "proof_block"),
+    "search_capabilities": ("filters", "facets", "limit", "cursor", "detail"),
+    "route_message": ("limit",),
+    "capability_list": ("cursor",),
+    "capability_describe": ("version",),
+    "capability_browse": ("cursor",),
+}
+
+
 @pytest.fixture(params=FRAMEWORKS)
 def framework(request: pytest.FixtureRequest) -> str:
     """The name of each framework in turn."""
@@ -45,6 +56,19 @@ async def test_a_framework_calls_every_tool_of_a_node_and_its_model_reads_the_an
     for (_, word), text in zip(CALLS.values(), heard.handed, strict=False):
         assert word in text or word.replace(" ", "@") in text  # the text, or the structure
     assert "NOT_FOUND" in heard.handed[-1]
+
+
+async def test_null_for_optional_arguments_gives_a_model_the_same_answers(
+    framework: str, node_url: str
+) -> None:
+    pairs = [
+        Step(tool, CALLS[tool][0] | nulls)
+        for tool, names in NULLS.items()
+        for nulls in ({}, dict.fromkeys(names))
+    ]
+    heard = await ask(framework, (f"{node_url}/mcp",), *pairs)
+    plain, with_nulls = heard.handed[::2], heard.handed[1::2]
+    assert list(with_nulls) == list(plain)
 
 
 async def test_a_framework_finds_describes_and_calls_through_a_router(
