@@ -42,7 +42,7 @@ async def locate_registry(
     """
     while True:
         try:
-            return await _locate_once(rpc, chain_id, registry, start_block)
+            return await locate_once(rpc, chain_id, registry, start_block)
         except RpcError as error:
             if error.fault is not RpcFault.RATE:
                 raise
@@ -50,9 +50,10 @@ async def locate_registry(
             await asyncio.sleep(error.retry_after_s or PAUSE_S)
 
 
-async def _locate_once(
+async def locate_once(
     rpc: Rpc, chain_id: int, registry: bytes, start_block: int | None
 ) -> RegistryLocation:
+    """Do what `locate_registry` does, and raise an RpcError for a rate limit, too."""
     answers = await rpc.survey("eth_chainId", (), quantity)
     for one in answers:
         if isinstance(one.answer, int) and one.answer != chain_id:

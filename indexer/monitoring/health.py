@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Final
 
 from capdex.errors import CapdexError, Code, Unavailable
+from capdex.net.rpc.errors import RpcError
 from capdex.registry.logs import BlockRef
 from indexer.db.heartbeat import Heartbeat
 from indexer.query.status import Position
@@ -36,6 +38,7 @@ class Health:
     refused: Unavailable | None = None  # why the database cannot be written or read
     reorgs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEPTHS, 0))
     skew_s: float | None = None  # the clock less the chain's, if over MAX_SKEW_S
+    next_try_s: Callable[[], float] | None = None  # until an endpoint is asked again
     _watching: bool = False
     _at_head_at: float | None = None
     _beat: Heartbeat | None = None
@@ -85,7 +88,7 @@ class Health:
         endpoint's address and what the endpoint says, and with them an API key: it is only logged.
         """
         errors = [x for x in (self.at.trouble, self.refused) if x is not None]
-        found: list[HealthFault] = [{"code": str(x.code), "message": x.kind.when} for x in errors]
+        found = [{"code": str(x.code), "message": self._meaning(x)} for x in errors]
         silence = self._writer_silence()
         if silence and not found:
             found = [{"code": "NO_WRITER", "message": silence}]
@@ -127,6 +130,11 @@ class Health:
         if self._at_head_at is not None:
             known.append(self.timer() - self._at_head_at)
         return min(known, default=None)
+
+    def _meaning(self, error: Unavailable) -> str:
+        if self.next_try_s is None or not isinstance(error, RpcError):
+            return error.kind.when
+        return f"{error.kind.when}; asked again in {max(1, ceil(self.next_try_s()))} s"
 
     def _writer_silence(self) -> str:
         """Return since when the watched writer sent no heartbeat; empty if it does."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -18,7 +18,6 @@ from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import run_to_completion
 from capdex.search.encoder import SentenceEncoder
-from indexer.chain.start_block import locate_registry
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
 from indexer.http.status import Surface
@@ -29,7 +28,7 @@ from indexer.node.writer import NodeResources, Writer
 from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
 from indexer.query.search import directory_of
-from indexer.store import Deployment, Store
+from indexer.store import Store
 from indexer.sync.loop import Progress
 from indexer.workers.pool import Verifier
 
@@ -57,18 +56,15 @@ class Node:
     @classmethod
     @asynccontextmanager
     async def open(cls, options: NodeOptions) -> AsyncIterator[Node]:
-        """Check the chain and open the database and the rest; close everything on exit.
+        """Open the database and the rest, without a call to the chain; close everything on exit.
 
-        Raises Refused (WRONG_CHAIN), UsageError (NO_CONTRACT, FOREIGN_DATABASE, UNREADABLE) or
-        Unavailable (RPC_UNAVAILABLE, DATABASE_LOCKED, DATABASE_UNAVAILABLE).
+        Raises UsageError (FOREIGN_DATABASE, UNREADABLE) or Unavailable (DATABASE_LOCKED,
+        DATABASE_UNAVAILABLE).
         """
         async with AsyncExitStack() as stack:
             resources = await _open_resources(options, stack) if options.role.writes else None
             index = Index(options.db, clock=options.clock, recount_pause=RECOUNT_PAUSE)
             stack.callback(index.close)
-            if options.role.serves:
-                encoder = SentenceEncoder() if options.semantic else None
-                index.follow(directory_of(options.db, options.blocks), encoder)
             surface = Surface(
                 index,
                 BlockDirectory(options.blocks),
@@ -81,7 +77,12 @@ class Node:
             if resources is None:
                 await run_to_completion(index.position)  # a wrong database fails now
             else:
+                endpoints = resources.rpc.endpoints_state
+                surface.health.next_try_s = lambda: min(x.cooldown_s for x in endpoints())
                 await node._acquire_or_stand_by(resources)
+            if options.role.serves:  # now the database has its tables
+                encoder = SentenceEncoder() if options.semantic else None
+                index.follow(directory_of(options.db, options.blocks), encoder)
             yield node
 
     @property
@@ -96,11 +97,12 @@ class Node:
         if self._resources is None:
             return Counters()
         rpc, writer = self._resources.rpc, self._writer
+        reader = writer.reader if writer else None
         return Counters(
             calls=dict(rpc.counts),
             endpoints=rpc.endpoints_state(),
             sources=writer.fetcher.sources.states() if writer else (),
-            range_blocks=writer.reader.range_sizer.blocks if writer else None,
+            range_blocks=reader.range_sizer.blocks if reader else None,
         )
 
     async def run(self) -> None:
@@ -194,36 +196,16 @@ class Node:
 
 
 async def _open_resources(options: NodeOptions, stack: AsyncExitStack) -> NodeResources:
-    """Check the chain and open what a writer needs."""
+    """Open what a writer needs."""
     registry = parse_address(options.registry)
+    votes = parse_address(options.votes) if options.votes else None
     verifier = Verifier()
     rpc = await stack.enter_async_context(
         Rpc(options.rpc_urls, transport=AiohttpTransport(), read_reply=verifier.read_reply)
     )
-    place = await locate_registry(
-        rpc,
-        chain_id=options.chain_id,
-        registry=bytes.fromhex(registry[2:]),
-        start_block=options.start_block,
-    )
-    deployment = Deployment(options.chain_id, registry, place.start_block, place.genesis)
     sources = [open_ipfs(spec) for spec in options.ipfs]
     for source in sources:
         stack.push_async_callback(source.close)
     await stack.enter_async_context(verifier)
     blocks = BlockDirectory(options.blocks)
-    votes = await _votes(options.votes, rpc, deployment) if options.votes else None
-    return NodeResources(rpc, deployment, votes, tuple(sources), verifier, blocks)
-
-
-async def _votes(address: str, rpc: Rpc, registry: Deployment) -> Deployment:
-    """Return the votes contract; log a warning if the endpoint has no code at its address.
-
-    It is followed all the same: the endpoint may be behind, or the contract deployed later.
-    """
-    contract = parse_address(address)
-    with suppress(Unavailable):  # a start does not wait for votes
-        if not await rpc.code(bytes.fromhex(contract[2:])):
-            log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
-    # votes cannot be older than their registry
-    return replace(registry, registry=contract)
+    return NodeResources(rpc, registry, votes, tuple(sources), verifier, blocks)

@@ -26,6 +26,7 @@ from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
 from indexer.fetch.fetcher import Fetcher
 from indexer.monitoring.health import Health
+from indexer.node.chain_contact import meet_chain
 from indexer.node.fault_log import FaultLog
 from indexer.options import NodeOptions
 from indexer.store import Deployment, Store
@@ -42,23 +43,23 @@ class NodeResources:
     """Connections and parts that a node opens once, for writing and standby."""
 
     rpc: Rpc
-    deployment: Deployment
-    votes: Deployment | None
+    registry: str
+    votes: str | None
     sources: tuple[Source, ...]
     verifier: Verifier
     blocks: BlockDirectory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Writer:
-    """A node that holds the writer lease; `votes` is the log of the votes contract, if any."""
+    """A node that holds the writer lease; `reader` is None until the chain was met."""
 
     store: Store
-    reader: ChainReader
+    resources: NodeResources
     fetcher: Fetcher
     options: NodeOptions
     committed: asyncio.Event
-    votes: tuple[Store, ChainReader] | None
+    reader: ChainReader | None = None
 
     @classmethod
     @asynccontextmanager
@@ -68,17 +69,9 @@ class Writer:
         Raises Unavailable DATABASE_LOCKED while another process holds it, and the other errors of
         `Store.open`.
         """
-        store = await _open(options, resources.deployment)
+        store = await _open(options, resources.registry)
         try:
             committed = asyncio.Event()
-            reader = await _reader(options, resources.rpc, store)
-            votes = None
-            if resources.votes is not None:
-                first = store.deployment.start_block
-                votes_store = await run_to_completion(
-                    store.votes_store, replace(resources.votes, start_block=first)
-                )
-                votes = votes_store, await _reader(options, resources.rpc, votes_store)
             fetcher = Fetcher(
                 store,
                 resources.sources,
@@ -88,28 +81,43 @@ class Writer:
                 clock=options.clock,
             )
             await run_to_completion(store.reset_skewed_delays)
-            yield cls(store, reader, fetcher, options, committed, votes)
+            yield cls(store, resources, fetcher, options, committed)
         finally:
             await run_to_completion(store.close)
 
     async def run(self, health: Health, report: Callable[[Progress], None]) -> None:
         """Index, fetch, judge and write heartbeats until cancelled.
 
-        Raises the error that ends one of the loops: SessionLost when the lease is lost.
+        Raises the error that ends one of the loops: SessionLost when the lease is lost, and what
+        `meet_chain` raises for a new index.
         """
-        walk = follow_chain(self.reader, self.store, committed=self.committed, report=report)
+        rpc, store, committed = self.resources.rpc, self.store, self.committed
         try:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(self.fetcher.run())
-                loops.create_task(walk)
                 loops.create_task(self._beat(health))
-                if self.votes is not None:
-                    loops.create_task(self._count(*self.votes))
+                await meet_chain(rpc, store, self.options.start_block, report)
+                self.reader = await self._open_reader(store)
+                walk = follow_chain(self.reader, store, committed=committed, report=report)
+                loops.create_task(walk)
+                if self.resources.votes is not None:
+                    loops.create_task(self._count(self.resources.votes))
         except BaseExceptionGroup as group:
             raise cause(group) from group
 
-    async def _count(self, votes: Store, reader: ChainReader) -> None:
-        """Follow the votes contract; its errors are only logged, since no answer needs votes."""
+    async def _count(self, address: str) -> None:
+        """Follow the votes contract; its errors are only logged, since no answer needs votes.
+
+        It is followed although the endpoint has no code at its address: the endpoint may be
+        behind, or the contract deployed later.
+        """
+        # votes cannot be older than their registry
+        contract = replace(self.store.deployment, registry=address)
+        votes = await run_to_completion(self.store.votes_store, contract)
+        reader, rpc = await self._open_reader(votes), self.resources.rpc
+        with suppress(Unavailable):
+            if not await rpc.code(bytes.fromhex(address[2:])):
+                log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
         last: str | None = None
 
         def report(now: Progress) -> None:
@@ -144,30 +152,29 @@ class Writer:
                 except Unavailable as error:
                     health.refused = error
                     faults.database(error)
-                faults.endpoints(self.reader.rpc.endpoints_state())
+                faults.endpoints(self.resources.rpc.endpoints_state())
                 await asyncio.sleep(BEAT_S)
 
+    async def _open_reader(self, store: Store) -> ChainReader:
+        deployment = store.deployment
+        return ChainReader(
+            self.resources.rpc,
+            registry=bytes.fromhex(deployment.registry[2:]),
+            chain_id=deployment.chain_id,
+            start_block=deployment.start_block,
+            finality_depth=self.options.finality_depth,
+            poll_interval_s=self.options.poll_interval_s,
+            ring=await run_to_completion(store.ring),
+            accepted=lambda: run_to_completion(store.accepted),
+        )
 
-async def _reader(options: NodeOptions, rpc: Rpc, store: Store) -> ChainReader:
-    deployment = store.deployment
-    return ChainReader(
-        rpc,
-        registry=bytes.fromhex(deployment.registry[2:]),
-        chain_id=options.chain_id,
-        start_block=deployment.start_block,
-        finality_depth=options.finality_depth,
-        poll_interval_s=options.poll_interval_s,
-        ring=await run_to_completion(store.ring),
-        accepted=lambda: run_to_completion(store.accepted),
-    )
 
-
-async def _open(options: NodeOptions, deployment: Deployment) -> Store:
+async def _open(options: NodeOptions, registry: str) -> Store:
     opening = asyncio.ensure_future(
         asyncio.to_thread(
             Store.open,
             options.db,
-            deployment,
+            Deployment(options.chain_id, registry, options.start_block or 0, genesis=b""),
             keep_start_block=options.start_block is None,
             serve=options.serve,
             clock=options.clock,

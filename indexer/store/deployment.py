@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,10 @@ from indexer.db.models import BLOCK, CURSOR, DECODER_VERSION, DEPLOYMENT, EVENT,
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """An indexed contract: chain id, EIP-55 address, first block, 32-byte genesis hash."""
+    """An indexed contract: chain id, EIP-55 address, first block, 32-byte genesis hash.
+
+    The genesis is empty, and the first block 0, while no endpoint has told them yet.
+    """
 
     chain_id: int
     registry: str
@@ -23,19 +27,28 @@ class Deployment:
     genesis: bytes
 
 
-def check(connection: Connection, registry: Deployment, listing_rules: str) -> RowMapping | None:
+def check(
+    connection: Connection, registry: Deployment, listing_rules: str
+) -> Mapping[Any, Any] | None:
     """Return the stored row of the registry; for a new database store it and return None.
 
-    A database without events may still begin at an earlier block. Raises UsageError
-    FOREIGN_DATABASE if it belongs to another registry or another version of capdex.
+    A database that has not read its chain yet is as good as new. One without events may still
+    begin at an earlier block. Raises UsageError FOREIGN_DATABASE if it belongs to another registry
+    or another version of capdex.
     """
     from indexer.db.migrations import foreign_version  # alembic takes a while
 
     ours = _columns(registry)
-    row = _read(connection, REGISTRY)
+    row: Mapping[Any, Any] | None = _read(connection, REGISTRY)
     if row is None:
         _make(connection, REGISTRY, registry, listing_rules)
         return None
+    if not row["genesis"]:
+        located = ours | {"revision": DEPLOYMENT.c.revision + 1}
+        connection.execute(update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY).values(located))
+        row = {**row, **ours}
+    if not registry.genesis:
+        del ours["genesis"]
     other = [key for key, value in ours.items() if row[key] != value]
     if other == ["start_block"] and _may_begin_at(connection, row, registry.start_block):
         _delete_cursor(connection, REGISTRY)
@@ -51,16 +64,18 @@ def check(connection: Connection, registry: Deployment, listing_rules: str) -> R
     return row
 
 
-def keep_start_block(connection: Connection, registry: Deployment) -> Deployment:
-    """Return `registry` with the start block of the database, unless its own is earlier.
+def fill_in(connection: Connection, registry: Deployment, keep_start_block: bool) -> Deployment:
+    """Return `registry` with the genesis of the database, if its own is empty.
 
-    For a start block that was searched for: the result depends on the state that an endpoint
-    keeps, and is 0 if it keeps none.
+    With `keep_start_block` also with its start block, unless its own is earlier: for one that was
+    searched for. The result depends on the state that an endpoint keeps, and is 0 if it keeps none.
     """
     row = _read(connection, REGISTRY)
-    if row is None or 0 < registry.start_block < row["start_block"]:
+    if row is None or not row["genesis"]:
         return registry
-    return replace(registry, start_block=row["start_block"])
+    if keep_start_block and not 0 < registry.start_block < row["start_block"]:
+        registry = replace(registry, start_block=row["start_block"])
+    return replace(registry, genesis=registry.genesis or row["genesis"])
 
 
 def bring_up_to_date(connection: Connection, *, rules_version: int, listing_rules: str) -> None:
@@ -82,7 +97,7 @@ def adopt(connection: Connection, deployment_id: int, contract: Deployment) -> N
     _make(connection, deployment_id, contract, "")
 
 
-def _may_begin_at(connection: Connection, row: RowMapping, first: int) -> bool:
+def _may_begin_at(connection: Connection, row: Mapping[Any, Any], first: int) -> bool:
     """True if `first` is earlier than the start block and no event was found since that."""
     ours = EVENT.c.sequence <= base(REGISTRY + 1)
     some = select(EVENT.c.sequence).where(ours).limit(1)

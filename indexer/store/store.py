@@ -8,9 +8,10 @@ database is locked or unreachable.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
 
 from filelock import FileLock
 from sqlalchemy import Connection, Engine, update
@@ -77,6 +78,11 @@ class Store:
             store.close()
             raise
         return store
+
+    def locate(self, deployment: Deployment, *, keep_start_block: bool) -> None:
+        """Store where the chain has the registry, now that an endpoint told it; as `open` does."""
+        with self._write() as connection:
+            self._check(connection, deployment, keep_start_block)
 
     def votes_store(self, votes: Deployment) -> Store:
         """Return the store of the votes contract, in the same database and on its connection.
@@ -212,9 +218,7 @@ class Store:
 
         migrate(connection)
         rules = listing.listing_rules(self._serve)
-        if keep_start_block:
-            self.deployment = deployments.keep_start_block(connection, self.deployment)
-        row = deployments.check(connection, self.deployment, rules)
+        row = self._check(connection, self.deployment, keep_start_block)
         if row is None:
             return
         if row["rules_version"] < RULES_VERSION:
@@ -223,3 +227,10 @@ class Store:
             listing.rebuild(connection, self._serve)
             changes.mark_all(connection)
         deployments.bring_up_to_date(connection, rules_version=RULES_VERSION, listing_rules=rules)
+
+    def _check(
+        self, connection: Connection, deployment: Deployment, keep_start_block: bool
+    ) -> Mapping[Any, Any] | None:
+        self.deployment = deployments.fill_in(connection, deployment, keep_start_block)
+        rules = listing.listing_rules(self._serve)
+        return deployments.check(connection, self.deployment, rules)

@@ -55,6 +55,7 @@ def package_bytes(
     schema_uri: str | None = None,
     bindings: Mapping[str, dict[str, Any]] | None = None,
     prompt: str | None = "Do it.",
+    chain_id: int = CHAIN_ID,
     **metadata: Any,
 ) -> bytes:
     """A signed package bound to `publisher` (None: not bound); metadata fields by keyword.
@@ -81,12 +82,12 @@ def package_bytes(
     if prompt is None:
         del document["prompt"]
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
-    return signed(text, publisher)
+    return signed(text, publisher, chain_id)
 
 
-def signed(document: str, publisher: bytes | None = PUBLISHER) -> bytes:
+def signed(document: str, publisher: bytes | None = PUBLISHER, chain_id: int = CHAIN_ID) -> bytes:
     """A package, signed by the author of the tests and bound to `publisher` (None: not bound)."""
-    account = did.caip10(CHAIN_ID, checksum_address(publisher)) if publisher else None
+    account = did.caip10(chain_id, checksum_address(publisher)) if publisher else None
     return _signed(document, AUTHOR, account)
 
 

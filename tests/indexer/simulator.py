@@ -78,6 +78,7 @@ class SimulatedChain:
     too_wide: tuple[int, str] | None = None  # code and words for more blocks than `max_blocks`
     no_tag: tuple[int, str] = (-32000, "'finalized' tag not supported on pre-merge network")
     log_time: Callable[[int], Any] | None = None  # what logs say of when their block was made
+    package: Callable[[str], bytes] | None = None  # of a name; without it nobody has any bytes
     blocks: list[SimBlock] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -120,11 +121,11 @@ class SimulatedChain:
         logs = []
         for index in range(events):
             name = f"pkg-{next(self._name)}"
-            sha256 = keccak(name.encode())
+            cid = Cid.of(self.package(name)) if self.package else Cid.raw(keccak(name.encode()))
             values = (slot.count + 1, f"did:nuwa:cap:{name}@1.0.0", "1.0.0")
             data = encode(
                 ["uint64", "string", "string", "string", "bytes32"],
-                [*values, Cid.raw(sha256).text, sha256],
+                [*values, cid.text, cid.digest],
             )
             topics = (PUBLISHED, keccak(name.encode()), bytes(12) + PUBLISHER)
             at = LogPosition(number, hash_, keccak(hash_ + bytes([index % 256])), index)

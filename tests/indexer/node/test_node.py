@@ -108,10 +108,10 @@ def verified(node: Node, count: int) -> Callable[[], bool]:
 
 
 async def refusal(options: NodeOptions) -> CapdexError:
-    """Why a node does not start."""
+    """Why a node does not start, or ends."""
     with pytest.raises(CapdexError) as raised:
-        async with Node.open(options):
-            pass
+        async with Node.open(options) as node, asyncio.timeout(FAIL_AFTER_S):
+            await node.run()
     return raised.value
 
 
@@ -236,8 +236,8 @@ async def test_an_index_has_one_node(options: NodeOptions) -> None:
 async def test_an_index_of_another_registry_is_left_alone(
     registry: Any, options: NodeOptions
 ) -> None:
-    async with Node.open(options):
-        pass
+    async with Node.open(options) as node, running(node) as until:
+        await until(lambda: node.surface.health.following)
     await registry.deploy()
     other = replace(options, registry=checksum_address(registry.address))
     assert (await refusal(other)).code == Code.FOREIGN_DATABASE
@@ -245,28 +245,21 @@ async def test_an_index_of_another_registry_is_left_alone(
         pass
 
 
-async def test_an_endpoint_of_another_chain_is_refused(
-    options: NodeOptions, tmp_path: Path
+async def test_a_new_index_does_not_begin_at_an_endpoint_of_another_chain(
+    options: NodeOptions, publish: Publisher
 ) -> None:
     error = await refusal(replace(options, chain_id=1))
     assert isinstance(error, Refused)
     assert error.code == Code.WRONG_CHAIN
-    assert not _made(tmp_path)
+    await publish("note")
+    async with Node.open(options) as node, running(node) as until:
+        await until(verified(node, 1))  # nothing of the other chain is in the database
 
 
 async def test_an_address_without_code_is_refused(options: NodeOptions) -> None:
     error = await refusal(replace(options, registry="0x" + "00" * 19 + "99"))
     assert isinstance(error, UsageError)
     assert error.code == Code.NO_CONTRACT
-
-
-async def test_without_an_endpoint_a_node_does_not_start(options: NodeOptions, hasty: None) -> None:
-    with socket.socket() as nobody:  # bound and not listening: nobody answers there
-        nobody.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        error = await refusal(replace(options, rpc_urls=(url,)))
-    assert isinstance(error, Unavailable)
-    assert error.code == Code.RPC_UNAVAILABLE
 
 
 async def test_a_second_endpoint_takes_over_from_a_dead_one(
@@ -324,9 +317,11 @@ async def test_a_node_that_is_stopped_before_its_first_block_starts_again(
 async def test_a_first_block_that_is_looked_for_is_the_one_that_the_index_began_at(
     options: NodeOptions,
 ) -> None:
-    async with Node.open(replace(options, start_block=0)):
-        pass
-    async with Node.open(options) as node:  # it finds the block of the deployment
+    begun = replace(options, start_block=0)
+    async with Node.open(begun) as node, running(node) as until:
+        await until(lambda: node.surface.health.following)
+    async with Node.open(options) as node, running(node) as until:
+        await until(lambda: node.surface.health.following)  # it found the block of the deployment
         assert node.surface.index.status().start_block == 0
         assert node.store.deployment.start_block == 0
     other = await refusal(replace(options, start_block=1))
@@ -384,11 +379,6 @@ async def test_the_first_block_may_be_named(registry: Any) -> None:
     async with Rpc([registry.url]) as rpc:
         place = await locate_registry(rpc, chain_id=DEV, registry=registry.address, start_block=0)
     assert place.start_block == 0
-
-
-def _made(folder: Path) -> list[Path]:
-    """What nodes have made there."""
-    return [*folder.glob("index.db*"), *folder.glob("blocks")]
 
 
 def _nowhere(address: str, folder: Path) -> NodeOptions:

@@ -1,0 +1,87 @@
+"""The first contact with the chain: is an endpoint of the index's chain, and where is the registry?
+
+A node starts from its database. Only what the database does not know yet is asked for: the genesis
+and the first block of a new index, the first block of one that has no event so far.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from capdex.errors import Code, Refused, Unavailable, UsageError
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.tasks import run_to_completion
+from indexer.chain.start_block import locate_once
+from indexer.store.store import Store
+from indexer.sync.loop import Progress
+from indexer.sync.recovery import Recovery
+
+
+async def meet_chain(
+    rpc: Rpc, store: Store, start_block: int | None, report: Callable[[Progress], None]
+) -> None:
+    """Wait until an endpoint of the store's chain answers; store what it tells of the registry.
+
+    Errors are reported as trouble and tried again. A new index raises Refused WRONG_CHAIN and
+    UsageError NO_CONTRACT instead: it cannot serve anything.
+    """
+    recovery = Recovery()
+    while True:
+        at = Progress()
+        try:
+            if cursor := await asyncio.to_thread(store.cursor):
+                at = Progress(cursor.block, 0, cursor.finalized, cursor.log_head)
+            await _meet_once(rpc, store, start_block, has_events=at.log_head.count > 0)
+            return
+        except Unavailable as error:
+            trouble = error
+        except (Refused, UsageError) as error:
+            if not store.deployment.genesis:
+                raise
+            trouble = Unavailable(error.message, error.code, why=error.why, fix=error.fix)
+        report(replace(at, trouble=trouble))
+        recovery, action = recovery.failed(
+            trouble,
+            has_other_endpoints=not rpc.alone,
+            jitter=random.random(),  # noqa: S311
+        )
+        await asyncio.sleep(action.pause_s)
+
+
+async def _meet_once(rpc: Rpc, store: Store, start_block: int | None, has_events: bool) -> None:
+    known = store.deployment
+    if known.genesis:
+        rpc.expect(known.chain_id)
+        await _check_genesis(rpc, known.genesis)
+        if has_events or start_block is not None:
+            return
+    contract = bytes.fromhex(known.registry[2:])
+    place = await locate_once(rpc, known.chain_id, contract, start_block)
+    found = replace(known, start_block=place.start_block, genesis=place.genesis)
+    await run_to_completion(store.locate, found, keep_start_block=start_block is None)
+
+
+async def _check_genesis(rpc: Rpc, genesis: bytes) -> None:
+    """Raise RpcError WRONG_CHAIN, and avoid the endpoint, if its first block is another one.
+
+    An endpoint that does not keep its first block is believed: its chain id is checked, and its
+    blocks are compared with the stored ones.
+    """
+    if not any(genesis):
+        return  # a development chain has no lasting one
+    try:
+        first = await rpc.block(0)
+    except RpcError as error:
+        passing = (RpcFault.RATE, RpcFault.TRANSIENT, RpcFault.TIMEOUT)
+        if not error.answered or error.fault in passing:
+            raise
+        return
+    if first is not None and first.hash != genesis:
+        other = rpc.blame(f"its first block is 0x{first.hash.hex()}, not 0x{genesis.hex()}")
+        other.code = Code.WRONG_CHAIN
+        other.fix = "pass an endpoint of the indexed chain, or index into a new database"
+        raise other
