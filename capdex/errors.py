@@ -49,6 +49,7 @@ class Code(StrEnum):
     SIGNER_UNAVAILABLE = "SIGNER_UNAVAILABLE"
     BAD_PROOF = "BAD_PROOF"
     RPC_UNAVAILABLE = "RPC_UNAVAILABLE"
+    NOT_SERVED = "NOT_SERVED"
     IPFS_UNAVAILABLE = "IPFS_UNAVAILABLE"
     NODE_UNAVAILABLE = "NODE_UNAVAILABLE"
     DATABASE_LOCKED = "DATABASE_LOCKED"
@@ -75,10 +76,11 @@ class ErrorKind(NamedTuple):
     @property
     def retryable(self) -> bool:
         """True if the same call may succeed later without a change."""
-        return self.exit == 3
+        return self.exit in (3, 6)
 
 
-# exit codes: 1 the answer is no, 2 could not start, 3 unavailable, 4 refused, 70 our fault
+# exit codes: 1 the answer is no, 2 could not start, 3 unavailable, 4 refused,
+# 6 done but not served yet, 70 our fault
 _WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
     ("NOT_FOUND", 404, 1): {
         Code.NOT_FOUND: "no such name or version",
@@ -121,6 +123,7 @@ _WHEN: dict[tuple[str, int, int], dict[Code, str]] = {
     ("INVALID_INPUT", 413, 1): {Code.TOO_LARGE: "the input is over a stated limit"},
     ("EXECUTION_FAILED", 429, 3): {Code.RATE_LIMITED: "too many requests for now"},
     ("TIMEOUT", 504, 3): {Code.TIMEOUT: "no answer within the time allowed"},
+    ("TIMEOUT", 504, 6): {Code.NOT_SERVED: "it is on chain, and the node does not serve it yet"},
     ("INVALID_INPUT", 400, 2): {
         Code.USAGE: "the call makes no sense as written",
         Code.UNREADABLE: "a file cannot be read or written",

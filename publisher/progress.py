@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,9 +51,13 @@ class Reverted:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The configured node answers with the release; None if it did not within the time allowed."""
+    """The configured node answers with the release; None if it did not within the time allowed.
+
+    `why` is then what it answered instead, or why it did not answer.
+    """
 
     after_s: float | None
+    why: str = ""
 
 
 Step = Uploaded | Reserved | Reserving | Sent | Receipt | Reverted | Served
@@ -70,26 +73,28 @@ async def wait_served(
     on_step: OnStep,
     *,
     timeout_s: float = SERVED_WAIT_S,
-) -> float | None:
-    """Poll the node until it shows the change; return the seconds that took, or None.
+) -> Served:
+    """Poll the node until it shows the change, and return whether it did.
 
     A node that is down or slow is not a failure: what is on chain stays there.
     """
     if is_served is None:
-        return None
-    started, pause_s, after_s = time.monotonic(), 0.05, None
-    with suppress(TimeoutError):
+        return Served(None)
+    started, pause_s, why = time.monotonic(), 0.05, "it does not answer"
+    try:
         async with asyncio.timeout(timeout_s):
-            while not await _answers(is_served):
+            while why := await _why_not(is_served):
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, MAX_SERVED_POLL_S)
-            after_s = time.monotonic() - started
-    on_step(Served(after_s))
-    return after_s
+            served = Served(time.monotonic() - started)
+    except TimeoutError:
+        served = Served(None, why)
+    on_step(served)
+    return served
 
 
-async def _answers(is_served: Callable[[], Awaitable[bool]]) -> bool:
+async def _why_not(is_served: Callable[[], Awaitable[bool]]) -> str:
     try:
-        return await is_served()
-    except Unavailable:
-        return False
+        return "" if await is_served() else "the node does not know it yet"
+    except Unavailable as error:
+        return ": ".join(filter(None, (error.message, error.why)))

@@ -7,6 +7,7 @@ be hostile, too: a reply over its limit is not read further, and each failure is
 from __future__ import annotations
 
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 import orjson
 
@@ -79,20 +80,20 @@ class NodeClient:
         return content
 
 
-async def serves(mcp_url: str, cap_uri: str, sha256: str) -> bool:
+async def serves(node_url: str, cap_uri: str, sha256: str) -> bool:
     """Return True if a node answers `cap_uri` with the bytes of this digest (sha256, hex).
 
     Raises Unavailable while the node has no verdict yet, and VerificationFailure if it rejected
     the package.
     """
     try:
-        async with NodeClient(mcp_url) as node:
-            answer = await node.call("resolve_capability", {"cap_uri": cap_uri})
+        path = f"/v1/resolve?uri={quote(cap_uri)}"
+        answer = await _get(node_url, path, "sha256", str, MAX_ANSWER_BYTES)
     except InvalidInput as error:
         if error.code is not Code.NOT_FOUND:
             raise
         return False
-    return answer.get("sha256") == sha256
+    return bool(answer["sha256"] == sha256)
 
 
 async def releases(node_url: str, name: str) -> Json:

@@ -18,15 +18,15 @@ from capdex.errors import KINDS, CapdexError, Code, UsageError
 from cli.terminal.output import Format, Output
 from cli.terminal.text import json_safe, safe
 
-OK, NO, USAGE, UNAVAILABLE, REFUSED, INTERNAL = 0, 1, 2, 3, 4, 70
+OK, NO, USAGE, UNAVAILABLE, REFUSED, NOT_SERVED, INTERNAL = 0, 1, 2, 3, 4, 6, 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # the reader of stdout closed it
 
-_WEIGHT = (OK, NO, UNAVAILABLE, REFUSED, USAGE, INTERNAL)
+_WEIGHT = (OK, NOT_SERVED, NO, UNAVAILABLE, REFUSED, USAGE, INTERNAL)
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code of several results: 70 > 2 > 4 > 3 > 1 > 0."""
+    """Return the exit code of several results: 70 > 2 > 4 > 3 > 1 > 6 > 0."""
     return max(codes, key=_WEIGHT.index, default=OK)
 
 

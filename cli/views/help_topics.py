@@ -15,6 +15,7 @@ def exit_codes() -> str:
         2: "could not start: correct the call",
         3: "unavailable: the only code on which a script should retry",
         4: "refused: a person must decide",
+        6: "published, and the node did not serve it in time: nothing is lost",
         70: "a bug of capdex; the path of the report is printed",
         130: "interrupted (143 if terminated, 141 if the reader of stdout closed it)",
     }
@@ -27,7 +28,7 @@ def exit_codes() -> str:
         [
             *lines,
             "",
-            "Of several files the highest wins in the order 70 > 2 > 4 > 3 > 1 > 0.",
+            "Of several files the highest wins in the order 70 > 2 > 4 > 3 > 1 > 6 > 0.",
             "Errors are text on stderr; with --json they are one JSON object on stderr.",
         ]
     )

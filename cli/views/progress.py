@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from capdex.errors import Code, Unavailable
 from cli.config.settings import user_directories
 from cli.terminal.app import App
 from cli.terminal.status_line import StatusLine
@@ -169,17 +170,31 @@ def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note:
 
 
 def until_served(app: App) -> Callable[[str, str], Awaitable[bool]] | None:
-    """Return a check of whether the configured node serves a release; None without a node.
+    """Return a check of whether the node at `node-url` serves a release; None without one.
 
     The check takes the capability URI and the SHA-256 (hex) that the node has to answer.
     """
     network = app.settings.network
-    if network is None or not network.mcp_url:
+    if network is None or not network.node_url:
         return None
 
     async def is_served(cap_uri: str, sha256: str) -> bool:
         from capdex.net.node_client import serves
 
-        return await serves(network.mcp_url, cap_uri, sha256)
+        return await serves(network.node_url, cap_uri, sha256)
 
     return is_served
+
+
+def not_served(app: App, late: Sequence[str], why: str) -> Unavailable:
+    """Return the error for releases that are on chain and that the node does not serve in time."""
+    from capdex.net.rpc.endpoint import redact
+
+    which = late[0] if len(late) == 1 else f"{len(late)} releases"
+    return Unavailable(
+        f"not served yet by {redact(app.settings.need_network().node_url)}: {which}",
+        Code.NOT_SERVED,
+        why=why,
+        fix="it is on chain and stays there: run the same command again to wait for the node",
+        details={"cap_uris": list(late)},
+    )

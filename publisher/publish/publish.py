@@ -56,6 +56,7 @@ class Publication:
     `already`: these bytes were on chain before. `commitment` and `transaction` are what a dry run
     would send. `receipt` is that of the whole transaction, whose events are all its releases; None
     in a dry run, or if the transaction is older than the logs that the endpoint searches.
+    `not_served` says why the node did not serve it within the time allowed.
     """
 
     file: str
@@ -69,6 +70,7 @@ class Publication:
     transaction: Transaction | None = None
     receipt: Receipt | None = None
     served_after_s: float | None = None
+    not_served: str = ""
     error: CapdexError | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -251,11 +253,12 @@ class _Call:
         async def wait(uri: str, end: Announced) -> None:
             result = self._by_uri[uri]
             result.already, result.receipt = end.already, end.receipt
-            result.served_after_s = await wait_served(
+            served = await wait_served(
                 None if is_served is None else lambda: is_served(uri, result.sha256),
                 self._on_step,
                 timeout_s=timeout_s,
             )
+            result.served_after_s, result.not_served = served.after_s, served.why
 
         ends = [(uri, end) for uri, end in results.items() if isinstance(end, Announced)]
         await asyncio.gather(*(wait(uri, end) for uri, end in ends))

@@ -190,7 +190,7 @@ async def carry_out_change(
     if receipt is None:
         return Changed(already=True)
     on_step(receipt)
-    after_s = await wait_served(
+    served = await wait_served(
         None if indexed is None else lambda: indexed(receipt.block_number), on_step
     )
     return Changed(
@@ -199,7 +199,7 @@ async def carry_out_change(
         block_number=receipt.block_number,
         gas_used=receipt.gas_used,
         fee_wei=receipt.fee_wei,
-        served_after_s=after_s,
+        served_after_s=served.after_s,
     )
 
 

@@ -18,6 +18,7 @@ import pytest
 import structlog
 from click.testing import CliRunner, Result
 
+from capdex.errors import KINDS, Code
 from cli.main import program
 
 ROOT = Path(__file__).parents[2]
@@ -153,6 +154,11 @@ def node_server() -> Iterator[SimulatedNode]:
         content, failed = state.answers[params.name]
         return types.CallToolResult(content=[], structured_content=content, is_error=failed)
 
+    async def resolve(request: Request) -> Response:
+        state.calls.append(("/v1/resolve", {"cap_uri": request.query_params["uri"]}))
+        content, failed = state.answers["resolve_capability"]
+        return Response(json.dumps(content), KINDS[Code(content["code"])].http if failed else 200)
+
     async def page(request: Request) -> Response:
         status, body = state.pages.get(request.path_params["name"], (404, b"nothing here"))
         return Response(body, status)
@@ -173,6 +179,7 @@ def node_server() -> Iterator[SimulatedNode]:
     app = Starlette(
         routes=[
             Route("/c/{name}.json", page),
+            Route("/v1/resolve", resolve),
             Route("/ipfs/{cid}", block),
             Route("/status", status),
             Route("/mcp", manager.asgi_app),

@@ -153,8 +153,10 @@ def test_without_a_node_nothing_is_found_and_publishing_still_works(
         assert "capdex up" in told["fix"]
     assert shell.error("show", "weather", code=1)["code"] == "NOT_FOUND"  # the chain knows
     path = author.write("weather")
-    done = shell.json("publish", path.name, "--yes", "--config", "mcp-url=")
+    done = shell.json("publish", path.name, "--yes", "--wait", "0")
     assert (done["already"], done["served_after_s"]) == (False, None)
+    late = shell("publish", path.name, "--yes", "--wait", "0.5", code=6)
+    assert f"not served yet by {closed}" in late.stderr
     assert shell.error("get", "weather@0.1.0", code=3)["code"] == "IPFS_UNAVAILABLE"
 
 
@@ -181,7 +183,7 @@ def test_packages_that_cannot_be_had_are_pending_and_served_once_they_can(
     here, author.ipfs = author.ipfs, closed  # the node's Kubo is down, the author's storage is not
     node, _ = author.start_node("sqlite:///index.db")
     path = author.write("weather")
-    shell("publish", path.name, "--yes", "--config", "mcp-url=")
+    shell("publish", path.name, "--yes", "--wait", "0")
     eventually(
         lambda: "PENDING" in shell("resolve", "weather", code=None).stderr, "a pending release"
     )

@@ -22,11 +22,11 @@ from cli.publish.change import ChangeProgress, sending_options
 from cli.publish.publish import PublishProgress, allow_option
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.terminal.errors import OK, worst
+from cli.terminal.errors import OK, show, worst
 from cli.terminal.file_arguments import expand, read
 from cli.terminal.output import Format
 from cli.terminal.text import safe, short
-from cli.views.progress import open_registry, until_served
+from cli.views.progress import not_served, open_registry, until_served
 
 if TYPE_CHECKING:
     from publisher.publish.publish import Publication
@@ -47,23 +47,41 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 @click.option("--dry-run", is_flag=True, help="Check everything, show the transactions, send none.")
 @allow_option
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, 86400),
+    default=30.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="Longest wait for the node at node-url to serve them; 0: none.",
+)
 @author_options
 @spending_options
 def publish_command(
-    app: App, files: tuple[str, ...], dry_run: bool, allow: tuple[str, ...], ipfs: str | None
+    app: App,
+    files: tuple[str, ...],
+    dry_run: bool,
+    allow: tuple[str, ...],
+    ipfs: str | None,
+    wait: float,
 ) -> int:
     """Publish packages: check, sign, upload, announce, wait until served.
 
     Several files are uploaded side by side and announced together. A release can be yanked but
     never replaced or deleted. Safe to stop and to run again: what is done already is not done
     twice. A file that is not signed yet is signed in place. A new name is reserved first where
-    the registry asks for that.
+    the registry asks for that. If the node does not serve them in time, the exit code is 6.
     """
-    return app.run(_publish(app, expand(files), dry_run, allow, ipfs))
+    return app.run(_publish(app, expand(files), dry_run, allow, ipfs, wait))
 
 
 async def _publish(
-    app: App, names: Sequence[str], dry_run: bool, allow: Sequence[str], ipfs: str | None
+    app: App,
+    names: Sequence[str],
+    dry_run: bool,
+    allow: Sequence[str],
+    ipfs: str | None,
+    wait_s: float,
 ) -> int:
     from capdex.diff.diff import Allowance
     from publisher.authoring.validate import PackageFile
@@ -100,13 +118,19 @@ async def _publish(
             fee_cap_wei=fee_cap_wei(app),
             dry_run=dry_run,
             confirm=progress.confirm,
-            is_served=until_served(app),
+            is_served=until_served(app) if wait_s else None,
             on_step=progress,
+            served_timeout_s=wait_s,
         )
     published = [one for one in results if one.error is None]
     if not dry_run:
         progress.show_results(published)
+        if published and not network.node_url:
+            app.output.step("plan", "not awaited", "no node-url is set: no node was asked for it")
     _result(app, published, dry_run=dry_run, many=len(names) > 1)
+    if late := [one for one in published if one.not_served]:
+        told = not_served(app, [one.cap_uri for one in late], late[0].not_served)
+        progress.codes.append(show(told, app.output))
     return worst([OK, *progress.codes])
 
 

@@ -28,7 +28,7 @@ from cli.terminal.click_commands import FILE, Group, command
 from cli.terminal.file_arguments import read
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import safe, short
-from cli.views.progress import open_registry, until_served
+from cli.views.progress import not_served, open_registry, until_served
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -251,12 +251,14 @@ async def _send(app: App, name: str, url: str, hours: int, allow: Sequence[str])
         app.output.step("ok", "unchanged", f"{safe(uri)} is published: {place}")
     else:
         app.output.step("ok", "published", f"{place}, paid by the sponsor")
-    served = until_served(app) if app.settings.network is not None else None
-    after_s = await wait_served(None if served is None else lambda: served(uri, sha256), ignore)
-    if after_s is not None:
-        app.output.step("ok", "served", f"your node answers with it after {after_s:.1f} s")
-    value = {**answer, "served_after_s": after_s}
+    asked = until_served(app)
+    served = await wait_served(None if asked is None else lambda: asked(uri, sha256), ignore)
+    if served.after_s is not None:
+        app.output.step("ok", "served", f"your node answers with it after {served.after_s:.1f} s")
+    value = {**answer, "served_after_s": served.after_s}
     app.output.result("publication", value, human=[safe(uri)], plain=[str(answer.get("cid"))])
+    if served.why:
+        raise not_served(app, [uri], served.why)
 
 
 async def _serve(

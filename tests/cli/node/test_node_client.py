@@ -86,18 +86,19 @@ async def test_a_server_that_speaks_no_mcp_is_unavailable(node: Any) -> None:
 async def test_a_release_is_served_once_the_node_answers_its_bytes(
     node: Any, release: dict[str, Any]
 ) -> None:
-    url, uri = f"{node.url}/mcp", release["cap_uri"]
+    url, uri = node.url, release["cap_uri"]
     node.answer("resolve_capability", {"code": "NOT_FOUND", "message": "no"}, failed=True)
     assert await serves(url, uri, release["sha256"]) is False
     node.answer("resolve_capability", release)
     assert await serves(url, uri, release["sha256"]) is True
     assert await serves(url, uri, "00") is False
+    assert node.calls[-1] == ("/v1/resolve", {"cap_uri": uri})
 
 
 async def test_a_rejected_release_is_told_and_a_pending_one_waited_for(node: Any) -> None:
     node.answer("resolve_capability", {"code": "UNVERIFIED", "message": "bad"}, failed=True)
     with pytest.raises(VerificationFailure):
-        await serves(f"{node.url}/mcp", "did:nuwa:cap:x1@1.0.0", "")
+        await serves(node.url, "did:nuwa:cap:x1@1.0.0", "")
     node.answer("resolve_capability", {"code": "PENDING", "message": "soon"}, failed=True)
     with pytest.raises(Unavailable):
-        await serves(f"{node.url}/mcp", "did:nuwa:cap:x1@1.0.0", "")
+        await serves(node.url, "did:nuwa:cap:x1@1.0.0", "")

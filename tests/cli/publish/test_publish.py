@@ -151,11 +151,39 @@ def test_publish_shows_its_plan_asks_sends_once_and_waits_until_served(
     assert capdex("publish", "weather.acp.yaml", "--yes", "--plain").stdout == plan["cid"] + "\n"
 
 
+def test_publish_ends_with_6_where_the_node_does_not_serve_it_in_time(
+    capdex: Any, node: Any, author: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CAPDEX_MCP_URL")  # node-url alone is asked
+    monkeypatch.setenv("CAPDEX_GATEWAY_URL", "")
+    node.answer("resolve_capability", {"code": "NOT_FOUND", "message": "no"}, failed=True)
+    publish = ("publish", "weather.acp.yaml", "--yes", "--json", "--wait")
+    late = capdex(*publish, "0.1")
+    value, error = json.loads(late.stdout), json.loads(late.stderr.splitlines()[-1])
+    assert (late.exit_code, value["served_after_s"], value["already"]) == (6, None, False)
+    assert (error["code"], error["exit"], error["retryable"]) == ("NOT_SERVED", 6, True)
+    assert error["message"] == f"not served yet by {node.url}: did:nuwa:cap:weather@0.1.0"
+    assert "does not know it yet" in error["details"]["why"]
+
+    down = capdex(*publish, "0.1", "--config", "node-url=http://127.0.0.1:1")
+    assert down.exit_code == 6
+    said = json.loads(down.stderr.splitlines()[-1])
+    assert "the node at http://127.0.0.1:1/v1/resolve" in said["details"]["why"]
+
+    node.answer("resolve_capability", {"sha256": value["sha256"]})
+    served = capdex(*publish, "30")
+    assert (served.exit_code, json.loads(served.stdout)["already"]) == (0, True)
+    assert json.loads(served.stdout)["served_after_s"] is not None
+    alone = capdex(*publish[:-2], "--config", "node-url=", "--format", "human")
+    assert alone.exit_code == 0
+    assert "no node-url is set" in alone.stderr
+
+
 def test_a_published_package_is_fetched_and_believed_only_if_the_chain_agrees(
     capdex: Any, node: Any, folder: Path, author: dict[str, str]
 ) -> None:
     node.answer("resolve_capability", {"code": "NOT_FOUND", "message": "no"}, failed=True)
-    value = capdex.json("publish", "weather.acp.yaml", "--yes", "--config", "mcp-url=")
+    value = capdex.json("publish", "weather.acp.yaml", "--yes", "--wait", "0")
     signed = (folder / "weather.acp.yaml").read_bytes()
     serve(node, folder, value)
 
@@ -190,7 +218,7 @@ def test_a_file_is_verified_against_the_chain_or_alone(
     capdex: Any, node: Any, folder: Path, author: dict[str, str]
 ) -> None:
     assert capdex("verify", "weather.acp.yaml").exit_code == 1  # announced by nobody
-    capdex.json("publish", "weather.acp.yaml", "--yes", "--config", "mcp-url=")
+    capdex.json("publish", "weather.acp.yaml", "--yes", "--wait", "0")
     result = capdex("verify", "weather.acp.yaml", "--format", "human")
     assert (result.exit_code, "sha256" in result.stdout) == (0, True), result.stderr
     alone = capdex("verify", "--offline", "weather.acp.yaml", "--json")
@@ -416,6 +444,6 @@ def test_the_blocks_of_a_publication_are_those_of_its_cid(
 ) -> None:
     from capdex.ipld.cid import Cid
 
-    value = capdex.json("publish", "weather.acp.yaml", "--yes", "--config", "mcp-url=")
+    value = capdex.json("publish", "weather.acp.yaml", "--yes", "--wait", "0")
     stored = BlockDirectory(folder / "blocks").read(Cid.parse(value["cid"]))
     assert stored == (folder / "weather.acp.yaml").read_bytes()

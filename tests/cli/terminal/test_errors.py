@@ -62,6 +62,7 @@ TABLE = {
         "SIGNER_CHANGED",
         "CONFIRM_NEEDED",
     },
+    6: {"NOT_SERVED"},
     70: {"INTERNAL"},
 }
 
@@ -84,14 +85,14 @@ def test_every_code_has_the_exit_code_of_the_table() -> None:
     assert found == TABLE
 
 
-def test_only_what_may_succeed_later_exits_with_3() -> None:
+def test_only_what_may_succeed_later_exits_with_3_or_6() -> None:
     assert {code for code, kind in KINDS.items() if kind.retryable} == {
-        code for code, kind in KINDS.items() if kind.exit == 3
+        code for code, kind in KINDS.items() if kind.exit in (3, 6)
     }
 
 
 def test_of_several_results_the_gravest_code_wins() -> None:
-    order = [0, 1, 3, 4, 2, 70]
+    order = [0, 6, 1, 3, 4, 2, 70]
     for i, code in enumerate(order):
         assert worst(order[: i + 1]) == code
     assert worst([]) == 0
