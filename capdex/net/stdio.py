@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 MAX_WAITING: Final = 64  # messages; then stdin is not read
-LAST_ANSWERS_S: Final = 10.0  # a subscription has no last answer, and a cancelled request none
+LAST_ANSWERS_S: Final = 10.0  # a subscription has no last answer
 GIVEN_UP_S: Final = 1.0  # for the answers that a client had asked for in the other era
 INITIALIZED: Final = "notifications/initialized"
+CANCELLED: Final = "notifications/cancelled"
 REPLAYED: Final = "capdex/initialize"  # the id of an `initialize` that was answered here
 
 
@@ -166,7 +167,8 @@ class _Session:
 
         self.again: Message | None = None  # an `initialize` that ended the other era
         self._said, self._write = said, write
-        self._open: set[str | int] = set()
+        self._open: set[str | int] = set()  # requests of the client without an answer
+        self._asked: set[str | int] = set()  # questions to the client without an answer
         self._written = anyio.Event()
 
     async def feed(
@@ -177,7 +179,8 @@ class _Session:
         """Pass on messages until stdin ends, or until a client of 2026-07-28 sends a hello.
 
         The SDK cancels what is still running when its stream ends. A shell closes stdin at once
-        behind the last line of a pipe, so the end is passed on when every request has its answer.
+        behind the last line of a pipe, so the end is passed on when every request has its answer,
+        or at once if one waits for an answer of the client, which can no longer come.
         """
         import anyio
 
@@ -192,9 +195,10 @@ class _Session:
                     modern = is_modern(message)
                 await self._pass(into, message)
             with anyio.move_on_after(LAST_ANSWERS_S if self.again is None else GIVEN_UP_S):
-                while self._open:
+                while self._open and not self._asked:
                     await self._written.wait()
             self._open.clear()
+            self._asked.clear()
 
     async def drain(self, out: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write what the SDK answers, asks and reports."""
@@ -207,8 +211,11 @@ class _Session:
                 continue
             text = message.model_dump_json(by_alias=True, exclude_unset=True)
             await anyio.to_thread.run_sync(self._write, text.encode())
-            if id_ is not None and not hasattr(message, "method"):
-                self._open.discard(id_)
+            if id_ is not None:
+                if hasattr(message, "method"):
+                    self._asked.add(id_)
+                else:
+                    self._open.discard(id_)
                 self._written.set()
                 self._written = anyio.Event()
 
@@ -229,4 +236,9 @@ class _Session:
                 found.id = REPLAYED
             else:
                 self._open.add(found.id)
+        elif message.method == CANCELLED and isinstance(found, types.JSONRPCNotification):
+            id_ = (found.params or {}).get("requestId")
+            self._open = {one for one in self._open if one != id_}  # it gets no answer
+        elif message.id is not None:
+            self._asked.discard(message.id)
         await into.send(SessionMessage(found))

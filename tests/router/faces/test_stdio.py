@@ -135,3 +135,31 @@ def test_an_interrupt_ends_it_before_and_after_the_first_call(tmp_path: Path) ->
                     router.stdout.readline()
             router.send_signal(signal.SIGINT)
             assert router.wait(60) == 130
+
+
+@pytest.mark.parametrize("cancelled", [False, True], ids=["a question is open", "it is cancelled"])
+def test_the_end_of_stdin_ends_a_router_that_waits_for_a_person(
+    tmp_path: Path, cancelled: bool
+) -> None:
+    patient = "import capdex.net.stdio as x; x.LAST_ANSWERS_S = 1e6; import cli.main as m"
+    program = [sys.executable, "-c", f"{patient}; m.main()", "router"]
+    manage = {"name": "manage", "arguments": {"action": "learn", "target": "wc"}}
+    messages = [hello(capabilities={"elicitation": {}}), INITIALIZED]
+    messages.append(request("tools/call", manage, 2))
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+    ) as router:
+        assert router.stdin is not None
+        assert router.stdout is not None
+        router.stdin.writelines(json.dumps(x).encode() + b"\n" for x in messages)
+        router.stdin.flush()
+        said = [json.loads(router.stdout.readline()) for _ in range(2)]
+        assert said[1]["method"] == "elicitation/create"
+        if cancelled:
+            params = {"requestId": 2, "reason": "too late"}
+            late = {"jsonrpc": "2.0", "id": said[1]["id"], "result": {"action": "accept"}}
+            gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            router.stdin.writelines(json.dumps(x).encode() + b"\n" for x in (gone, late))
+        router.stdin.close()
+        assert router.wait(60) == 0
+    assert not (tmp_path / "learned").exists()
