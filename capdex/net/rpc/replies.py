@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from capdex.errors import MAX_TEXT_CHARS
 from capdex.net.json_reply import is_dense
 from capdex.net.rpc import errors as faults
 from capdex.net.rpc.errors import RpcError, RpcFault, refusal, rpc_error
@@ -68,7 +69,8 @@ def _load(label: str, answer: Answer) -> Any:
         reply = None
     if answer.status == 200:
         if reply is None:
-            raise rpc_error(label, RpcFault.TRANSIENT, "the reply is not JSON")
+            why = f"the reply is not JSON{_said(answer)}"
+            raise rpc_error(label, RpcFault.TRANSIENT, why)
         return reply
     raise _status(label, answer, reply)
 
@@ -83,7 +85,21 @@ def _status(label: str, answer: Answer, reply: Any) -> RpcError:
         if answer.status == 400 or said.fault is not RpcFault.TRANSIENT:
             return said
         return rpc_error(label, fault, said.why, answer.retry_after_s, answered=True)
-    return rpc_error(label, fault, f"HTTP status {answer.status}", answer.retry_after_s)
+    why = f"HTTP status {answer.status}{_said(answer)}"
+    return rpc_error(label, fault, why, answer.retry_after_s)
+
+
+def _said(answer: Answer) -> str:
+    """Return what a reply that is not JSON-RPC seems to be."""
+    if 300 <= answer.status < 400:
+        return ": it redirects; give the address that it redirects to"
+    start = answer.data[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip()
+    if start.startswith("<"):
+        return (
+            ": it sends a page for a browser, as a website or a gateway does, not an RPC endpoint"
+        )
+    words = " ".join("".join(c if c.isprintable() else " " for c in start).split())
+    return f": {words[:200]}" if words else ""
 
 
 def _value(

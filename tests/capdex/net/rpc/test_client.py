@@ -529,3 +529,22 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
         with pytest.raises(RpcError) as failed:
             read(own)
         assert failed.value.fault is RpcFault.REVERTED
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "why"),
+    [
+        (301, b"", "HTTP status 301: it redirects; give the address that it redirects to"),
+        (403, b"IP not on the allow list\n", "HTTP status 403: IP not on the allow list"),
+        (404, b"<!doctype html><html>", "HTTP status 404: it sends a page for a browser, as a "
+         "website or a gateway does, not an RPC endpoint"),
+        (200, b"  <html>hi", "the reply is not JSON: it sends a page for a browser, as a "
+         "website or a gateway does, not an RPC endpoint"),
+        (503, b"\x00\x1b[31m" + b"x" * 9000, f"HTTP status 503: [31m{'x' * 196}"),
+        (502, b"", "HTTP status 502"),
+    ],
+)  # fmt: skip
+def test_a_reply_that_is_no_rpc_is_named_as_what_it_seems(status, body, why):
+    with pytest.raises(RpcError) as failed:
+        replies.read_one("here", replies.Answer(status, None, body), 1, len)
+    assert failed.value.why == why
