@@ -58,7 +58,7 @@ def main() -> None:
             return asyncio.run(tried.through(one, frameworks.install(one, into), net, home))
 
         clients: list[tuple[str, Callable[[], tried.Tried]]] = [
-            *((x.name, partial(sdks.through, x, net, home)) for x in sdks.all_of_them()),
+            *((x.name, partial(sdks.through, x, net, home)) for x in sdks.all_of_them(into)),
             *((x.name, partial(by_framework, x)) for x in frameworks.FRAMEWORKS),
             *((x.name, partial(hosts.through, x, net, home)) for x in hosts.HOSTS),
         ]

@@ -7,7 +7,7 @@ called capdex are the host's own, and a request without any of ours gets a sente
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tests.mcp_service.clients.model import LAST, Json, Model, chat
@@ -34,8 +34,12 @@ def dialect(model: Model, path: str, asked: Json, size: int) -> tuple[str, bytes
 def _next(
     model: Model, functions: Sequence[Json], said: Sequence[str], size: int
 ) -> tuple[str, Json] | None:
-    ours = [one for one in functions if "capdex" in one["name"] or "capdex" in one.get("in", "")]
-    return model.next(ours, "\n".join(said), size) if ours else None
+    """Return what the model calls next; None too where none of the functions is ours."""
+    return model.next(list(functions), "\n".join(said), size) if functions else None
+
+
+def _ours(functions: Iterable[Json]) -> list[Json]:
+    return [one for one in functions if "capdex" in one["name"]]
 
 
 def _events(events: Sequence[tuple[str, Json]]) -> tuple[str, bytes]:
@@ -55,27 +59,27 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def _responses(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
-    functions = []
-    for tool in asked.get("tools", []):
-        inside = tool.get("tools", []) if tool["type"] == "namespace" else [tool]
-        functions += [{"in": tool.get("name", ""), **one} for one in inside if "name" in one]
+    spaces = [x for x in asked.get("tools", []) if x["type"] == "namespace"]
+    nothing: Json = {"name": "", "tools": []}
+    within = next((x for x in spaces if "capdex" in x["name"]), nothing)
     given = asked["input"] if isinstance(asked["input"], list) else []
-    done = [one for one in given if one.get("type") == "function_call_output"]
-    wanted = _next(model, functions, list(texts(done[-1]["output"])) if done else [], size)
+    done: list[Json] = [one for one in given if one.get("type") == "function_call_output"]
+    said = list(texts(done[-1]["output"])) if done else []
+    wanted = _next(model, within["tools"], said, size)
     number = len(model.requests)
     if wanted is None:
         content = [{"type": "output_text", "text": LAST, "annotations": []}]
         item: Json = {"type": "message", "id": "msg", "role": "assistant", "content": content}
     else:
         name, arguments = wanted
-        within = next(one["in"] for one in functions if one["name"] == name)
         item = {
             "type": "function_call",
             "id": f"fc_{number}",
             "call_id": f"call_{number}",
             "name": name,
             "arguments": json.dumps(arguments),
-        } | ({"namespace": within} if within != name else {})
+            "namespace": within["name"],
+        }
     item |= {"status": "completed"}
     details = {"cached_tokens": 0}, {"reasoning_tokens": 0}
     usage = USAGE | {
@@ -103,7 +107,7 @@ def _messages(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
         for one in message["content"] if isinstance(message["content"], list) else []:
             if one.get("type") == "tool_result":
                 said += texts(one.get("content"))
-    wanted = _next(model, asked.get("tools", []), said, size)
+    wanted = _next(model, _ours(asked.get("tools", [])), said, size)
     number = len(model.requests)
     empty: Json = {"type": "text", "text": ""}
     block: Json = {"type": "text", "text": LAST}
@@ -140,11 +144,9 @@ def _messages(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
 
 
 def _contents(model: Model, asked: Json, size: int, *, stream: bool) -> tuple[str, bytes]:
-    functions = [
-        {"parameters": {}, **one}
-        for tool in asked.get("tools", [])
-        for one in tool.get("functionDeclarations", [])
-    ]
+    functions = _ours(
+        one for tool in asked.get("tools", []) for one in tool.get("functionDeclarations", [])
+    )
     answers = [
         part["functionResponse"]["response"]
         for part in asked["contents"][-1].get("parts", [])

