@@ -55,7 +55,8 @@ class NodeClient:
             "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        params = {"name": tool, "arguments": arguments, "_meta": meta}
+        whole = {**arguments, "detail": "full"}  # the answers are checked: all of them is needed
+        params = {"name": tool, "arguments": whole, "_meta": meta}
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         headers = {
             "Content-Type": "application/json",

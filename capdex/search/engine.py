@@ -226,12 +226,17 @@ class Engine:
     def _hits(self, scores: Scores, places: Sequence[tuple[Place, int]]) -> list[Hit]:
         """Return hits for places, each with the number of its part, and the fields of each."""
         masks: dict[tuple[int, int], int] = {}
+        words: dict[tuple[int, int], int] = {}
         for at, found in enumerate(scores.found):
             slots = np.array([place.slot for place, of_part in places if of_part == at], np.int64)
             if len(slots):
                 postings = self.parts[at].segment.postings
+                keys = [(at, slot) for slot in slots.tolist()]
                 of_slots = postings.masks_of(slots, found.numbers, found.begun).tolist()
-                masks |= zip(((at, slot) for slot in slots.tolist()), of_slots, strict=True)
+                masks |= zip(keys, of_slots, strict=True)
+                counts = postings.count_of(slots, found.words).tolist()
+                # the word that the query ends in may be found by its beginning alone
+                words |= {x: max(y, z > 0) for x, y, z in zip(keys, counts, of_slots, strict=True)}
         near = dict(zip(scores.near.tolist(), scores.similarities.tolist(), strict=True))
         return [
             Hit(
@@ -240,6 +245,7 @@ class Engine:
                 x.lead,
                 fields_of(masks.get((at, x.slot), 0)),
                 near.get(self.parts[at].begin + x.slot),
+                words.get((at, x.slot), 0),
             )
             for x, at in places
         ]

@@ -22,7 +22,7 @@ def _no_slots() -> Longs:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document that was found, and the fields that have words of the query.
+    """A document that was found, the fields that have words of the query, and how many it has.
 
     `lead` is 2 if the query is its name, 1 if it is the name of one of its tools. `similarity` is
     that of its meaning to the query's, None unless it is part of the score.
@@ -33,6 +33,7 @@ class Hit:
     lead: int = 0
     fields: tuple[str, ...] = ()
     similarity: float | None = None
+    words: int = 0
 
 
 class Place(NamedTuple):

@@ -21,10 +21,14 @@ MAX_CORRECTIONS: Final = 3  # of one word
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The postings of a query in a part: numbers of terms, and the range of the begun ones."""
+    """The postings of a query in a part: numbers of terms, and the range of the begun ones.
+
+    `words` are those of the terms that stand for one word each, in any form.
+    """
 
     numbers: tuple[int, ...]
     begun: slice
+    words: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,12 @@ class Scorer:
             word: tuple(dict.fromkeys(term.removesuffix(WRITTEN) for term in found))
             for word, found in corrected.items()
         }
-        numbers = zip(*(term.numbers for term in terms.values()), strict=True) if terms else ()
-        found = [tuple(x for x in of_part if x is not None) for of_part in numbers]
-        return Scored(
-            values,
-            shown,
-            tuple(map(Found, found or [()] * len(ranges), ranges)),
+        stems = [term for name, term in terms.items() if not name.endswith(WRITTEN)]
+        found = tuple(
+            Found(_numbers(terms.values(), at), begun_of, _numbers(stems, at))
+            for at, begun_of in enumerate(ranges)
         )
+        return Scored(values, shown, found)
 
     def _rarest(self, words: Sequence[Word]) -> Sequence[Word]:
         """Return the words that say the most, in their order."""
@@ -155,6 +158,10 @@ class Scorer:
                 for term, edits in postings.shapes.near(form, postings.terms):
                     found[term] = min(edits, found.get(term, edits))
         return found
+
+
+def _numbers(terms: Iterable[_Term], part: int) -> tuple[int, ...]:
+    return tuple(number for x in terms if (number := x.numbers[part]) is not None)
 
 
 def _shares(words: Iterable[Word]) -> dict[str, float]:

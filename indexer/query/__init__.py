@@ -19,8 +19,6 @@ from indexer.query.history import (
 from indexer.query.index import Index
 from indexer.query.name_state import NameState, read_name_state
 from indexer.query.names import (
-    ListedName,
-    read_listed_names,
     read_names_like,
     read_versions_like,
 )
@@ -64,7 +62,6 @@ __all__ = [
     "Index",
     "IndexStatus",
     "IndexedRelease",
-    "ListedName",
     "ListedRelease",
     "NameChange",
     "NameState",
@@ -77,7 +74,6 @@ __all__ = [
     "read_block_history",
     "read_changes",
     "read_listed",
-    "read_listed_names",
     "read_listed_releases",
     "read_name",
     "read_name_history",

@@ -73,7 +73,7 @@ def schema(level: Json, cursor: str | None) -> str:
     if "params" in level:
         summary = cut(level["summary"], 2 * LINE_TOKENS)
         return f"{level['command']}: {summary}\n{_json(level['params'])}"
-    lines = (f"- {x['command']}({_parameters(x)})" for x in level["commands"])
+    lines = (f"- {x['command']}({parameters(x)})" for x in level["commands"])
     return _page(f"{level['tool']} has no commands.", lines, cursor)
 
 
@@ -87,7 +87,8 @@ def examples(level: Json, cursor: str | None) -> str:
     return _page(f"{level['tool']} gives no examples.", lines, cursor)
 
 
-def _parameters(command: Json) -> str:
+def parameters(command: Json) -> str:
+    """Return the parameters of a command; `?` marks what need not be given."""
     names = (x if x in command["required"] else f"{x}?" for x in command["params"])
     return cut(", ".join(names), LINE_TOKENS)
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from indexer.query import IndexedRelease
-from mcp_service.answers import text
+from mcp_service.answers import brief, text
 from mcp_service.answers.release import release
 
 
@@ -17,12 +17,15 @@ from mcp_service.answers.release import release
 class Card:
     """One release in a page of hits: JSON before and after the hit's own fields, and its line.
 
-    The finality of `block` follows `after`. `room` are the tokens left of the line for what the
-    release does and for the fields that matched; `details` are further lines.
+    The finality of `block` follows `after`; `brief` is the JSON for a model. `room` are the tokens
+    left of the line for what the release does and for the fields that matched; `details` are
+    further lines.
     """
 
     before: bytes
     after: bytes
+    brief: bytes
+    cap_uri: str
     block: int
     name: str
     does: str
@@ -39,6 +42,8 @@ class Card:
         return cls(
             orjson.dumps(fields)[:-1],
             b',"chain":' + orjson.dumps(chain)[:-1] + b',"finality":',
+            orjson.dumps(brief.hit(found, tools)),
+            found.cap_uri,
             found.block_number,
             name,
             text.does_of(found, text.SUMMARY_TOKENS * 4 if full else text.DOES_TOKENS),
@@ -50,6 +55,10 @@ class Card:
     def json(self, more: dict[str, Any]) -> bytes:
         """Return the JSON object up to its finality, with the hit's own fields, one at least."""
         return self.before + b"," + orjson.dumps(more)[1:-1] + self.after
+
+    def brief_json(self, matched: Sequence[str]) -> bytes:
+        """Return the JSON object for a model, as `lines`."""
+        return self.brief[:-1] + b',"matched":' + orjson.dumps(matched[:1]) + b"}"
 
     def lines(self, matched: Sequence[str]) -> list[str]:
         """Return the lines for a model; `matched` are the fields with words of the question."""

@@ -35,10 +35,14 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to send: `body` is a JSON object, `text_json` the text for a model as JSON."""
+    """An answer to send: `body` is a JSON object, `text_json` the text for a model as JSON.
+
+    `brief` is the JSON object for a model, of an answer of a tool.
+    """
 
     body: bytes
     text_json: bytes
+    brief: bytes = b""
 
     @property
     def text(self) -> str:
@@ -55,38 +59,39 @@ class Answer:
         value: dict[str, Any] = orjson.loads(self.body)
         return value
 
-    @classmethod
-    def of(cls, body: Mapping[str, Any], text: str) -> Answer:
-        """Render an answer that is not kept."""
-        return cls(orjson.dumps(body), orjson.dumps(text))
-
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """An answer without the finality of its releases and without `as_of`.
 
     The finality of the release at block `blocks[i]` belongs between `parts[i]` and `parts[i + 1]`;
-    `as_of` follows the last part.
+    `as_of` follows the last part. `brief` is of a tool: the text ends with its `next`.
     """
 
     parts: tuple[bytes, ...]
     blocks: tuple[int, ...]
     text_json: bytes
+    brief: bytes = b""
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], text: str) -> Rendered:
+    def of(
+        cls,
+        body: Mapping[str, Any],
+        text: str = "",
+        brief: Mapping[str, Any] | None = None,
+    ) -> Rendered:
         """Render an answer without releases; its body has a field at least."""
-        return cls((orjson.dumps(body)[:-1],), (), orjson.dumps(text))
+        return cls((orjson.dumps(body)[:-1],), (), *told(text, brief))
 
     def to_bytes(self) -> bytes:
         """Return it as bytes; JSON has no zero byte, so one stands between its parts."""
-        return b"\0".join((orjson.dumps(self.blocks), self.text_json, *self.parts))
+        return b"\0".join((orjson.dumps(self.blocks), self.text_json, self.brief, *self.parts))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Rendered:
         """Return what `to_bytes` gave."""
-        blocks, text_json, *parts = data.split(b"\0")
-        return cls(tuple(parts), tuple(orjson.loads(blocks)), text_json)
+        blocks, text_json, brief, *parts = data.split(b"\0")
+        return cls(tuple(parts), tuple(orjson.loads(blocks)), text_json, brief)
 
     def answer(self, moment: Moment, warning: str | None = None) -> Answer:
         """Join the parts with what the moment determines."""
@@ -94,18 +99,19 @@ class Rendered:
         for block, part in zip(self.blocks, self.parts[1:], strict=True):
             joined += (_FINALITY[block <= moment.finalized], part)
         joined += (b',"as_of":', moment.as_of, b"}")
+        brief = self.brief
         if warning is not None:
+            said = b',"warning":' + orjson.dumps(warning)
             joined[-1:] = (b"}", b"}")
-            joined[-3] = moment.as_of[:-1] + b',"warning":' + orjson.dumps(warning)
-        return Answer(b"".join(joined), self.text_json)
+            joined[-3] = moment.as_of[:-1] + said
+            brief = brief and brief[:-1] + said + b"}"
+        return Answer(b"".join(joined), self.text_json, brief)
 
 
 def render(
     head: Mapping[str, Any],
     releases: Iterable[tuple[IndexedRelease, Mapping[str, Any]]] | None,
-    text: str,
-    *,
-    key: str = "list_of_results",
+    key: str,
 ) -> Rendered:
     """Render an answer: fields, then a list of releases under `key`, each with further fields."""
     begin = orjson.dumps(head)[:-1]
@@ -118,13 +124,22 @@ def render(
         blocks.append(found.block_number)
         comma = b","
     parts[-1] += b"]"
-    return Rendered(tuple(parts), tuple(blocks), orjson.dumps(text))
+    return Rendered(tuple(parts), tuple(blocks), b'""')
 
 
-def render_release(found: IndexedRelease, more: Mapping[str, Any], text: str) -> Rendered:
+def render_release(
+    found: IndexedRelease, more: Mapping[str, Any], text: str, brief: Mapping[str, Any]
+) -> Rendered:
     """Render the answer that is one release with further fields."""
     before, after = _release(found, more)
-    return Rendered((before, after[:-1]), (found.block_number,), orjson.dumps(text))
+    return Rendered((before, after[:-1]), (found.block_number,), *told(text, brief))
+
+
+def told(text: str, brief: Mapping[str, Any] | None) -> tuple[bytes, bytes]:
+    """Return a text that ends with the next step, and the brief structure, both as JSON."""
+    if brief is None:
+        return orjson.dumps(text), b""
+    return orjson.dumps(f"{text}\nnext: {brief['next']}"), orjson.dumps(brief)
 
 
 def _release(found: IndexedRelease, more: Mapping[str, Any]) -> tuple[bytes, bytes]:

@@ -20,6 +20,8 @@ TOOLS_SHOWN: Final = 4
 TOOL_NAMES_TOKENS: Final = 16
 TOOL_TOKENS: Final = 20
 SECRETS_SHOWN: Final = 4
+NEEDS_TOKENS: Final = 20
+RELATED: Final = "related only: none has half of the words"
 PROMPT_TOKENS: Final = 280  # of the text of a whole package; its structure has all of it
 
 _WORD: Final = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s+|.", re.DOTALL)
@@ -27,11 +29,13 @@ _COMMON: Final = re.compile(r"[\u0900-\u0eff\u2010-\u20bf\u3000-\u9fff\uac00-\ud
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
-def hits(lines: Iterable[str], shown: int, total: int, cursor: str | None) -> str:
-    """Return the text of a page of hits with these lines."""
+def hits(
+    lines: Iterable[str], shown: int, total: int, cursor: str | None, *, related: bool = False
+) -> str:
+    """Return the text of a page of hits with these lines; `related`: none fits well."""
     if not shown:
         return "No capability matches. Try other words, or fewer filters."
-    head = f"{shown} of {total}. Name a URI to resolve_capability or get_capability."
+    head = f"{shown} of {total}, {RELATED}." if related else f"{shown} of {total}."
     return "\n".join([head, *lines, *([] if cursor is None else [f"next_cursor {cursor}"])])
 
 
@@ -42,7 +46,7 @@ def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[st
         if isinstance(text := included.get(key), str):
             lines += [f"{key}, written by its publisher:", text]
     if included.get("tools"):
-        lines += ["tools:", *map(_signature, included["tools"])]
+        lines += ["tools:", *(f"- {signature(x)}" for x in included["tools"])]
     lines += [f"{x['semver']}{_flags(x)}" for x in included.get("history", ())]
     return "\n".join(lines)
 
@@ -51,14 +55,13 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
     """Return the text of a whole package: its tools as signatures, its prompt, its bounds."""
     lines = [_headline(found), *_facts(found)]
     tools = document.get("tools") or ()
-    lines += ["tools:", *map(_signature, tools)] if tools else ["no tools"]
-    lines += _secrets(document.get("tool_bindings"))
+    lines += ["tools:", *(f"- {signature(x)}" for x in tools)] if tools else ["no tools"]
+    lines += secrets(document.get("tool_bindings"))
     prompt = document.get("prompt")
     if isinstance(prompt, str) and prompt.strip():
         words = cut(prompt.strip(), PROMPT_TOKENS, lines=True)
-        whole = "" if words == prompt.strip() else " (its beginning; include prompt for all of it)"
+        whole = "" if words == prompt.strip() else " (its beginning; detail: full has all of it)"
         lines += [f"prompt, written by its publisher{whole}:", words]
-    lines.append("The file, its schema and bindings are in structuredContent.")
     return "\n".join(lines)
 
 
@@ -112,16 +115,22 @@ def _flags(state: Mapping[str, Any]) -> str:
 
 
 def _facts(found: IndexedRelease) -> list[str]:
-    """Return the URI, the publisher, what it needs, and each warning."""
-    section = (found.metadata or {}).get("permissions")
-    required = section.get("require") if isinstance(section, Mapping) else None
-    needs = f" · needs {cut(', '.join(map(str, required)), 20)}" if required else ""
+    """Return the publisher, what it needs, and each warning."""
+    required = cut(", ".join(needs_of(found)), NEEDS_TOKENS)
+    needs = f" · needs {required}" if required else ""
     account = f"{found.publisher[:6]}…{found.publisher[-4:]}"
-    facts = [f"{found.cap_uri} · by {account}, block {found.block_number}{needs}"]
+    facts = [f"by {account}, block {found.block_number}{needs}"]
     return facts + [f"warning: {cut(x, WARNING_TOKENS)}" for x in found.warnings[:2]]
 
 
-def _secrets(bindings: Any) -> list[str]:
+def needs_of(found: IndexedRelease) -> list[str]:
+    """Return the permissions that a release requires."""
+    section = (found.metadata or {}).get("permissions")
+    required = section.get("require") if isinstance(section, Mapping) else None
+    return list(map(str, required or ()))
+
+
+def secrets(bindings: Any) -> list[str]:
     """Return a line for each secret that the tools send, and where to."""
     known = {x: y for x, y in (bindings or {}).items() if isinstance(y, Mapping)}
     return [
@@ -132,23 +141,30 @@ def _secrets(bindings: Any) -> list[str]:
 
 def details_of(found: IndexedRelease) -> list[str]:
     """Return lines with the URI, publisher, needs, warnings and hashes of a release."""
-    return [f"  {line}" for line in (*_facts(found), f"cid {found.cid}", f"sha256 {found.sha256}")]
+    facts = (found.cap_uri, *_facts(found), f"cid {found.cid}", f"sha256 {found.sha256}")
+    return [f"  {line}" for line in facts]
 
 
 def tools_of(names: Sequence[str]) -> str:
     """Return the end of a line with the first tools of a release; empty without tools."""
     if not names:
         return ""
+    shown = tools_shown(names)
+    more = f" +{len(names) - len(shown)}" if len(names) > len(shown) else ""
+    return f" · tools {', '.join(shown)}{more}"
+
+
+def tools_shown(names: Sequence[str]) -> list[str]:
+    """Return the first tools of a release, as many as a hit has room for."""
     shown: list[str] = []
     for name in names[:TOOLS_SHOWN]:
         if shown and estimate(", ".join([*shown, name])) > TOOL_NAMES_TOKENS:
             break
         shown.append(cut(name, TOOL_NAMES_TOKENS))
-    more = f" +{len(names) - len(shown)}" if len(names) > len(shown) else ""
-    return f" · tools {', '.join(shown)}{more}"
+    return shown
 
 
-def _signature(tool: Any) -> str:
+def signature(tool: Any) -> str:
     """Return a tool as `name(parameter, optional?): what it does`."""
     function = tool.get("function", {}) if isinstance(tool, Mapping) else {}
     schema = function.get("parameters")
@@ -159,7 +175,7 @@ def _signature(tool: Any) -> str:
     )
     names = (key if key in required else f"{key}?" for key in _keys(properties))
     does = cut(str(function.get("description") or ""), TOOL_TOKENS)
-    return f"- {function.get('name', '')}({cut(', '.join(names), 40)}): {does}"
+    return f"{function.get('name', '')}({cut(', '.join(names), 40)}): {does}"
 
 
 def _keys(properties: Any) -> Iterable[str]:

@@ -23,7 +23,7 @@ from mcp_service.queries import capabilities, proofs
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import WHOLE, kept, read_include, resolve
 from mcp_service.queries.route import DEFAULT_ROUTES, read_limit, route
-from mcp_service.queries.search import SearchRequest, search
+from mcp_service.queries.search import DETAILS, SearchRequest, search
 
 CALL_LIMIT_S: Final = 10.0
 
@@ -44,7 +44,10 @@ log = structlog.get_logger(part="mcp")
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: `text_json` is the text as JSON, `body` the structured content."""
+    """The result of a call: `text_json` is the text as JSON, `body` the structured content.
+
+    That is the one for a model, or the whole answer if the call asked for it.
+    """
 
     text_json: bytes
     body: bytes
@@ -55,14 +58,15 @@ async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
     """Call a tool within its time limit; every error becomes a result with its code."""
     arguments = read_arguments(TOOLS[name]["inputSchema"], arguments)
     try:
-        uri = arguments.get("cap_uri") if len(arguments) == 1 and name in _KEPT else None
-        if isinstance(uri, str):
-            at_once = kept(reader, uri, whole=_KEPT[name])
-            if at_once is not None:
-                return ToolResult(at_once.text_json, at_once.body)
-        async with asyncio.timeout(CALL_LIMIT_S):
-            answer = await _ACTIONS[name](reader, _known(arguments, name))
-        return ToolResult(answer.text_json, answer.body)
+        whole = _is_whole(arguments)
+        uri = arguments.get("cap_uri")
+        answer = None
+        if name in _KEPT and isinstance(uri, str) and arguments.keys() <= _OF_KEPT:
+            answer = kept(reader, uri, whole=_KEPT[name])
+        if answer is None:
+            async with asyncio.timeout(CALL_LIMIT_S):
+                answer = await _ACTIONS[name](reader, _known(arguments, name))
+        return ToolResult(answer.text_json, answer.body if whole else answer.brief)
     except TimeoutError:
         failure: CapdexError = Unavailable(
             "the index did not answer in time", Code.TIMEOUT, fix="try again"
@@ -129,6 +133,16 @@ _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
 
 
 _KEPT: Final = {RESOLVE: False, GET: True}  # whether they answer the whole package
+_OF_KEPT: Final = {"cap_uri", "detail"}
+
+
+def _is_whole(arguments: Arguments) -> bool:
+    """Return True if the structured content is the whole answer (P15), not the one for a model."""
+    detail = arguments.get("detail", "brief")
+    if detail not in DETAILS:
+        raise InvalidInput("detail is full, or left out")
+    proof = arguments.get("proof", "none") != "none"
+    return detail == "full" or proof or "include" in arguments
 
 
 def _text(arguments: Arguments, key: str) -> str:

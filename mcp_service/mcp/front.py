@@ -87,7 +87,7 @@ class Front:
         self, reader: Reader, server: Server[Any], profile: Profile, transport: ASGIApp
     ) -> None:
         self._reader, self._transport = reader, transport
-        self._tools, self._text_only = profile.names, profile.text_only
+        self._tools = profile.names
         stamp = {SERVER_INFO_META_KEY: server.server_info_stamp}
         self._modern = b'"resultType":"complete","_meta":' + orjson.dumps(stamp) + b","
 
@@ -104,8 +104,7 @@ class Front:
             return
         id_, name, arguments = found
         result = await call(self._reader, name, arguments)
-        structure = b"" if self._text_only else b'"structuredContent":' + result.body + b","
-        reply = _reply(id_, result, structure, b"" if era is _OLD else self._modern)
+        reply = _reply(id_, result, b"" if era is _OLD else self._modern)
         length = str(len(reply)).encode("ascii")
         headers = [(b"content-length", length), (b"content-type", JSON_TYPE)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -200,7 +199,7 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
     return again
 
 
-def _reply(id_: bytes, result: ToolResult, structure: bytes, of_era: bytes) -> bytes:
+def _reply(id_: bytes, result: ToolResult, of_era: bytes) -> bytes:
     """Return the JSON-RPC response; `of_era` are members of the result in one era."""
     return b"".join(
         (
@@ -210,8 +209,8 @@ def _reply(id_: bytes, result: ToolResult, structure: bytes, of_era: bytes) -> b
             of_era,
             b'"content":[{"type":"text","text":',
             result.text_json,
-            b"}],",
-            structure,
-            b'"isError":true}}' if result.failed else b'"isError":false}}',
+            b'}],"structuredContent":',
+            result.body,
+            b',"isError":true}}' if result.failed else b',"isError":false}}',
         )
     )

@@ -1,5 +1,6 @@
-"""Packages as prompts: the list by name, and the prompt of a release with its arguments.
+"""Packages as prompts: the prompt of a release with its arguments.
 
+The list of prompts is empty: some hosts make a tool of each one, and there are as many as packages.
 A prompt is text of a publisher: it is handed over as a message of the user, below a line that says
 whose text it is, never as one of the system.
 """
@@ -15,27 +16,15 @@ from capdex.errors import Code, InvalidInput
 from capdex.manifest.prompt import fill, placeholders
 from capdex.uri import PREFIX, check_name
 from capdex.version import Version
-from indexer.query import ListedName
 from mcp_service.answers.text import cut
-from mcp_service.mcp.resources import FRESH_MS, describe, origin
-from mcp_service.queries.names import LATEST, listed_names
+from mcp_service.mcp.resources import origin
+from mcp_service.queries.names import LATEST
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import resolve
 
 VERSION: Final = "version"  # arguments of every prompt
 MESSAGE: Final = "message"
 WARNING_TOKENS: Final = 30
-
-
-async def list_prompts(reader: Reader, cursor: str | None) -> types.ListPromptsResult:
-    """Return a page of the names whose latest package has a prompt; raises InvalidInput."""
-    found, more = await listed_names(reader, cursor, with_prompt=True)
-    return types.ListPromptsResult(
-        prompts=[_listed(one) for one in found],
-        next_cursor=more,
-        ttl_ms=FRESH_MS,
-        cache_scope="public",
-    )
 
 
 async def get_prompt(
@@ -82,19 +71,3 @@ def _heading(found: Mapping[str, Any]) -> str:
 
 def _message(text: str) -> types.PromptMessage:
     return types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-
-
-def _listed(one: ListedName) -> types.Prompt:
-    more = [x for x in one.placeholders or () if x not in (VERSION, MESSAGE)]
-    return types.Prompt(
-        name=one.name,
-        title=one.metadata.get("name"),
-        description=describe(one),
-        arguments=[
-            *(types.PromptArgument(name=x, required=False) for x in more),
-            types.PromptArgument(name=VERSION, description=f"exact, or {LATEST}", required=False),
-            types.PromptArgument(
-                name=MESSAGE, description="what the user wants from it", required=False
-            ),
-        ],
-    )

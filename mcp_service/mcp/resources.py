@@ -1,4 +1,4 @@
-"""Releases as resources: templates, the list by name, and the content of one.
+"""Releases as resources: templates, a list that does not grow, and the content of one.
 
 `capdex://<name>` is the answer about the latest release (P15), and
 `capdex://<name>/<version>/<part>` a part of its package; a version is exact or `latest`.
@@ -18,8 +18,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.profiles.cap import PACKAGE_TYPE, SCHEMA_TYPE
 from capdex.uri import PREFIX, check_name
 from capdex.version import Version
-from indexer.query import ListedName
-from mcp_service.queries.names import LATEST, listed_names, newest_changes
+from mcp_service.queries.names import LATEST, newest_changes
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import resolve
 
@@ -37,7 +36,6 @@ OF_NAME: Final = SCHEME + "{name}"
 OF_RELEASE: Final = SCHEME + "{name}/{version}/"
 FRESH_MS: Final = 10_000  # how long clients may keep what a publication can change
 FOREVER_MS: Final = 86_400_000
-MAX_DESCRIPTION_CHARS: Final = 160  # hosts put the list into a model's context
 
 
 _CHANGES: Final = types.Resource(
@@ -103,19 +101,9 @@ def list_templates() -> types.ListResourceTemplatesResult:
     )
 
 
-async def list_resources(reader: Reader, cursor: str | None) -> types.ListResourcesResult:
-    """Return a page of the names in order, each with its latest package; raises InvalidInput.
-
-    On the first page the newest changes lead.
-    """
-    found, more = await listed_names(reader, cursor)
-    first = [_CHANGES] if cursor is None else []
-    return types.ListResourcesResult(
-        resources=[*first, *map(_listed, found)],
-        next_cursor=more,
-        ttl_ms=FRESH_MS,
-        cache_scope="public",
-    )
+def list_resources() -> types.ListResourcesResult:
+    """Return the newest changes: the list does not grow with the registry."""
+    return types.ListResourcesResult(resources=[_CHANGES], ttl_ms=FOREVER_MS, cache_scope="public")
 
 
 async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:
@@ -171,24 +159,6 @@ def _content(
 ) -> types.ReadResourceResult:
     content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=text, _meta=origin)
     return types.ReadResourceResult(contents=[content], ttl_ms=ttl_ms, cache_scope="public")
-
-
-def _listed(one: ListedName) -> types.Resource:
-    return types.Resource(
-        uri=f"{SCHEME}{one.name}/{LATEST}/package",
-        name=one.name,
-        title=one.metadata.get("name"),
-        description=describe(one),
-        mime_type=PACKAGE_TYPE,
-    )
-
-
-def describe(one: ListedName) -> str:
-    """Return the version and the summary of a name, or the beginning of its description."""
-    text = one.metadata.get("summary") or one.metadata.get("description") or ""
-    line = " ".join(str(text).split())
-    cut = line if len(line) <= MAX_DESCRIPTION_CHARS else line[: MAX_DESCRIPTION_CHARS - 1] + "…"
-    return f"{one.semver}: {cut}"
 
 
 def _unknown(text: str) -> InvalidInput:

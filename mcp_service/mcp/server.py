@@ -21,6 +21,7 @@ from capdex import __version__
 from capdex.net.stdio import Stdio
 from mcp_service.mcp import completion, faults, prompts, resources
 from mcp_service.mcp.calls import call
+from mcp_service.mcp.resources import FOREVER_MS
 from mcp_service.mcp.subscriptions.feed import Feed
 from mcp_service.mcp.subscriptions.methods import Subscriptions
 from mcp_service.mcp.tools import PROFILES, TOOLS, Profile
@@ -32,7 +33,7 @@ DEFAULT: Final = PROFILES["default"]
 
 
 class RegistryServer(Server[Any]):
-    """The SDK's server, with capabilities that are true in both eras: the tools never change."""
+    """The SDK's server, with capabilities that are true in both eras: the lists never change."""
 
     @override
     def get_capabilities(
@@ -45,13 +46,18 @@ class RegistryServer(Server[Any]):
     ) -> types.ServerCapabilities:
         """Return the capabilities of one era."""
         found = super().get_capabilities(
-            NotificationOptions(prompts_changed=True, resources_changed=True),
+            notification_options,
             experimental_capabilities,
             extensions,
             protocol_version=protocol_version,
         )
-        tools = types.ToolsCapability(list_changed=False)
-        return found.model_copy(update={"tools": tools})
+        return found.model_copy(
+            update={
+                "tools": types.ToolsCapability(list_changed=False),
+                "prompts": types.PromptsCapability(list_changed=False),
+                "resources": types.ResourcesCapability(subscribe=True, list_changed=False),
+            }
+        )
 
 
 def build_server(
@@ -77,17 +83,14 @@ def build_server(
         text = types.TextContent(type="text", text=orjson.loads(result.text_json))
         return types.CallToolResult(
             content=[text],
-            structured_content=None if profile.text_only else orjson.loads(result.body),
+            structured_content=orjson.loads(result.body),
             is_error=result.failed,
         )
 
     async def list_resources(
-        ctx: Context, params: types.PaginatedRequestParams | None
+        _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        cursor = params.cursor if params else None
-        return await faults.answer(
-            resources.list_resources(reader, cursor), ctx.method, ctx.protocol_version
-        )
+        return resources.list_resources()
 
     async def list_templates(
         _: Context, __: types.PaginatedRequestParams | None
@@ -101,12 +104,9 @@ def build_server(
         return await faults.answer(work, ctx.method, ctx.protocol_version, params.uri)
 
     async def list_prompts(
-        ctx: Context, params: types.PaginatedRequestParams | None
+        _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        cursor = params.cursor if params else None
-        return await faults.answer(
-            prompts.list_prompts(reader, cursor), ctx.method, ctx.protocol_version
-        )
+        return types.ListPromptsResult(prompts=[], ttl_ms=FOREVER_MS, cache_scope="public")
 
     async def get_prompt(
         ctx: Context, params: types.GetPromptRequestParams
@@ -125,7 +125,7 @@ def build_server(
         finally:
             await followed.close()
 
-    server = RegistryServer(
+    return RegistryServer(
         said.name,
         version=__version__,
         title=said.title,
@@ -144,10 +144,6 @@ def build_server(
         on_subscriptions_listen=followed.listen,
         lifespan=lifespan,
     )
-    server.add_notification_handler(
-        "notifications/initialized", types.NotificationParams, followed.initialized
-    )
-    return server
 
 
 async def serve_stdio(reader: Reader, stdio: Stdio, profile: Profile = DEFAULT) -> None:

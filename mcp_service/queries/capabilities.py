@@ -14,7 +14,7 @@ from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI
 from indexer.query import IndexedRelease
-from mcp_service.answers import capability_text, cmp
+from mcp_service.answers import brief, capability_text, cmp
 from mcp_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
 from mcp_service.answers.release import Json
 from mcp_service.answers.rendered import Answer, Rendered
@@ -29,10 +29,16 @@ _NOT_DESCRIBED: Final = frozenset(
     {Code.NOT_FOUND, Code.YANKED, Code.INVALID_INPUT, Code.UNVERIFIED, Code.PENDING}
 )
 _Level = Callable[[Manifest, str, int], tuple[Json, int | None]]
-_LEVELS: Final[dict[str, tuple[_Level, Callable[[Json, str | None], str]]]] = {
-    "capabilities": (lambda x, _, start: cmp.capabilities(x, start), capability_text.intents),
-    "schema": (cmp.schema, capability_text.schema),
-    "examples": (cmp.examples, capability_text.examples),
+_Say = Callable[[Json, str | None], str]
+_Cut = Callable[[Json, str | None], Json]
+_LEVELS: Final[dict[str, tuple[_Level, _Say, _Cut]]] = {
+    "capabilities": (
+        lambda x, _, start: cmp.capabilities(x, start),
+        capability_text.intents,
+        brief.intents,
+    ),
+    "schema": (cmp.schema, capability_text.schema, brief.schema),
+    "examples": (cmp.examples, capability_text.examples, brief.examples),
 }
 
 
@@ -51,7 +57,8 @@ async def list_capabilities(
     start = ("", "", 0) if cursor is None else read_cursor(cursor, str, str, int)
     found, after = await reader.run(_list, reader, kind, limit, *start, long=True)
     body = {"capabilities": found, "next_cursor": after}
-    return await _answer(reader, body, capability_text.manifests(found, after))
+    said = capability_text.manifests(found, after)
+    return await _answer(reader, body, said, brief.manifests(found, after))
 
 
 async def describe(reader: Reader, capability_id: str, version: str | None = None) -> Answer:
@@ -67,8 +74,8 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
         found = reader.resolve(connection, selected)
         manifest = _manifest(reader, found)
         made = cap.tool(manifest, tool) if tool else cap.skill(manifest)
-        text = capability_text.manifest(made)
-        return selected.name, Rendered.of(made | {"package": _package(found)}, text)
+        said, short = capability_text.manifest(made), brief.manifest(made, found.cap_uri)
+        return selected.name, Rendered.of(made | {"package": _package(found)}, said, short)
 
     try:
         return await reader.answer(repr(("describe", capability_id, version)), make)
@@ -93,7 +100,8 @@ async def read_level(
     if level == "domains":
         counts = await reader.run(reader.index.counts, "domain", long=True)
         found = cmp.domains(counts)
-        return await _answer(reader, found, capability_text.domains(found))
+        said, short = capability_text.domains(found), brief.domains(found)
+        return await _answer(reader, found, said, short)
     if not of:
         raise InvalidInput(f"the level {level} is of a {_subject(level)}: name it")
     if level == "manifests":
@@ -141,7 +149,8 @@ async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
     tools = [cmp.manifest(x.metadata or {}, str(x.name), x.semver) for x in page]
     next_cursor = write_cursor(str(page[-1].name)) if len(found) > len(page) else None
     body: Json = {"domain": domain, "tools": tools, "next_cursor": next_cursor}
-    return await _answer(reader, body, capability_text.tools(body, next_cursor))
+    said, short = capability_text.tools(body, next_cursor), brief.tools(body, next_cursor)
+    return await _answer(reader, body, said, short)
 
 
 async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> Answer:
@@ -151,17 +160,18 @@ async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> 
 
     def make(connection: Connection) -> tuple[str, Rendered]:
         found = reader.resolve(connection, uri)
-        read_it, say = _LEVELS[level]
+        read_it, say, cut = _LEVELS[level]
         answer, after = read_it(_manifest(reader, found), tool, start)
         next_cursor = None if after is None else write_cursor(after)
         body = answer | {"version": found.semver, "next_cursor": next_cursor}
-        return uri.name, Rendered.of(body, say(answer, next_cursor))
+        short = cut(answer, next_cursor) | {"version": found.semver}
+        return uri.name, Rendered.of(body, say(answer, next_cursor), short)
 
     return await reader.answer(repr((level, of, start)), make)
 
 
-async def _answer(reader: Reader, body: Json, text: str) -> Answer:
-    return Rendered.of(body, text).answer(await reader.moment(), reader.warning())
+async def _answer(reader: Reader, body: Json, text: str, short: Json) -> Answer:
+    return Rendered.of(body, text, short).answer(await reader.moment(), reader.warning())
 
 
 def _manifest(reader: Reader, found: IndexedRelease) -> Manifest:

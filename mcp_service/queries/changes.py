@@ -72,7 +72,7 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
         "next_since": str(page.after),
         "more": page.more,
     }
-    return Rendered.of(body, "").answer(page.moment, reader.warning())
+    return Rendered.of(body).answer(page.moment, reader.warning())
 
 
 def _read(reader: Reader, since: Place, limit: int) -> Changes:

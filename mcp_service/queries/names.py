@@ -1,4 +1,4 @@
-"""Names and versions in order: pages of them, and those that begin as a client typed."""
+"""Names and versions: those that changed last, and those that begin as a client typed."""
 
 from __future__ import annotations
 
@@ -10,36 +10,16 @@ from capdex.errors import InvalidInput
 from capdex.uri import MAX_NAME_CHARS, check_name
 from capdex.version import MAX_VERSION_CHARS
 from indexer.query import (
-    ListedName,
-    read_listed_names,
     read_names_like,
     read_newest,
     read_revision,
     read_versions_like,
 )
-from mcp_service.answers.paging import read_cursor, write_cursor
 from mcp_service.answers.release import Json
 from mcp_service.queries.reader import Reader
 
 PAGE: Final = 50
 LATEST: Final = "latest"
-
-
-async def listed_names(
-    reader: Reader, cursor: str | None, *, with_prompt: bool = False
-) -> tuple[list[ListedName], str | None]:
-    """Return a page of the listed names, and the cursor of the next one.
-
-    Raises InvalidInput for a cursor that is not one of ours.
-    """
-    after = "" if cursor is None else read_cursor(cursor, str)[0]
-
-    def read(connection: Connection) -> list[ListedName]:
-        return read_listed_names(connection, after, PAGE + 1, with_prompt=with_prompt)
-
-    found = await reader.read(read)
-    more = len(found) > PAGE
-    return found[:PAGE], write_cursor(found[PAGE - 1].name) if more else None
 
 
 async def newest_changes(reader: Reader) -> Json:

@@ -21,6 +21,7 @@ from mcp_service.queries.resolve import render_resolution
 
 PROOF_KINDS: Final = ("none", "exact", "list")
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 log = structlog.get_logger(part="mcp")
 
@@ -34,6 +35,8 @@ def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]
         raise InvalidInput("proof_block makes no sense without a proof", fix="add proof: list")
     if isinstance(block, str) and _HASH.fullmatch(block):
         return kind, bytes.fromhex(block[2:])
+    if isinstance(block, str) and _NUMBER.fullmatch(block):
+        block = int(block)
     # No contract is deployed in block 0.
     number = isinstance(block, int) and not isinstance(block, bool) and 1 <= block < 2**63
     if block is not None and not number:

@@ -11,7 +11,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.json_schema.schema import parse_json
 from capdex.uri import CapabilityURI, check_name
 from indexer.query import IndexedRelease, read_name, read_name_state, read_tools
-from mcp_service.answers import text
+from mcp_service.answers import brief, text
 from mcp_service.answers.release import Json, name_head, of_page
 from mcp_service.answers.rendered import Answer, Rendered, render, render_release
 from mcp_service.queries.reader import Package, Reader
@@ -67,7 +67,7 @@ async def name_page(reader: Reader, name: str) -> Answer:
         if not found:
             raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
         head = name_head(name, read_name_state(connection, name))
-        return name, render(head, ((x, of_page(x)) for x in found), "", key="releases")
+        return name, render(head, ((x, of_page(x)) for x in found), "releases")
 
     return await reader.answer(repr(("page", check_name(name))), make)
 
@@ -86,12 +86,13 @@ def render_resolution(
         more["history"] = [_step(x) for x in read_name(connection, found.name or "")[:MAX_HISTORY]]
     if not wanted & WHOLE:
         tools = read_tools(connection, [found.sequence]).get(found.sequence, ())
-        return render_release(found, more, text.resolution(found, tools, more))
+        short = brief.resolution(found, tools)
+        return render_release(found, more, text.resolution(found, tools, more), short)
     package = reader.package_of(found)
     more |= parts(package, wanted)
-    if whole:
-        return render_release(found, more, text.package(found, package.document))
-    return render_release(found, more, text.resolution(found, (), more))
+    short = brief.package(found, package.document)
+    said = text.package(found, package.document) if whole else text.resolution(found, (), more)
+    return render_release(found, more, said, short)
 
 
 def parts(package: Package, wanted: Collection[str]) -> Json:

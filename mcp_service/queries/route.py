@@ -10,9 +10,9 @@ import orjson
 from capdex.errors import InvalidInput
 from capdex.routing import MatchedTrigger
 from indexer.query import MAX_PAGE, Route
-from mcp_service.answers import text
+from mcp_service.answers import brief, text
 from mcp_service.answers.card import Card
-from mcp_service.answers.rendered import Answer, Moment, Rendered
+from mcp_service.answers.rendered import Answer, Moment, Rendered, told
 from mcp_service.queries.reader import Reader
 
 DEFAULT_ROUTES: Final = 5
@@ -44,6 +44,8 @@ def _route(reader: Reader, message: str, limit: int, revision: int) -> Route:
 def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: str | None) -> Answer:
     head = {"total": found.total, "cut": found.cut, "mode": found.mode}
     parts, blocks, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], [], []
+    shown: list[orjson.Fragment] = []
+    after = brief.EVERYTHING
     for one in found.packages:
         if (card := cards.get(one.combined.name)) is None:
             continue  # no longer listed
@@ -60,9 +62,15 @@ def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: st
         blocks.append(card.block)
         hits = [f"trigger {text.cut(trigger.text, TRIGGER_TOKENS)}" for trigger in triggers[:1]]
         lines += card.lines([*hits, *fields])
+        after = after if shown else brief.get(card.cap_uri)
+        shown.append(orjson.Fragment(card.brief_json([*hits, *fields])))
     parts[-1] = parts[-1].removesuffix(b",") + b"]"
-    words = text.hits(lines, len(blocks), max(found.total, len(blocks)), None)
-    return Rendered(tuple(parts), tuple(blocks), orjson.dumps(words)).answer(moment, warning)
+    total = max(found.total, len(shown))
+    short = brief.page("list_of_results", shown, None, after, total=total)
+    made = Rendered(
+        tuple(parts), tuple(blocks), *told(text.hits(lines, len(shown), total, None), short)
+    )
+    return made.answer(moment, warning)
 
 
 def _trigger(found: MatchedTrigger) -> dict[str, Any]:

@@ -10,11 +10,13 @@ import orjson
 from sqlalchemy import Connection
 
 from capdex.errors import InvalidInput
+from capdex.json_schema.arguments import read_arguments
 from capdex.search.explain import Explanation
 from indexer.query import MAX_PAGE, Filters, Found, read_reasons
-from mcp_service.answers import text
+from indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
+from mcp_service.answers import brief, text
 from mcp_service.answers.card import Card
-from mcp_service.answers.rendered import Answer, Moment, Rendered
+from mcp_service.answers.rendered import Answer, Moment, Rendered, told
 from mcp_service.queries.reader import Reader, read_cards
 
 DEFAULT_PAGE: Final = 10
@@ -28,6 +30,9 @@ ARGUMENTS: Final = {
     "facets": '["domain"]',
     "query_string": '"…"',
 }
+_TYPES: Final = {
+    "properties": {HAS_PROMPT: {"type": "boolean"}, WINDOW: {"type": "integer"}, NOT: {}}
+}  # of filters that are no text
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
 
 
@@ -49,12 +54,11 @@ class SearchRequest:
         if not isinstance(query, str):
             came = "nothing" if query is None else type(query).__name__
             raise InvalidInput("query_string is missing or not a string", why=f"it is {came}")
-        if filters is not None and not isinstance(filters, dict):
-            raise InvalidInput("filters is not an object", fix='write {"domain": "weather"}')
-        for key in ARGUMENTS.keys() & (filters or {}).keys():
+        filters = _filters(filters)
+        for key in ARGUMENTS.keys() & filters.keys():
             raise InvalidInput(
                 f"{key} is not a filter, but an argument beside filters",
-                fix=f'write {{"query_string": "…", "filters": {{…}}, "{key}": {ARGUMENTS[key]}}}',
+                fix=f'write {{"query_string": "…", "filters": […], "{key}": {ARGUMENTS[key]}}}',
             )
         limit = given.get("limit", DEFAULT_PAGE)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
@@ -65,7 +69,25 @@ class SearchRequest:
         if detail not in DETAILS:
             raise InvalidInput(f"detail is one of {', '.join(DETAILS)}")
         facets = read_facets(given.get("facets"))
-        return cls(query, Filters.parse(filters or {}), limit, cursor, str(detail), facets)
+        return cls(query, Filters.parse(filters), limit, cursor, str(detail), facets)
+
+
+def _filters(given: Any) -> dict[str, Any]:
+    """Return filters as an object, also from a list of `filter:value`; raises InvalidInput."""
+    if given is not None and not isinstance(given, dict | list):
+        raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
+    found: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
+    for one in given if isinstance(given, list) else ():
+        key, colon, value = one.partition(":") if isinstance(one, str) else ("", "", "")
+        if not colon:
+            raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
+        if key in (HAS_PROMPT, SINCE, WINDOW):
+            found[key] = value
+        elif key.startswith(f"{NOT}."):
+            found.setdefault(NOT, {}).setdefault(key.removeprefix(f"{NOT}."), []).append(value)
+        else:
+            found.setdefault(key, []).append(value)
+    return read_arguments(_TYPES, found)
 
 
 def read_facets(given: Any) -> tuple[str, ...]:
@@ -153,6 +175,8 @@ def _render(
             for key, counts in found.facets.items()
         }
     parts, blocks, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], [], []
+    hits: list[orjson.Fragment] = []
+    after = brief.EVERYTHING
     for hit in found.hits:
         if (card := cards.get(hit.name)) is None:
             continue  # no longer listed
@@ -164,7 +188,15 @@ def _render(
         parts[-1] += card.json(more)
         parts.append(b"}},")
         blocks.append(card.block)
-        lines += card.lines(hit.fields or (("meaning",) if hit.similarity else ()))
+        matched = hit.fields or (("meaning",) if hit.similarity else ())
+        lines += card.lines(matched)
+        after = after if hits else brief.get(card.cap_uri)
+        hits.append(orjson.Fragment(card.brief_json(matched)))
     parts[-1] = parts[-1].removesuffix(b",") + b"]"
-    words = text.hits(lines, len(blocks), found.total, found.next_cursor)
-    return Rendered(tuple(parts), tuple(blocks), orjson.dumps(words)).answer(moment, warning)
+    related = bool(hits) and not found.fits
+    words = text.hits(lines, len(hits), found.total, found.next_cursor, related=related)
+    short = brief.page("list_of_results", hits, found.next_cursor, after, total=found.total)
+    short |= {"note": text.RELATED} if related else {}
+    short |= {"facets": head["facets"]} if facets else {}
+    made = Rendered(tuple(parts), tuple(blocks), *told(words, short))
+    return made.answer(moment, warning)

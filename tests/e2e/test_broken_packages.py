@@ -121,7 +121,8 @@ async def test_broken_announcements_are_kept_with_their_reason_and_never_served(
         for query in ("", "what do it", *BROKEN, LOST):
             page = await client.call_tool("search_capabilities", {"query_string": query})
             assert isinstance(page.structured_content, dict)
-            names = {x["cap_uri"] for x in page.structured_content["list_of_results"]}
+            hits = page.structured_content["list_of_results"]
+            names = {x["acp_metadata"]["id"] for x in hits}
             assert names <= {f"did:nuwa:cap:{GOOD}@1.0.0"}
         for name in (*BROKEN, LOST):
             for wanted in ("", "@1.0.0", "@>=0.0.1"):

@@ -27,10 +27,10 @@ Answer = tuple[bool, dict[str, Any]]
 
 
 async def over_mcp(target: Any, tool: str, mode: str = "auto", **arguments: Any) -> Answer:
-    """Whether a tool failed, and its structured content; the tools listed are always the same."""
+    """Whether a tool failed, and its whole answer; the tools listed are always the same."""
     async with Client(target, mode=mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
-        result = await client.call_tool(tool, arguments)
+        result = await client.call_tool(tool, {"detail": "full"} | arguments)
     assert isinstance(result.structured_content, dict)
     (text,) = result.content
     named = result.structured_content.get("code", NAME)  # the text is for a model, in few words
@@ -113,8 +113,8 @@ async def test_a_published_package_is_found_verified_and_fetched_by_every_client
     listed = inspector(f"{url}/mcp", "--method", "tools/list", home=shell.folder)
     assert {tool["name"] for tool in listed["tools"]} == TOOLS
     called = ("--method", "tools/call", "--tool-name", "resolve_capability")
-    argument = f"cap_uri=did:nuwa:cap:{NAME}"
-    found = inspector(f"{url}/mcp", *called, "--tool-arg", argument, home=shell.folder)
+    given = ("--tool-arg", f"cap_uri=did:nuwa:cap:{NAME}", "--tool-arg", "detail=full")
+    found = inspector(f"{url}/mcp", *called, *given, home=shell.folder)
     assert_is_the_release(found["structuredContent"], author, done)
 
     assert node.stop() == 130

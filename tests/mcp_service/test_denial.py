@@ -52,7 +52,7 @@ async def test_search_lists_the_next_best_and_nothing_denied(connect: Any) -> No
     async with connect() as client:
         notes = await client.call_tool("search_capabilities", {"query_string": "takes notes"})
         words = await client.call_tool("search_capabilities", {"query_string": "weather city"})
-    found = [x["cap_uri"] for x in notes.structured_content["list_of_results"]]
+    found = [x["acp_metadata"]["id"] for x in notes.structured_content["list_of_results"]]
     assert "did:nuwa:cap:note@1.0.0" in found
     assert "did:nuwa:cap:note@1.1.0" not in found
     assert words.structured_content["list_of_results"] == []

@@ -80,13 +80,13 @@ async def test_a_query_of_any_text_is_words_and_never_a_command(call: Any, query
     result = await call("search_capabilities", {"query_string": query})
     assert code_of(result) in (None, "INVALID_INPUT", "TOO_LARGE")
     after = await call("search_capabilities", {"query_string": "takes notes"})
-    names = [x["cap_uri"] for x in after["structuredContent"]["list_of_results"]]
+    names = [x["acp_metadata"]["id"] for x in after["structuredContent"]["list_of_results"]]
     assert "did:nuwa:cap:note@1.1.0" in names
 
 
 async def test_an_empty_query_lists_by_name(call: Any) -> None:
     answer = (await call("search_capabilities", {"query_string": ""}))["structuredContent"]
-    names = [x["cap_uri"].split("@")[0] for x in answer["list_of_results"]]
+    names = [x["acp_metadata"]["id"].split("@")[0] for x in answer["list_of_results"]]
     assert names == sorted(names)
     assert answer["total"] >= len(names) > 0
 

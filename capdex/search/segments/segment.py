@@ -89,6 +89,13 @@ class Postings:
                 found[documents == slot] |= mask
         return found
 
+    def count_of(self, documents: Longs, numbers: Iterable[int]) -> Longs:
+        """Return how many of the terms with these numbers each document has."""
+        found = np.zeros(len(documents), np.int64)
+        for number in numbers:
+            found += np.isin(documents, self.of_documents(number))
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Facets:

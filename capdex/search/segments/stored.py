@@ -67,7 +67,7 @@ def from_bytes(data: bytes) -> Segment:
     values = reader.texts()
     facet_starts, facet_slots = reader.array("<i8"), reader.array("<i4")
     keys = reader.texts()
-    numbers = {key: reader.array("<f8") for key in keys}
+    columns = [reader.array("<f8") for _ in range(len(keys))]
     rows = reader.array("<i1")
     reader.end()
     for texts in (names, terms, values, keys):
@@ -79,8 +79,8 @@ def from_bytes(data: bytes) -> Segment:
     _lists(facet_starts, facet_slots, len(values), documents)
     _require(len(impacts) == len(slots) == len(masks), "there is not one impact for each posting")
     _require(bool(((impacts > 0) & (impacts < 1)).all()), "an impact is out of range")
-    _require(all(len(x) == documents for x in numbers.values()), "a number is missing")
-    _require(not any(np.isinf(x).any() for x in numbers.values()), "a number is infinite")
+    _require(all(len(x) == documents for x in columns), "a number is missing")
+    _require(not any(np.isinf(x).any() for x in columns), "a number is infinite")
     lists = postings(terms[:], starts, slots, impacts, masks, documents)
     vectors = None
     if len(rows):
@@ -88,7 +88,7 @@ def from_bytes(data: bytes) -> Segment:
         _require(rest == 0 and dimension % 64 == 0, "a vector is cut")
         vectors = Vectors(rows.reshape(documents, dimension))
     found = Facets(values, facet_starts, facet_slots)
-    return Segment(names, parents, lists, found, numbers, vectors)
+    return Segment(names, parents, lists, found, dict(zip(keys, columns, strict=True)), vectors)
 
 
 class _Reader:

@@ -55,7 +55,7 @@ class Found:
     """One page of hits as the engine names them; nothing of it is read from the database.
 
     `corrected` has the words that were taken for each misspelt one; `mode` is LEXICAL or SEMANTIC.
-    Else as Page.
+    It `fits` if a hit has half of the query's words or is named by it. Else as Page.
     """
 
     hits: list[search.Hit]
@@ -64,6 +64,7 @@ class Found:
     facets: dict[str, list[tuple[str, int]]]
     corrected: Mapping[str, tuple[str, ...]]
     mode: str = LEXICAL
+    fits: bool = True
 
 
 def find(
@@ -91,7 +92,8 @@ def find(
     page = engine.page(scores, filters=conditions, limit=limit, after=after)
     counts = engine.facets(scores, facets, filters=conditions, limit=MAX_FACETS) if facets else {}
     more = None if page.after is None else write_cursor(state.key, query, filters, page.after)
-    return Found(page.hits, more, page.total, counts, page.corrected, mode)
+    fits = any(hit.lead or 2 * hit.words >= scores.words for hit in page.hits)
+    return Found(page.hits, more, page.total, counts, page.corrected, mode, fits)
 
 
 def read_listed(connection: Connection, names: Iterable[str]) -> dict[str, IndexedRelease]:

@@ -1,7 +1,7 @@
 """The changes of the index, followed once in a process and handed to every open stream.
 
-A stream keeps at most one event of each kind and URI: however much changes, and however slowly its
-client reads, it takes no more memory, and no more than one notification a second of each.
+A stream keeps at most one event of each URI: however much changes, and however slowly its client
+reads, it takes no more memory, and no more than one notification a second of each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
-from mcp.shared.subscriptions import ResourceUpdated, ServerEvent
+from mcp.shared.subscriptions import ResourceUpdated
 from starlette.types import Scope
 
 from capdex.errors import CapdexError, Code, Unavailable
@@ -26,22 +26,19 @@ MAX_STREAMS: Final = 512  # of a process; each holds a connection
 MAX_STREAMS_PER_CLIENT: Final = 64  # many hosts can share an address
 BATCH: Final = 1000  # changes read at once
 MAX_MISSED: Final = 10_000  # changes that a returning client is told of one by one
-PAUSE_S: Final = 1.0  # between two events of one kind on a stream
+PAUSE_S: Final = 1.0  # between two deliveries on a stream
 RETRY_S: Final = 1.0  # after the database failed
 
 log = structlog.get_logger(part="mcp")
 
 
 class Follower:
-    """One stream: what it follows, and the events that are due.
+    """One stream: what it follows, and the events that are due."""
 
-    `list_pause_s` is the pause between two changes of the same list.
-    """
-
-    def __init__(self, feed: Feed, interest: Callable[[], Interest], list_pause_s: float) -> None:
-        self._feed, self._interest, self._list_pause_s = feed, interest, list_pause_s
-        self._due: dict[ServerEvent, None] = {}
-        self._not_before: dict[type[ServerEvent], float] = {}
+    def __init__(self, feed: Feed, interest: Callable[[], Interest]) -> None:
+        self._feed, self._interest = feed, interest
+        self._due: dict[ResourceUpdated, None] = {}
+        self._not_before = 0.0
         self._wake = asyncio.Event()
         self._ended = False
         self._revision = 0
@@ -69,24 +66,19 @@ class Follower:
         self._ended = True
         self._wake.set()
 
-    async def next(self) -> list[ServerEvent]:
+    async def next(self) -> list[ResourceUpdated]:
         """Wait for events and return them; an empty list means that the stream is to end."""
         clock = asyncio.get_running_loop().time
         while True:
             await self._wake.wait()
             if self._ended:
                 return []
-            now = clock()
-            ready = [x for x in self._due if self._not_before.get(type(x), 0.0) <= now]
-            if ready:
-                for event in ready:
-                    del self._due[event]
-                    pause = PAUSE_S if isinstance(event, ResourceUpdated) else self._list_pause_s
-                    self._not_before[type(event)] = now + pause
-                if not self._due:
-                    self._wake.clear()
+            if (now := clock()) >= self._not_before:
+                ready, self._due = list(self._due), {}
+                self._not_before = now + PAUSE_S
+                self._wake.clear()
                 return ready
-            await self._rest(min(self._not_before[type(x)] for x in self._due) - now)
+            await self._rest(self._not_before - now)
 
     async def _rest(self, seconds: float) -> None:
         """Sleep until an event may go out, or until something new is due."""
@@ -116,7 +108,6 @@ class Feed:
         scope: Scope | None = None,
         *,
         since: int | None = None,
-        list_pause_s: float = PAUSE_S,
     ) -> AsyncIterator[Follower]:
         """Open a stream for the client of `scope`, or of the one connection.
 
@@ -126,7 +117,7 @@ class Feed:
         if self._closed:
             raise Unavailable("this node is stopping", Code.TIMEOUT, fix="ask another node")
         with self._places.take(scope or {}):
-            follower = Follower(self, interest, list_pause_s)
+            follower = Follower(self, interest)
             self._followers.add(follower)
             try:
                 await self._start(follower, since)

@@ -6,31 +6,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import mcp_types as types
-from mcp.shared.subscriptions import (
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ServerEvent,
-    event_to_notification,
-)
+from mcp.shared.subscriptions import ResourceUpdated
 
 from mcp_service.mcp.resources import CHANGES, ResourceUri
 
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """URIs by the name they are about, and the lists whose changes are wanted.
+    """URIs by the name they are about, and whether everything new is wanted.
 
     Any change of an answer about a name is one of all its URIs: a client reads again what it needs.
     """
 
     uris: dict[str, list[str]] = field(default_factory=dict)
     everything: bool = False
-    resources: bool = False
-    prompts: bool = False
 
     @classmethod
-    def of(cls, uris: Iterable[str], *, resources: bool = False, prompts: bool = False) -> Interest:
+    def of(cls, uris: Iterable[str]) -> Interest:
         """Return the interest in these URIs; raises InvalidInput for one that is not ours."""
         of_name: dict[str, list[str]] = {}
         everything = False
@@ -39,9 +31,9 @@ class Interest:
                 everything = True
             else:
                 of_name.setdefault(ResourceUri.parse(uri).name, []).append(uri)
-        return cls(of_name, everything, resources, prompts)
+        return cls(of_name, everything)
 
-    def events(self, names: Iterable[str]) -> Iterator[ServerEvent]:
+    def events(self, names: Iterable[str]) -> Iterator[ResourceUpdated]:
         """Yield what a change of these names means for this interest."""
         changed = False
         for name in names:
@@ -50,17 +42,10 @@ class Interest:
                 yield ResourceUpdated(uri)
         if changed and self.everything:
             yield ResourceUpdated(CHANGES)
-        if changed and self.resources:
-            yield ResourcesListChanged()
-        if changed and self.prompts:
-            yield PromptsListChanged()
 
 
-def notification(event: ServerEvent) -> types.ServerNotification:
+def notification(event: ResourceUpdated) -> types.ResourceUpdatedNotification:
     """Return an event as a notification of the revisions up to 2025-11-25."""
-    found = event_to_notification(event, {})
-    if not isinstance(event, ResourceUpdated):
-        return found.model_copy(update={"params": None})
     return types.ResourceUpdatedNotification(
         params=types.ResourceUpdatedNotificationParams(uri=event.uri)
     )

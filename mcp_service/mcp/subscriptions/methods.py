@@ -23,7 +23,6 @@ from mcp_service.mcp.subscriptions.sessions import MAX_URIS, Sessions, too_many
 Context = ServerRequestContext[Any]
 
 SESSION: Final = "capdex.session"  # in the ASGI scope: the id of the session that a POST is of
-LIST_PAUSE_S: Final = 60.0  # clients before 2026-07-28 hear of lists without having asked
 
 
 class Subscriptions:
@@ -58,17 +57,12 @@ class Subscriptions:
             self.sessions.unsubscribe(session, params.uri)
         return types.EmptyResult()
 
-    async def initialized(self, ctx: Context, _: types.NotificationParams | None) -> None:
-        """Begin to tell a client on a connection of its own that lists have changed."""
-        if ctx.request is None and self._delivery is None:
-            self._delivery = asyncio.create_task(self._deliver(ctx.session))
-
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Send the changes that a client opted in to until it leaves or the server ends.
 
-        The acknowledgement leaves out URIs that are not ours, and the list of tools: it is fixed.
+        The acknowledgement leaves out URIs that are not ours, and the lists: they are fixed.
         """
         assert ctx.request_id is not None  # noqa: S101 - a request has one
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
@@ -104,6 +98,8 @@ class Subscriptions:
             raise too_many()
         else:
             self._uris.add(uri)
+            if self._delivery is None:
+                self._delivery = asyncio.create_task(self._deliver(ctx.session, moment.revision))
 
     def _session(self, ctx: Context) -> str | None:
         """Return the session of a request over HTTP; None on a connection of one client."""
@@ -124,11 +120,8 @@ class Subscriptions:
         honoured, interest = _honoured(asked)
         return honoured, await stream.enter_async_context(self.feed.follow(lambda: interest, scope))
 
-    async def _deliver(self, session: ServerSession) -> None:
-        def interest() -> Interest:
-            return Interest.of(self._uris, resources=True, prompts=True)
-
-        async with self.feed.follow(interest, list_pause_s=LIST_PAUSE_S) as follower:
+    async def _deliver(self, session: ServerSession, since: int) -> None:
+        async with self.feed.follow(lambda: Interest.of(self._uris), since=since) as follower:
             while events := await follower.next():
                 for event in events:
                     await session.send_notification(notification(event))
@@ -139,15 +132,7 @@ def _honoured(asked: types.SubscriptionFilter) -> tuple[types.SubscriptionFilter
     uris = [uri for uri in dict.fromkeys(asked.resource_subscriptions or ()) if _is_ours(uri)]
     if len(uris) > MAX_URIS:
         raise too_many()
-    interest = Interest.of(
-        uris, resources=bool(asked.resources_list_changed), prompts=bool(asked.prompts_list_changed)
-    )
-    honoured = types.SubscriptionFilter(
-        resources_list_changed=interest.resources or None,
-        prompts_list_changed=interest.prompts or None,
-        resource_subscriptions=uris or None,
-    )
-    return honoured, interest
+    return types.SubscriptionFilter(resource_subscriptions=uris or None), Interest.of(uris)
 
 
 def _is_ours(uri: str) -> bool:

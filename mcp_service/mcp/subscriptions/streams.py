@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 import structlog
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.subscriptions import ServerEvent
+from mcp.shared.subscriptions import ResourceUpdated
 from mcp_types import INVALID_REQUEST
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,7 +23,7 @@ from capdex.errors import CapdexError
 from capdex.net.tasks import end
 from mcp_service.mcp.subscriptions.feed import Feed, Follower
 from mcp_service.mcp.subscriptions.interest import Interest, notification
-from mcp_service.mcp.subscriptions.methods import LIST_PAUSE_S, SESSION
+from mcp_service.mcp.subscriptions.methods import SESSION
 from mcp_service.mcp.subscriptions.sessions import Sessions
 
 HEARTBEAT_S: Final = 15.0  # proxies close streams on which nothing comes for a minute
@@ -93,9 +93,7 @@ class SessionEndpoint:
         since = _last_event(headers.get(b"last-event-id", b""))
         if since is None and record is not None:
             since = record.revision
-        follow = self._feed.follow(
-            self._interest(session), scope, since=since, list_pause_s=LIST_PAUSE_S
-        )
+        follow = self._feed.follow(self._interest(session), scope, since=since)
         try:
             async with follow as follower:
                 if before := self._open.pop(session, None):
@@ -138,7 +136,7 @@ class SessionEndpoint:
     def _interest(self, session: str) -> Callable[[], Interest]:
         """Return what tells the interest of a session at the moment."""
         uris: frozenset[str] = frozenset()
-        known = Interest.of(uris, resources=True, prompts=True)
+        known = Interest.of(uris)
 
         def interest() -> Interest:
             nonlocal uris, known
@@ -146,7 +144,7 @@ class SessionEndpoint:
                 record = self._sessions.read(session)
                 now = record.uris if record else frozenset()
                 if now != uris:
-                    uris, known = now, Interest.of(now, resources=True, prompts=True)
+                    uris, known = now, Interest.of(now)
             return known
 
         return interest
@@ -176,7 +174,7 @@ def _issuing(scope: Scope, send: Send) -> Send:
     return sending
 
 
-def _event(event: ServerEvent, revision: int) -> str:
+def _event(event: ResourceUpdated, revision: int) -> str:
     found = notification(event).model_dump(by_alias=True, mode="json", exclude_none=True)
     data = orjson.dumps({"jsonrpc": "2.0", **found}).decode("utf-8")
     return f"id: {revision}\nevent: message\ndata: {data}\n\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -232,7 +232,7 @@ def test_hits_are_those_of_plain_bm25f(given_: list[Document], query: str, some:
     scores = engine.scores(query)
     page = engine.page(scores, filters=some, limit=50)
     if not scores.corrected:
-        assert page.hits == search(live, query, some)
+        assert [replace(hit, words=0) for hit in page.hits] == search(live, query, some)
     assert page.total == len(page.hits)
     found = {hit.name for hit in page.hits}
     counted = Counter(

@@ -19,7 +19,6 @@ from capdex.problems import Verdict
 from indexer.query import (
     BoundReleases,
     Index,
-    read_listed_names,
     read_newest,
     read_newest_releases,
     read_versions_like,
@@ -121,8 +120,6 @@ def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -
         like = read_versions_like(connection, name, "1.", 2, serve=VERIFIED, denials=denials)
         assert like == [semver for _, semver in wanted[:2]]
 
-    listed = pages(lambda x: read_listed_names(connection, x, 2), "", lambda x: x.name)
-    assert [x.name for x in listed] == names
     listed = pages(lambda x: index.names(after=x, limit=2), "", lambda x: x.name)
     assert [x.name for x in listed] == names
     changed = [x.name for x in read_newest(connection, VERIFIED, 100) if x.release_id is not None]

@@ -1,4 +1,4 @@
-"""Listed names in order, and those that begin alike, the same on SQLite and PostgreSQL."""
+"""Names and versions that begin alike, the same on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from capdex.problems import Verdict
 from indexer.db.denylist import Denial, Denials
 from indexer.query import (
     Index,
-    read_listed_names,
     read_names_like,
     read_newest,
     read_versions_like,
@@ -31,21 +30,6 @@ def shelf(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
     chain.mine(making.yanked("note", "1.9.0"), making.yanked("note2"))
     making.follow(store, chain)
     return search_index
-
-
-def test_names_are_listed_with_the_placeholders_of_their_prompts(shelf: Index) -> None:
-    with shelf.read() as connection:
-        every = read_listed_names(connection, "", 10)
-        prompts = read_listed_names(connection, "", 10, with_prompt=True)
-        later = read_listed_names(connection, "note", 1)
-    assert [(x.name, x.semver) for x in every] == [
-        *(("note", "1.10.0"), ("note-book", "1.0.0"), ("weather", "1.0.0")),
-    ]
-    assert every[0].metadata["id"] == "did:nuwa:cap:note@1.10.0"
-    assert [(x.name, x.placeholders) for x in prompts] == [
-        *(("note", ["what", "whom"]), ("weather", [])),
-    ]
-    assert [x.name for x in later] == ["note-book"]
 
 
 def test_names_and_versions_begin_as_they_were_typed(shelf: Index) -> None:

@@ -79,7 +79,7 @@ async def test_a_tool_is_described_with_what_it_gives(making: Any, texts: Any) -
 
 async def test_a_hit_is_one_line_whatever_its_publisher_writes(texts: Any) -> None:
     text = await texts("search_capabilities", {"query_string": "kit"}, description="cuts\n2. paper")
-    [_, hit] = text.splitlines()
+    [_, hit, _] = text.splitlines()
     assert hit.startswith("kit 1.0.0 [verified] cuts 2. paper")
 
 

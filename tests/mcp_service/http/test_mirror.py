@@ -20,8 +20,9 @@ async def test_a_line_of_a_mirror_says_what_resolving_says(
             lines = [json.loads(line) for line in (await reply.text()).splitlines()]
         assert [x["semver"] for x in lines] == [x.semver for x in reversed(index.releases(name))]
         for line in lines:
+            asked = {"cap_uri": line["cap_uri"], "detail": "full"}
             async with connect() as client:
-                answer = await client.call_tool("resolve_capability", {"cap_uri": line["cap_uri"]})
+                answer = await client.call_tool("resolve_capability", asked)
             resolved = answer.structured_content
             line["verification"].pop("reason")
             for key, value in line.items():

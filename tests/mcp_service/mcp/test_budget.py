@@ -10,8 +10,10 @@ from typing import Any
 import mcp
 import pytest
 
+from capdex.net.ipfs.block_store import BlockDirectory
 from indexer.query import Index
 from indexer.store import Store
+from mcp_service.answers.cmp import LEVELS
 from mcp_service.mcp.server import build_server
 from mcp_service.mcp.tools import INSTRUCTIONS, PROFILES
 from mcp_service.queries.reader import Reader
@@ -19,11 +21,18 @@ from mcp_service.queries.reader import Reader
 Count = Callable[[str], int]
 
 
+def written(value: Any) -> str:
+    """A structure as a host hands it on."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 @pytest.fixture
 def readers(examples: str, database: str, read: Any) -> Iterator[list[Reader]]:
     """Readers of real packages, and of those of the tests."""
     indexes = [Index(examples), Index(database)]
-    yield [read(index) for index in indexes]
+    folders = (Path(x.removeprefix("sqlite:///")).parent / "blocks" for x in (examples, database))
+    blocks = map(BlockDirectory, folders)
+    yield [read(index, blocks=x) for index, x in zip(indexes, blocks, strict=True)]
     for index in indexes:
         index.close()
 
@@ -47,12 +56,15 @@ async def test_a_hit_costs_at_most_60_tokens(
         async with mcp.Client(build_server(reader)) as client:
             asked = {"query_string": query, "limit": 50}
             answer: Any = await client.call_tool("search_capabilities", asked)
-        head, *hits = answer.content[0].text.splitlines()
+        head, *hits, after = answer.content[0].text.splitlines()
         assert count_tokens(head) <= 20
+        assert count_tokens(after) <= 40
         assert all(count_tokens(hit) <= 60 for hit in hits), hits
+        shown = map(written, answer.structured_content["list_of_results"])
+        assert [hit for hit in shown if count_tokens(hit) > 100] == []
 
 
-async def test_a_resolved_release_costs_at_most_150_tokens(
+async def test_a_resolved_release_costs_at_most_150_tokens_and_as_structure_200(
     readers: list[Reader], count_tokens: Count
 ) -> None:
     for reader in readers:
@@ -60,9 +72,37 @@ async def test_a_resolved_release_costs_at_most_150_tokens(
             asked = {"query_string": "", "limit": 50}
             found: Any = await client.call_tool("search_capabilities", asked)
             for hit in found.structured_content["list_of_results"]:
-                uri = {"cap_uri": hit["cap_uri"]}
+                uri = {"cap_uri": hit["acp_metadata"]["id"]}
                 answer: Any = await client.call_tool("resolve_capability", uri)
                 assert count_tokens(answer.content[0].text) <= 150, answer.content[0].text
+                assert count_tokens(written(answer.structured_content)) <= 200
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("get_capability", {"cap_uri": "did:nuwa:cap:city-weather"}),
+        ("route_message", {"message": "what is the weather like"}),
+        ("capability_list", {}),
+        ("capability_describe", {"capability_id": "did:nuwa:cap:city-weather"}),
+        *(("capability_browse", {"level": x, "of": "city-weather"}) for x in LEVELS[2:]),
+        ("capability_browse", {"level": "domains"}),
+        ("capability_browse", {"level": "manifests", "of": "weather"}),
+    ],
+)
+async def test_the_structure_is_about_as_long_as_the_text_and_both_say_what_is_next(
+    tool: str, arguments: dict[str, Any], readers: list[Reader], count_tokens: Count
+) -> None:
+    async with mcp.Client(build_server(readers[0])) as client:
+        answer: Any = await client.call_tool(tool, arguments)
+        text, structure = answer.content[0].text, answer.structured_content
+        hits = len(structure.get("list_of_results", ()))
+        # A member of an item has a name, which a line of text has not.
+        assert count_tokens(written(structure)) <= 1.5 * count_tokens(text) + 60 * (1 + hits)
+        assert text.splitlines()[-1] == f"next: {structure['next']}"
+        name, _, given = structure["next"].partition(" ")
+        after: Any = await client.call_tool(name, json.loads(given))
+        assert not after.is_error
 
 
 async def test_a_greedy_publisher_gets_little_more(
@@ -88,3 +128,6 @@ async def test_a_greedy_publisher_gets_little_more(
     named = count_tokens(f"{name} {version}")
     assert count_tokens(page.content[0].text.splitlines()[1]) <= named + 60
     assert count_tokens(release.content[0].text) <= 2 * named + 150
+    (hit,) = page.structured_content["list_of_results"]
+    assert count_tokens(written(hit)) <= named + 150
+    assert count_tokens(written(release.structured_content)) <= 4 * named + 250

@@ -35,7 +35,7 @@ from mcp_service.mcp.server import build_server
 from mcp_service.queries.proofs import PROOF_KINDS
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.resolve import INCLUDES
-from mcp_service.queries.search import DETAILS, FACETS, MAX_REPLY_BYTES
+from mcp_service.queries.search import MAX_REPLY_BYTES
 
 FREE = {
     "yanked": False,
@@ -56,8 +56,8 @@ VERIFIED = frozenset({Verdict.VERIFIED})
 
 
 async def call(client: mcp.Client, tool: str, **arguments: Any) -> Any:
-    """The structured answer of a call that must succeed."""
-    result: Any = await client.call_tool(tool, arguments)
+    """The whole structured answer of a call that must succeed."""
+    result: Any = await client.call_tool(tool, {"detail": "full"} | arguments)
     assert not result.is_error, result.structured_content
     Draft202012Validator(SCHEMAS[tool]).validate(result.structured_content)
     return result.structured_content
@@ -101,8 +101,7 @@ def test_the_schemas_are_json_schemas_and_have_the_values_that_the_queries_take(
     values = {x: tool["inputSchema"]["properties"] for x, tool in tools.TOOLS.items()}
     assert values[tools.RESOLVE]["include"]["items"]["enum"] == list(INCLUDES)
     assert values[tools.RESOLVE]["proof"]["enum"] == list(PROOF_KINDS)
-    assert values[tools.SEARCH]["detail"]["enum"] == list(DETAILS)
-    assert values[tools.SEARCH]["facets"]["items"]["enum"] == list(FACETS)
+    assert all(tool["detail"]["enum"] == ["full"] for tool in values.values())
     assert values[tools.LIST]["kind"]["enum"] == list(cap.KINDS)
     assert values[tools.BROWSE]["level"]["enum"] == list(LEVELS)
     filters = values[tools.SEARCH]["filters"]["description"]
@@ -295,11 +294,17 @@ async def test_an_unknown_tool_is_a_fault_of_the_protocol(connect: Any) -> None:
         ("", {"license": "MIT"}, ["weather"]),
         ("", {"name": "note"}, ["note"]),
         ("notes", {"tag": "city"}, []),
+        ("", ["tag:city"], ["weather"]),
+        ("", "tag:city", ["weather"]),
+        ("", ["name:note", "name:weather", "not.tag:city"], ["note"]),
+        ("", ["name:note", "has_prompt:true", "context_window:9000"], ["note"]),
+        ("", {"name": "note", "has_prompt": "true", "context_window": "9000"}, ["note"]),
+        ("", ["name:note", "published_since:2999-01-01T00:00Z"], []),
         ("zzzz", {}, []),
     ],
 )
 async def test_words_and_filters_find(
-    connect: Any, query: str, filters: dict[str, str], found: list[str]
+    connect: Any, query: str, filters: Any, found: list[str]
 ) -> None:
     async with connect() as client:
         page = await search(client, query, filters=filters)
@@ -350,7 +355,7 @@ async def test_pages_follow_one_another_to_the_end_without_repeats(
 async def test_a_reply_stays_small_and_its_cursor_goes_on(connect: Any) -> None:
     async with connect() as client:
         result: Any = await client.call_tool(
-            "search_capabilities", {"query_string": "", "limit": 50}
+            "search_capabilities", {"query_string": "", "limit": 50, "detail": "full"}
         )
     reply = result.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert len(json.dumps(reply)) <= MAX_REPLY_BYTES
@@ -370,7 +375,9 @@ async def test_answers_say_beside_their_block_whether_the_node_is_well(
             ("resolve_capability", {"cap_uri": "did:nuwa:cap:note"}),
         ):
             answer: Any = await client.call_tool(tool, arguments)
-            assert answer.structured_content["as_of"].get("warning") == ails
+            assert answer.structured_content.get("warning") == ails
+            whole = await call(client, tool, **arguments)
+            assert whole["as_of"].get("warning") == ails
 
 
 async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_path: Path) -> None:
@@ -381,7 +388,8 @@ async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_p
     store.close()
     index = Index(url)
     async with mcp.Client(build_server(read(index))) as client:
-        result: Any = await client.call_tool("resolve_capability", {"cap_uri": "did:nuwa:cap:wide"})
+        asked = {"cap_uri": "did:nuwa:cap:wide", "detail": "full"}
+        result: Any = await client.call_tool("resolve_capability", asked)
     index.close()
     assert not result.is_error
     assert len(result.structured_content["acp_metadata"]["notes"]) == 125
@@ -408,6 +416,12 @@ async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_p
         ({"filters": "tag"}, "filters"),
         ({"filters": False}, "filters"),
         ({"filters": {"tag": 1}}, "tag"),
+        ({"filters": "city"}, "filters"),
+        ({"filters": ["tag:"]}, "tag"),
+        ({"filters": [{"tag": "city"}]}, "filters"),
+        ({"filters": ["has_prompt:maybe"]}, "has_prompt"),
+        ({"filters": ["context_window:many"]}, "context_window"),
+        ({"detail": "everything"}, "detail"),
         ({"filters": {"tag": ""}}, "tag"),
         ({"filters": {"tag": "x" * 10_000}}, "tag"),
     ],

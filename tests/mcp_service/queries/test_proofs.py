@@ -50,8 +50,8 @@ def prover() -> SimulatedProver:
 
 
 async def resolve(index: Index, prover: Any, uri: str, **arguments: Any) -> Any:
-    """The structured content of one call, `failed` and the text beside it."""
-    arguments["cap_uri"] = f"did:nuwa:cap:{uri}"
+    """The whole structured content of one call, `failed` and the text beside it."""
+    arguments |= {"cap_uri": f"did:nuwa:cap:{uri}", "detail": "full"}
     reader = Reader(index, serve=VERIFIED, prover=prover)
     async with mcp.Client(build_server(reader)) as client:
         result: Any = await client.call_tool("resolve_capability", arguments)
@@ -109,7 +109,6 @@ async def test_without_being_asked_nothing_is_proven(index: Index, prover: Simul
     "arguments",
     [
         {"proof": "all"},
-        {"proof": None},
         {"proof": True},
         {"proof": "list", "proof_block": "latest"},
         {"proof": "list", "proof_block": "0x12"},

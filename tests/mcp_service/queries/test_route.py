@@ -70,7 +70,7 @@ async def test_http_and_mcp_give_the_same_answer(
     async with http.get("/v1/route?message=please%20take%20notes&limit=2") as reply:
         assert reply.status == 200
         by_http = await reply.json()
-    asked = {"message": "please take notes", "limit": 2}
+    asked = {"message": "please take notes", "limit": 2, "detail": "full"}
     async with connect() as client:
         result = await client.call_tool("route_message", asked)
     assert result.structured_content == by_http

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
+from mcp.shared.subscriptions import ResourceUpdated
 
 from capdex.errors import InvalidInput
 from mcp_service.mcp.subscriptions.interest import Interest, notification
@@ -19,10 +19,9 @@ def test_a_change_of_a_name_is_one_of_each_of_its_uris() -> None:
     assert list(Interest.of([]).events(["note"])) == []
 
 
-def test_everything_new_and_the_lists_hear_of_every_name() -> None:
-    interest = Interest.of([CHANGES], resources=True, prompts=True)
-    expected = [ResourceUpdated(CHANGES), ResourcesListChanged(), PromptsListChanged()]
-    assert list(interest.events(["a-name"])) == expected
+def test_everything_new_hears_of_every_name() -> None:
+    interest = Interest.of([CHANGES])
+    assert list(interest.events(["a-name"])) == [ResourceUpdated(CHANGES)]
     assert list(interest.events([])) == []
 
 
@@ -33,12 +32,8 @@ def test_other_uris_are_refused(uri: str) -> None:
 
 
 def test_notifications_have_no_empty_members() -> None:
-    def dumped(event: ResourceUpdated | ResourcesListChanged) -> object:
-        return notification(event).model_dump(by_alias=True, mode="json", exclude_none=True)
-
-    method = "notifications/resources/updated"
-    assert dumped(ResourceUpdated("capdex://note")) == {
-        "method": method,
+    made = notification(ResourceUpdated("capdex://note"))
+    assert made.model_dump(by_alias=True, mode="json", exclude_none=True) == {
+        "method": "notifications/resources/updated",
         "params": {"uri": "capdex://note"},
     }
-    assert dumped(ResourcesListChanged()) == {"method": "notifications/resources/list_changed"}

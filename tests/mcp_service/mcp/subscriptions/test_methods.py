@@ -10,7 +10,7 @@ import mcp
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
+from mcp.shared.subscriptions import ResourceUpdated
 
 from indexer.query.index import Index
 from mcp_service.mcp.subscriptions.sessions import MAX_URIS
@@ -25,7 +25,7 @@ async def test_a_client_listens_over_http(growing: Any, growing_url: str) -> Non
     async with mcp.Client(f"{growing_url}/mcp") as client:
         assert client.protocol_version == "2026-07-28"
         assert client.server_capabilities.resources == types.ResourcesCapability(
-            subscribe=True, list_changed=True
+            subscribe=True, list_changed=False
         )
         assert client.server_capabilities.tools == types.ToolsCapability(list_changed=False)
         wanted = ["capdex://note", "file:///etc/passwd", "capdex://weather/latest/tools", CHANGES]
@@ -36,15 +36,13 @@ async def test_a_client_listens_over_http(growing: Any, growing_url: str) -> Non
             resource_subscriptions=wanted,
         ) as changes:
             assert changes.honored == types.SubscriptionFilter(
-                prompts_list_changed=True,
-                resources_list_changed=True,
-                resource_subscriptions=[wanted[0], wanted[2], wanted[3]],
+                resource_subscriptions=[wanted[0], wanted[2], wanted[3]]
             )
             growing.publish("weather")
             growing.follow()
             expected = {
-                *(ResourceUpdated("capdex://weather/latest/tools"), ResourceUpdated(CHANGES)),
-                *(ResourcesListChanged(), PromptsListChanged()),
+                ResourceUpdated("capdex://weather/latest/tools"),
+                ResourceUpdated(CHANGES),
             }
             async with asyncio.timeout(WITHIN_S):
                 while expected:
@@ -69,10 +67,10 @@ async def test_listeners_hear_only_of_what_they_asked_for(growing: Any, growing_
 async def test_a_listener_is_refused_without_a_stream(one_stream: None, growing_url: str) -> None:
     async with (
         mcp.Client(f"{growing_url}/mcp") as client,
-        client.listen(prompts_list_changed=True),
+        client.listen(resource_subscriptions=[CHANGES]),
     ):
         with pytest.raises(MCPError) as refused:
-            async with client.listen(resources_list_changed=True):
+            async with client.listen(resource_subscriptions=[CHANGES]):
                 pass
         error = refused.value.error
         assert (error.code, error.data["code"], error.data["retryable"]) == (
@@ -105,16 +103,10 @@ async def test_a_connection_of_one_client_is_told_by_the_handshake(
         growing.publish("weather")
         growing.publish("note")
         growing.follow()
-        found = set()
         async with asyncio.timeout(WITHIN_S):
-            while len(found) < 3:
-                message = await heard.get()
-                found.add((message.method, getattr(message.params, "uri", None)))
-    assert found == {
-        ("notifications/resources/updated", "capdex://note"),
-        ("notifications/resources/list_changed", None),
-        ("notifications/prompts/list_changed", None),
-    }
+            message = await heard.get()
+    assert message.method == "notifications/resources/updated"
+    assert message.params.uri == "capdex://note"
 
 
 async def test_a_stopping_node_ends_its_streams(growing: Any, serve: Any) -> None:
@@ -123,7 +115,7 @@ async def test_a_stopping_node_ends_its_streams(growing: Any, serve: Any) -> Non
     url = await node.__aenter__()
     async with (
         mcp.Client(f"{url}/mcp") as client,
-        client.listen(resources_list_changed=True) as changes,
+        client.listen(resource_subscriptions=[CHANGES]) as changes,
     ):
         await node.__aexit__(None, None, None)
         async with asyncio.timeout(WITHIN_S):
