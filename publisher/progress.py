@@ -50,6 +50,14 @@ class Reverted:
 
 
 @dataclass(frozen=True, slots=True)
+class Shallow:
+    """A transaction is in a block, and counts when the chain has `missing` more of them."""
+
+    block_number: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """The configured node answers with the release; None if it did not within the time allowed.
 
@@ -60,7 +68,7 @@ class Served:
     why: str = ""
 
 
-Step = Uploaded | Reserved | Reserving | Sent | Receipt | Reverted | Served
+Step = Uploaded | Reserved | Reserving | Sent | Shallow | Receipt | Reverted | Served
 OnStep = Callable[[Step], None]
 
 

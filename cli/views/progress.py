@@ -10,11 +10,11 @@ from capdex.errors import Code, Unavailable
 from cli.config.settings import user_directories
 from cli.terminal.app import App
 from cli.terminal.status_line import StatusLine
-from cli.terminal.text import grouped, safe, short, size
+from cli.terminal.text import grouped, number_of, safe, short, size
 
 if TYPE_CHECKING:
     from publisher.ethereum.transaction import Sent, Transaction
-    from publisher.progress import Reserving, Served, Step, Uploaded
+    from publisher.progress import Reserving, Served, Shallow, Step, Uploaded
     from publisher.registry.registry import Registry
 
 PUBLIC_NOTE: Final = "names, reasons and addresses on a chain are public and cannot be deleted"
@@ -41,7 +41,7 @@ class Progress:
         """Show one step."""
         from publisher.ethereum.contract import Receipt
         from publisher.ethereum.transaction import Sent, ether
-        from publisher.progress import Reserved, Reserving, Served, Uploaded
+        from publisher.progress import Reserved, Reserving, Served, Shallow, Uploaded
 
         if not isinstance(step, Uploaded):
             self._say_uploaded()
@@ -59,6 +59,8 @@ class Progress:
                 self._step("ok", "reserved", words)
             case Sent():
                 self._say_sent(step)
+            case Shallow():
+                self._status.show(shallow(step))
             case Receipt():
                 place = f"block {step.block_number}, tx {short(step.tx_hash)}"
                 many = f", {len(step.events)} releases" if len(step.events) > 1 else ""
@@ -134,6 +136,11 @@ class Progress:
     def _step(self, kind: str, label: str, text: str) -> None:
         self._status.clear()
         self._output.step(kind, label, text)
+
+
+def shallow(step: Shallow) -> str:
+    """Return the words for a transaction that is in a block and has to wait for further ones."""
+    return f"in block {step.block_number}, needs {number_of(step.missing, 'more block')}"
 
 
 @asynccontextmanager

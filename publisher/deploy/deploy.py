@@ -10,20 +10,25 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.types import unhex
 from publisher.deploy import create2
 from publisher.deploy.create2 import Creation
 from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.files import write_atomically
 from publisher.keys.signer import Signer
+from publisher.progress import OnStep, Shallow, ignore
 from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
 from publisher.tx.submit import submit
 
+_MCOPY: Final = "0x5f5f5f5e00"  # PUSH0 three times, MCOPY, STOP
+_STOP: Final = "0x00"
 DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty publications
 
 
@@ -55,6 +60,7 @@ async def deploy(
     start_block: int | None = None,
     fee_cap_wei: int = DEPLOYING_FEE_CAP_WEI,
     timeout_s: float = RECEIPT_WAIT_S,
+    on_step: OnStep = ignore,
 ) -> tuple[Deployment, bool]:
     """Deploy a contract (the chain's registry) and write its deployment file.
 
@@ -73,6 +79,7 @@ async def deploy(
             timeout_s=timeout_s,
             signer=signer,
             is_done=lambda: stands(chain, creation),
+            on_shallow=lambda mined, missing: on_step(Shallow(mined.block_number, missing)),
         )
     except InvalidInput:
         # The factory refuses what exists already: another process may have deployed it.
@@ -96,9 +103,17 @@ async def price(
 ) -> Transaction:
     """Return the priced transaction that deploys a contract.
 
-    Raises UsageError NO_CONTRACT where the chain has no factory, InvalidInput REVERTED when the
-    constructor refuses, and what `Chain.price` raises.
+    Raises UsageError NO_CONTRACT where the chain has no factory or not the instructions of Cancun,
+    InvalidInput REVERTED when the constructor refuses, and what `Chain.price` raises.
     """
+    if not await _runs(chain, _MCOPY) and await _runs(chain, _STOP):
+        raise UsageError(
+            f"chain {chain.chain_id} lacks instructions of Cancun, which the contracts need",
+            Code.NO_CONTRACT,
+            why="it refused a call that does nothing but MCOPY (EIP-5656)",
+            fix="use another chain, or this one after its upgrade; a development chain of your own "
+            "may have an option for it (anvil --hardfork cancun)",
+        )
     if await chain.code(create2.FACTORY) != create2.FACTORY_CODE:
         raise UsageError(
             f"chain {chain.chain_id} has no CREATE2 factory at {create2.FACTORY}",
@@ -122,6 +137,17 @@ async def price(
             if creation.contract == "CapabilityVotes"
             else "run the same command again, or use another endpoint (--rpc-url)",
         ) from None
+
+
+async def _runs(chain: Chain, code: str) -> bool:
+    """Return True if a call that creates a contract by this code (0x hex) succeeds."""
+    try:
+        await chain.rpc.call("eth_call", [{"data": code}, "latest"], unhex)
+    except RpcError as error:
+        if not error.answered or error.fault is RpcFault.RATE:
+            raise
+        return False
+    return True
 
 
 async def stands(chain: Chain, creation: Creation) -> bool:

@@ -14,7 +14,7 @@ from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import Signer
-from publisher.progress import OnStep
+from publisher.progress import OnStep, Shallow
 from publisher.publish.plan import Batch, Plan, price_batch
 from publisher.publish.preflight import Candidate, look_up, look_up_all, pending
 from publisher.registry.registry import Registry
@@ -150,6 +150,9 @@ class Announcer:
                 signer=self.signer,
                 on_signed=self._remember(candidates),
                 is_done=lambda: self._all_published(candidates),
+                on_shallow=lambda mined, missing: self.on_step(
+                    Shallow(mined.block_number, missing)
+                ),
             )
             receipt = self.registry.receipt(mined)
         except (InvalidInput, Refused) as error:

@@ -17,7 +17,7 @@ from capdex.uri import check_name
 from publisher.ethereum.contract import Contract, Receipt
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 from publisher.keys.signer import Signer
-from publisher.progress import OnStep, Reverted, Step, ignore, wait_served
+from publisher.progress import OnStep, Reverted, Shallow, Step, ignore, wait_served
 from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
 from publisher.tx.pending import PendingTransaction
 from publisher.tx.submit import OnSigned, submit
@@ -233,6 +233,7 @@ async def await_change(
             on_signed=_remember(change, signer.address, on_step),
             is_done=lambda: change.stands(signer.address),
             on_reverted=lambda mined: on_step(Reverted(mined.tx_hash, mined.fee_wei)),
+            on_shallow=lambda mined, missing: on_step(Shallow(mined.block_number, missing)),
         )
         receipt = change.contract.receipt(mined)
     except (InvalidInput, Refused) as error:  # reverted

@@ -41,12 +41,14 @@ async def confirm(
     on_signed: OnSigned | None = None,
     is_done: IsDone | None = None,
     on_reverted: Callable[[Mined], None] = lambda _: None,
+    on_shallow: Callable[[Mined, int], None] = lambda *_: None,
 ) -> Mined:
     """Return the transaction (or the one of a hash) once `chain.confirmations` blocks hold it.
 
     Before anything is sent again, `is_done` is called: it returns True if the purpose was achieved
     in another way. `on_reverted` gets a transaction that is mined and refused: its fee was paid.
-    While the endpoint fails, the wait goes on.
+    `on_shallow` gets one that is mined, and how many blocks are missing until it counts. While the
+    endpoint fails, the wait goes on.
 
     Raises Unavailable TIMEOUT; InvalidInput ALREADY_DONE when `is_done` returns True; why the
     contract refused; and, where it has to be sent again, what `Chain.price` and `submit` raise.
@@ -54,7 +56,9 @@ async def confirm(
     if isinstance(sent, str):
         sent = Sent(sent, nonce=-1)
     # What an earlier run sent is looked at at once.
-    confirmation = _Confirmation(chain, sent, signer, on_signed, is_done, sent.signed_at)
+    confirmation = _Confirmation(
+        chain, sent, signer, on_signed, is_done, on_shallow, sent.signed_at
+    )
     try:
         async with asyncio.timeout(timeout_s):
             mined, succeeded = await confirmation.wait()
@@ -75,6 +79,7 @@ class _Confirmation:
     signer: Signer | None
     on_signed: OnSigned | None
     is_done: IsDone | None
+    on_shallow: Callable[[Mined, int], None]
     looked_at: float  # at the pool, in seconds since the epoch
     lost_since: float | None = None
     mined: Mined | None = None  # seen in a block that is not deep enough yet
@@ -100,6 +105,7 @@ class _Confirmation:
     def timed_out(self, timeout_s: float) -> Unavailable:
         """Return the error for a transaction that took too long."""
         tx_hash = self.sent.tx_hash
+        fix = "run the same command again: it waits for this transaction, and pays nothing"
         what = (
             f"transaction {tx_hash} was sent, but in {timeout_s:g} s no block was seen to hold it"
         )
@@ -109,11 +115,12 @@ class _Confirmation:
                 f"transaction {tx_hash} is in block {self.mined.block_number}, but in "
                 f"{timeout_s:g} s it was not seen {self.chain.confirmations} blocks deep"
             )
+            fix += "; where blocks are made for transactions alone, set --confirmations 1"
         return Unavailable(
             what,
             Code.TIMEOUT,
             why=self.why,
-            fix="run the same command again: it waits for this transaction, and pays nothing",
+            fix=fix,
             details={"tx_hash": tx_hash},
         )
 
@@ -121,7 +128,10 @@ class _Confirmation:
         wanted = self.chain.confirmations
         if wanted <= 1:
             return True
-        if await self.chain.head() < mined.block_number + wanted - 1:
+        missing = mined.block_number + wanted - 1 - await self.chain.head()
+        if missing > 0:
+            self.why = f"it needs {missing} more block{'s' * (missing > 1)}"
+            self.on_shallow(mined, missing)
             return False
         # The head may be another branch's: what counts is what holds the transaction now.
         again = await self.chain.receipt(mined.tx_hash)

@@ -15,7 +15,9 @@ from cli.publish.account import account_address, fee_cap_wei, open_signer, spend
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, command
 from cli.terminal.prompt import confirm
+from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, safe
+from cli.views.progress import shallow
 
 if TYPE_CHECKING:
     from publisher.deploy.create2 import Creation
@@ -114,6 +116,7 @@ async def _deploy(
     from publisher.deploy.deploy import DEPLOYING_FEE_CAP_WEI, deploy, find, price
     from publisher.ethereum.client import Chain
     from publisher.ethereum.transaction import ether
+    from publisher.progress import Shallow, Step
 
     network = app.settings.need_network("rpc_url", "chain_id")
     cap = fee_cap_wei(app, usual=DEPLOYING_FEE_CAP_WEI)
@@ -149,7 +152,18 @@ async def _deploy(
             app.output.result("deployment-plan", value, human=human, plain=[creation.address])
             return
         confirm(app, "  Deploy? The contract cannot be changed or removed.")
-        made, new = await deploy(chain, await open_signer(app), folder, creation, fee_cap_wei=cap)
+        signer, line = await open_signer(app), StatusLine(app.output)
+        told: list[Step] = []
+
+        def show(step: Step) -> None:
+            if isinstance(step, Shallow):
+                line.show(shallow(step), log_now=not told)
+                told.append(step)
+
+        try:
+            made, new = await deploy(chain, signer, folder, creation, fee_cap_wei=cap, on_step=show)
+        finally:
+            line.clear()
     app.output.step("ok", "deployed" if new else "unchanged", f"block {made.block_number}")
     _show(app, made, new=new)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +19,20 @@ SOMEONE = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
 SEPOLIA = pytest.mark.parametrize("anvil", [("--chain-id", "11155111")], indirect=True)
 
 
+def call(url: str, method: str, *params: Any) -> Any:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310 - the test's chain
+        return json.load(reply)["result"]
+
+
 @pytest.fixture
 def sepolia(anvil: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """An Anvil that says it is sepolia, and an account on it; its address."""
-    import urllib.request
-
     account = keys.create_account(folder / "account.json", Secret("a"), light=True)
     (folder / "phrase").touch(0o600)
     (folder / "phrase").write_text("a")
-    body = {"jsonrpc": "2.0", "id": 1, "method": "anvil_setBalance"}
-    body |= {"params": [str(account.address), hex(10**20)]}
-    request = urllib.request.Request(  # noqa: S310
-        anvil.url, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+    call(anvil.url, "anvil_setBalance", str(account.address), hex(10**20))
     monkeypatch.setenv("CAPDEX_NETWORK", "sepolia")
     monkeypatch.setenv("CAPDEX_RPC_URL", anvil.url)
     monkeypatch.setenv("CAPDEX_PASSPHRASE_FILE", str(folder / "phrase"))
@@ -110,6 +112,27 @@ def test_a_public_chain_gets_the_registry_once_at_the_one_address(
     assert (votes["address"], votes["registry"]) == (VOTES, REGISTRY)
     healthy = {x["name"]: x["status"] for x in capdex.json("doctor")["checks"]}
     assert (healthy["registry"], healthy["votes"], healthy["chain id"]) == ("ok", "ok", "ok")
+
+
+@SEPOLIA
+def test_where_blocks_are_made_for_transactions_alone_one_more_is_asked_for(
+    capdex: Any, sepolia: str, anvil: Any
+) -> None:
+    over = threading.Event()
+
+    def mine_a_second_later() -> None:
+        while not over.wait(1.0):
+            if int(call(anvil.url, "eth_blockNumber"), 16):
+                call(anvil.url, "evm_mine")
+
+    miner = threading.Thread(target=mine_a_second_later)
+    miner.start()
+    words = ("--keystore", "account.json", "--yes", "--confirmations", "2")
+    done = capdex("deploy", *words, "--format", "human")
+    over.set()
+    miner.join()
+    assert done.exit_code == 0, done.stderr
+    assert "in block 1, needs 1 more block" in done.stderr
 
 
 def test_an_endpoint_of_another_chain_is_refused(

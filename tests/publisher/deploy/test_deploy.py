@@ -19,6 +19,7 @@ from publisher.deploy.deploy import Deployment, deploy, find, read_deployment, s
 from publisher.ethereum.client import Chain
 from publisher.files import write_atomically
 from publisher.keys.signer import LocalSigner
+from publisher.progress import Shallow, Step
 from publisher.registry.registry import Registry
 
 SOMEONE = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
@@ -99,6 +100,32 @@ async def test_a_registry_lands_where_it_was_said_to_and_is_found_again(
     ]
     assert await deploy(chain, signer, tmp_path) == (first, False)
     assert await Registry(chain, first.registry).read("releaseCount", "note") == 0
+
+
+@pytest.mark.parametrize("anvil", [("--hardfork", "shanghai")], indirect=True)
+async def test_a_chain_without_cancun_is_told_before_anything_is_sent(
+    chain: Chain, signer: LocalSigner, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="lacks instructions of Cancun") as refusal:
+        await deploy(chain, signer, tmp_path)
+    assert refusal.value.code is Code.NO_CONTRACT
+    assert "MCOPY" in refusal.value.why
+    assert await chain.nonce(signer.address, "pending") == 0
+
+
+async def test_a_chain_that_mines_on_demand_is_told_to_need_more_blocks(
+    chain: Chain, signer: LocalSigner, local_chain: Any, tmp_path: Path
+) -> None:
+    steps: list[Step] = []
+
+    def mine_another(step: Step) -> None:
+        steps.append(step)
+        local_chain.call("evm_mine")
+
+    chain.confirmations = 3
+    made, new = await deploy(chain, signer, tmp_path, on_step=mine_another)
+    assert new
+    assert steps == [Shallow(made.block_number, 2), Shallow(made.block_number, 1)]
 
 
 async def test_a_public_registry_asks_for_commitments(

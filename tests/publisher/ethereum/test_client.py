@@ -333,6 +333,8 @@ async def test_a_block_without_followers_is_not_deep_enough(errand, registry):
     with pytest.raises(Unavailable, match="2 blocks deep") as late:
         await errand.wait(sent, timeout_s=1.0)
     assert late.value.code is Code.TIMEOUT
+    assert late.value.why == "it needs 1 more block"
+    assert "--confirmations 1" in late.value.fix
 
 
 async def test_what_enters_a_block_between_two_questions_is_not_lost(errand, registry, monkeypatch):
