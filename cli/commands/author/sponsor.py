@@ -236,9 +236,8 @@ async def _send(app: App, name: str, url: str, hours: int, allow: Sequence[str])
                 raise
             app.output.step("ok", "unchanged", safe(error.message))
             value = {"already": True, **(error.details or {})}
-            app.output.result(
-                "publication", value, human=[safe(value["cap_uri"])], plain=[value["cid"]]
-            )
+            plain = [value["cid"]]
+            app.output.result("publication", value, human=[safe(value["cap_uri"])], plain=plain)
             return
     line = StatusLine(app.output)
     try:
@@ -247,10 +246,9 @@ async def _send(app: App, name: str, url: str, hours: int, allow: Sequence[str])
         line.clear()
     uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
     place = f"tx {safe(answer.get('tx_hash'))}"
-    if answer.get("already"):
-        app.output.step("ok", "unchanged", f"{safe(uri)} is published: {place}")
-    else:
-        app.output.step("ok", "published", f"{place}, paid by the sponsor")
+    already = answer.get("already")
+    words = f"{safe(uri)} is published: {place}" if already else f"{place}, paid by the sponsor"
+    app.output.step("ok", "unchanged" if already else "published", words)
     asked = until_served(app)
     served = await wait_served(None if asked is None else lambda: asked(uri, sha256), ignore)
     if served.after_s is not None:
