@@ -64,10 +64,13 @@ class LiveReader:
     def _check_blooms(self, headers: Sequence[Header], logs: Sequence[LogColumns]) -> None:
         # A node may show a block before it has indexed its logs. The contract's log head reveals
         # that exactly; where it is not served, the bloom filter does, with rare false alarms.
-        for header, its_logs in zip(headers, logs, strict=True):
-            if its_logs or not header.may_hold_logs_of(self._registry):
-                continue
-            self._rereads[header.hash] += 1
+        lacking = [
+            header
+            for header, its_logs in zip(headers, logs, strict=True)
+            if not its_logs and header.may_hold_logs_of(self._registry)
+        ]
+        self._rereads.update(header.hash for header in lacking)
+        for header in lacking:
             if self._rereads[header.hash] <= MAX_BLOOM_REREADS:
                 why = f"block {header.number} promises logs that it does not give"
                 self._rpc.blame(why)  # another endpoint is asked next, if there is one

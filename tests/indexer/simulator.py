@@ -73,6 +73,10 @@ class SimulatedChain:
     visible: int | None = None  # a lagging endpoint shows blocks up to here only
     serves_state: bool = True
     keeps_states: int | None = None  # of that many newest blocks alone
+    logs_by_hash: bool = True
+    null_logs: bool = False  # where there are none
+    pending_log: bool = False  # one more in each list, of no block
+    full_blooms: bool = False
     max_logs: int | None = None
     max_blocks: int | None = None
     too_wide: tuple[int, str] | None = None  # code and words for more blocks than `max_blocks`
@@ -200,7 +204,10 @@ class SimulatedChain:
             raise Refusal(*self.no_tag)
         named = {"latest": len(self._shown) - 1, "finalized": self.finalized or 0}
         number = named[tag] if tag in named else int(tag, 16)
-        return self._shown[number].to_json() if number < len(self._shown) else None
+        if number >= len(self._shown):
+            return None
+        bloom = {"logsBloom": "0x" + "ff" * 256} if self.full_blooms else {}
+        return self._shown[number].to_json() | bloom
 
     def _eth_getBlockByHash(self, hash_: str, full: bool) -> dict[str, Any] | None:  # noqa: N802
         shown = (block.to_json() for block in self._shown)
@@ -217,6 +224,8 @@ class SimulatedChain:
 
     def _eth_getLogs(self, query: dict[str, str]) -> list[dict[str, Any]]:  # noqa: N802
         if "blockHash" in query:
+            if not self.logs_by_hash:
+                raise Refusal(-32602, "invalid argument 0: blockHash is not supported")
             blocks = [self._block(query["blockHash"])]
         else:
             first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
@@ -232,7 +241,11 @@ class SimulatedChain:
         logs = [log for block in blocks for log in block.logs]
         if self.max_logs is not None and len(logs) > self.max_logs:
             raise Refusal(-32005, f"query returned more than {self.max_logs} results")
-        return [self._log_json(log) for log in logs]
+        shown = [self._log_json(log) for log in logs]
+        if self.pending_log:
+            of_none = dict.fromkeys(("blockNumber", "blockHash", "transactionHash", "logIndex"))
+            shown.append({"address": query["address"], "topics": [], "data": "0x", **of_none})
+        return shown or (None if self.null_logs else [])  # type: ignore[return-value]
 
     def _eth_call(self, call: dict[str, str], at: Any) -> str:
         if not self.serves_state:

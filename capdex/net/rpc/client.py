@@ -74,6 +74,7 @@ class Rpc:
             Endpoint(url, label, Breaker(BACKOFF_BASE_S, BACKOFF_CAP_S))
             for url, label in zip(http, labels(http), strict=True)
         ]
+        self._logs_by_number = False  # an endpoint refuses them by block hash
         self.websockets = tuple(dict.fromkeys(websocket for _, websocket in spoken))
         self._failover = Failover(
             endpoints, transport or PlainTransport(), read_reply, max_attempts
@@ -221,7 +222,33 @@ class Rpc:
         return logs, size
 
     async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[LogColumns]:
-        """Return a contract's logs in each of these blocks, requested by block hash."""
+        """Return a contract's logs in each of these blocks, requested by block hash.
+
+        Where an endpoint refuses that, they are requested by number, and the hashes of the numbers
+        are read again behind them; one that has changed is an RpcError UNKNOWN_BLOCK.
+        """
+        numbers = {
+            block.hash: {"fromBlock": hex(block.number), "toBlock": hex(block.number)}
+            for block in blocks
+        }
+        if not self._logs_by_number:
+            hashes = {block.hash: {"blockHash": hex_(block.hash)} for block in blocks}
+            try:
+                return await self._logs_at(address, blocks, hashes)
+            except RpcError as error:
+                if error.fault is not RpcFault.FATAL or not error.answered:
+                    raise
+        found = await self._logs_at(address, blocks, numbers)
+        self._logs_by_number = True
+        again = await self.blocks([block.number for block in blocks])
+        if [header and header.hash for header in again] != list(numbers):
+            why = "a block changed while its logs were read by number"
+            raise rpc_error(self.endpoint, RpcFault.UNKNOWN_BLOCK, why)
+        return found
+
+    async def _logs_at(
+        self, address: bytes, blocks: Sequence[Header], queries: dict[bytes, dict[str, str]]
+    ) -> list[LogColumns]:
         hashes = frozenset(block.hash for block in blocks)
         read = partial(
             _read_logs_at,
@@ -230,10 +257,7 @@ class Rpc:
             last=blocks[-1].number,
             hashes=hashes,
         )
-        calls = [
-            ("eth_getLogs", [{"address": hex_(address), "blockHash": hex_(block.hash)}])
-            for block in blocks
-        ]
+        calls = [("eth_getLogs", [{"address": hex_(address), **queries[x.hash]}]) for x in blocks]
         return await self.batch(calls, read)
 
     async def view(self, address: bytes, data: bytes, block: bytes | str = "latest") -> bytes:

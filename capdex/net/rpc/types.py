@@ -75,10 +75,21 @@ def read_header(value: Any) -> Header | None:
 
 
 def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
-    """Read logs of one contract in blocks first to last: in canonical order, without duplicates."""
+    """Read logs of one contract in blocks first to last: in canonical order, without duplicates.
+
+    Null is no logs, as some servers write it; a pending log, which is of no block yet, is left out.
+    """
+    if value is None:
+        return LogColumns()
     if not isinstance(value, list):
         raise ValueError("the logs are not a list")
-    logs = read_columns(value)
+    try:
+        logs = read_columns(value)
+    except ValueError:
+        mined = [x for x in value if not _is_pending(x)]
+        if len(mined) == len(value):
+            raise
+        logs = read_columns(mined)
     if not logs:
         return logs
     numbers, indexes = logs.block_numbers, logs.log_indexes
@@ -88,6 +99,10 @@ def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
         raise ValueError("the index of a log has more than 32 bits")
     places = list(zip(numbers, indexes, strict=True))
     return logs if all(map(lt, places, islice(places, 1, None))) else _ordered(logs)
+
+
+def _is_pending(log: Any) -> bool:
+    return isinstance(log, dict) and log.get("blockHash", "") is log.get("blockNumber", "") is None
 
 
 def read_times(value: list[dict[str, Any]]) -> dict[int, int]:

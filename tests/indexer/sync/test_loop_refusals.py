@@ -105,3 +105,38 @@ async def test_a_tag_that_is_lost_makes_nothing_final_by_depth(simulate, followi
         sim.publish()
         await it.reach(sim.head.hash)
         assert it.store.cursor().finalized == 5
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"logs_by_hash": False},
+        {"logs_by_hash": False, "serves_state": False},
+        {"null_logs": True},
+        {"null_logs": True, "serves_state": False},
+        {"pending_log": True},
+        {"full_blooms": True, "serves_state": False},
+    ],
+    ids=str,
+)
+async def test_an_endpoint_that_lacks_something_is_read_another_way(simulate, following, odd):
+    sim = await simulate(**odd)
+    for _ in range(20):
+        sim.publish()
+        sim.mine()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        sim.publish(2)
+        await it.reach(sim.head.hash)
+        sim.reorg(3, events=1)
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+    assert [trouble.why for trouble in it.troubles] == []
+
+
+async def test_full_blooms_cost_few_calls(simulate, following):
+    sim = await simulate(full_blooms=True, serves_state=False)
+    sim.mine(90)
+    async with following([sim.url], registry=sim.registry, finality_depth=64) as it:
+        await it.reach(sim.head.hash)
+    assert len(sim.calls) < 1_000
