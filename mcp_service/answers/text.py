@@ -21,7 +21,7 @@ TOOL_NAMES_TOKENS: Final = 16
 TOOL_TOKENS: Final = 20
 SECRETS_SHOWN: Final = 4
 NEEDS_TOKENS: Final = 20
-RELATED: Final = "related only: none has half of the words"
+RELATED: Final = "related only: none has half of the words, try others"
 PROMPT_TOKENS: Final = 280  # of the text of a whole package; its structure has all of it
 
 _WORD: Final = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s+|.", re.DOTALL)

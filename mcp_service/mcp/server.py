@@ -78,7 +78,9 @@ def build_server(
 
     async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in names:
-            raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
+            here = ", ".join(tool["name"] for tool in profile.tools)
+            words = f"no tool {params.name[:64]!r} here, but {here}"
+            raise MCPError(types.INVALID_PARAMS, words)
         result = await call(reader, params.name, params.arguments or {})
         text = types.TextContent(type="text", text=orjson.loads(result.text_json))
         return types.CallToolResult(

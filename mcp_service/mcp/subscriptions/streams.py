@@ -33,6 +33,7 @@ _ID: Final = b"mcp-session-id"
 _VERSION: Final = b"mcp-protocol-version"
 _LEGACY: Final = frozenset(version.encode("ascii") for version in HANDSHAKE_PROTOCOL_VERSIONS)
 _PRIMED: Final = b"2025-11-25"  # older clients cannot read an event without data
+_ANYTHING: Final = (b"accept", b"application/json, text/event-stream")
 _STREAM: Final = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -52,6 +53,8 @@ class SessionEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a GET, POST or DELETE of `/mcp`."""
         headers = dict(scope["headers"])
+        if b"accept" not in headers:  # then any type is accepted (RFC 9110, section 12.5.1)
+            scope = {**scope, "headers": [*scope["headers"], _ANYTHING]}
         version = headers.get(_VERSION)
         session = headers.get(_ID)
         legacy = version is None or version in _LEGACY

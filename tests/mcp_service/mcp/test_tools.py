@@ -282,6 +282,7 @@ async def test_an_unknown_tool_is_a_fault_of_the_protocol(connect: Any) -> None:
         with pytest.raises(MCPError) as raised:
             await client.call_tool("publish_capability", {})
     assert raised.value.error.code == INVALID_PARAMS
+    assert "search_capabilities" in raised.value.error.message
 
 
 @pytest.mark.parametrize(
@@ -319,6 +320,28 @@ async def test_a_hit_says_where_its_words_stand_and_what_it_is(connect: Any) -> 
     assert hit["semver"] == "1.1.0"
     assert hit["score"] > 0
     assert "description" in hit["matched"]
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ("notes", True),
+        ("weather in my city", True),
+        ("weath", True),  # the beginning of a word
+        ("wether", True),
+        ("did:nuwa:cap:note", True),
+        ("", True),
+        ("book a flight to a city by tomorrow noon", False),
+    ],
+)
+async def test_a_search_says_whether_anything_fits_well(
+    connect: Any, query: str, fits: bool
+) -> None:
+    async with connect() as client:
+        found: Any = await client.call_tool("search_capabilities", {"query_string": query})
+    assert found.structured_content["list_of_results"]
+    assert ("related only" in found.content[0].text.splitlines()[0]) is not fits
+    assert ("note" in found.structured_content) is not fits
 
 
 async def test_an_empty_query_lists_by_name_only_what_is_served(connect: Any) -> None:

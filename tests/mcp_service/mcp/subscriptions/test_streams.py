@@ -213,6 +213,37 @@ async def test_subscriptions_need_a_session_and_a_uri_of_ours(
     assert (refused["error"]["code"], refused["error"]["data"]["code"]) == (-32002, "NOT_FOUND")
 
 
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
+async def test_a_client_without_accept_is_answered_and_gets_its_stream(
+    version: str, growing_url: str
+) -> None:
+    async with aiohttp.ClientSession(growing_url, skip_auto_headers=["Accept"]) as http:
+        client = Client(http, version)
+        del client.headers["Accept"]
+        await client.start()
+        assert "result" in await client.call("tools/list")
+        async with http.get("/mcp", headers=client.headers) as answer:
+            assert (answer.status, answer.content_type) == (200, "text/event-stream")
+        for kind in ("text/html", "image/*"):
+            client.headers["Accept"] = kind
+            async with client.post("tools/list", {}) as answer:
+                assert answer.status == 406
+
+
+@pytest.mark.parametrize("in_session", [True, False])
+async def test_pings_and_answers_to_pings_are_taken(
+    in_session: bool, http: aiohttp.ClientSession
+) -> None:
+    client = Client(http)
+    if in_session:
+        await client.start()
+    assert (await client.call("ping"))["result"] == {}
+    for message in ({"id": 7, "result": {}}, {"method": "notifications/cancelled", "params": {}}):
+        body = {"jsonrpc": "2.0", **message}
+        async with http.post("/mcp", json=body, headers=client.headers) as answer:
+            assert answer.status == 202
+
+
 async def test_a_second_stream_takes_the_place_of_the_first(http: aiohttp.ClientSession) -> None:
     client = Client(http)
     await client.start()
