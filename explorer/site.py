@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from explorer.samples import Samples
@@ -31,12 +31,14 @@ class Site:
     """The parts that pages read.
 
     `status` returns the JSON of `/status`; `validate` returns the `verdict` and the `problems` of a
-    package file that a client sent; `explanations` are those of all codes of errors and reasons.
+    package file that a client sent, and `close` ends what it uses; `explanations` are those of all
+    codes of errors and reasons.
     """
 
     reader: Reader
     status: Callable[[], Awaitable[Json]]
     validate: Callable[[bytes, str], Awaitable[Json]]
+    close: Callable[[], Awaitable[None]]
     explanations: Mapping[str, Explanation]
     samples: Samples = field(default_factory=Samples)
 
@@ -131,6 +133,17 @@ class View:
 
 
 Page = Callable[[Site, PageRequest], Awaitable[View]]
+
+
+class FormRefused(Exception):
+    """A form was refused by an error, which is shown on the page of the form as it was filled in.
+
+    The template of the `view` gets the error as `refused`.
+    """
+
+    def __init__(self, error: CapdexError, view: View) -> None:
+        super().__init__(str(error))
+        self.error, self.view = error, view
 
 
 def is_uri(text: str) -> bool:

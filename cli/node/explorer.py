@@ -39,5 +39,6 @@ def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> 
         for table in (ERRORS, REASONS)
         for code, explained in table.items()
     }
-    site = Site(reader, status, FileValidation(), explanations)
+    validate = FileValidation()
+    site = Site(reader, status, validate, validate.close, explanations)
     return Explorer(site, EXCEPTION_HANDLERS)

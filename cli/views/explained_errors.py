@@ -214,7 +214,7 @@ ERRORS: Final[dict[Code, Explained]] = {
         "capdex doctor; capdex up",
     ),
     Code.SERVICE_UNAVAILABLE: Explained(
-        "The service that a tool calls is down, busy or not reachable from here.",
+        "The service that a tool calls is down or busy, or a node is too busy to check a file.",
         "Try again later. The capability itself is in order.",
         'capdex call city-weather#find_place \'{"name": "Lyon"}\'',
     ),

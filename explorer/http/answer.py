@@ -18,7 +18,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from explorer.http.headers import NOT_STORED, SECURITY, accepts
 from explorer.http.kept import KeptPages
 from explorer.http.rendered import Rendered
-from explorer.site import NO_TAG, Page, PageRequest, Site, View
+from explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
 from mcp_service.answers.errors import public_error
 from mcp_service.http.problem import problem
 from mcp_service.limits.addresses import CLIENT
@@ -111,6 +111,9 @@ class Answers:
 
     def error(self, request: Request, error: Exception, *, as_json: bool) -> Response:
         """Return an error as a page, or as a problem document."""
+        form = error.view if isinstance(error, FormRefused) else None
+        if isinstance(error, FormRefused):
+            error = error.error
         if isinstance(error, TimeoutError):
             late = "the index did not answer in time"
             error = Unavailable(late, Code.TIMEOUT, fix="try again")
@@ -121,20 +124,18 @@ class Answers:
             response.headers.update(SECURITY)
             return response
         found = public_error(error)
-        view = View(
-            "error.html",
-            "Not found" if found.kind.http == 404 else "Error",
-            {
-                "code": str(found.code),
-                "message": found.message,
-                "why": found.why,
-                "fix": found.fix,
-                "http": found.kind.http,
-                "explained": str(found.code) in self.site.explanations,
-            },
-            status=found.kind.http,
-            live=True,
-        )
+        refused = {
+            "code": str(found.code),
+            "message": found.message,
+            "why": found.why,
+            "fix": found.fix,
+            "http": found.kind.http,
+            "explained": str(found.code) in self.site.explanations,
+        }
+        title = "Not found" if found.kind.http == 404 else "Error"
+        view = form or View("error.html", title, {})
+        data = view.data | {"refused": refused}
+        view = replace(view, data=data, status=found.kind.http, live=True)
         page_request = PageRequest(request.url.path, {}, {}, "")
         response = self.render(view, page_request, as_json=False).response(request)
         if found.kind.retryable:

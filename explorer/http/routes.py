@@ -128,12 +128,13 @@ class Explorer:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Sample the node's figures until the end."""
+        """Sample the node's figures until the end, and close the site then."""
         sampling = asyncio.create_task(self.site.samples.take_always(self.site.status))
         try:
             yield
         finally:
             await end([sampling])
+            await self.site.close()
 
     async def _handle(self, request: Request, error: Exception) -> Response:
         accept = request.headers.get("accept", "")

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.problems import Severity
-from explorer.site import Json, PageRequest, Site, View
+from explorer.site import FormRefused, Json, PageRequest, Site, View
 
 CONTEXT: Final = 2  # lines shown before and after one with a finding
 MAX_LINES: Final = 600
@@ -20,22 +20,31 @@ async def file_check(site: Site, request: PageRequest) -> View:
     """Show the form, and for a file that was sent what `validate` finds, at its lines."""
     data = _read_form(request)
     if data is None:
-        return View("try.html", "Check a package", {"text": "", "result": None})
+        return _view("")
     if len(data) > MAX_PACKAGE_BYTES:
         raise InvalidInput(
             f"the file has more than {MAX_PACKAGE_BYTES} bytes",
             Code.TOO_LARGE,
             fix="shorten the prompt, the schema or the tools",
         )
-    found = await site.validate(data, request.client)
     text = data.decode("utf-8", "replace")
+    try:
+        found = await site.validate(data, request.client)
+    except CapdexError as error:  # nobody has to choose or paste it again
+        raise FormRefused(error, _view(text)) from error
     result: Json = {
         "verdict": found["verdict"],
         "problems": found["problems"],
         "errors": sum(problem["severity"] == Severity.ERROR for problem in found["problems"]),
         "lines": _lines(text, found["problems"]),
     }
-    return View("try.html", "Check a package", {"text": text, "result": result}, live=True)
+    return _view(text, result)
+
+
+def _view(text: str, result: Json | None = None) -> View:
+    return View(
+        "try.html", "Check a package", {"text": text, "result": result}, live=result is not None
+    )
 
 
 def _read_form(request: PageRequest) -> bytes | None:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from cli.node import validate_file
 from explorer.http.headers import CONTENT_SECURITY_POLICY
 from tests.explorer.addresses import ACCOUNT, HEAVY, PAGES
 from tests.explorer.conftest import OTHER, Filled
@@ -377,6 +378,20 @@ def test_a_pasted_file_is_validated_at_its_lines_and_not_kept(base: str) -> None
     valid = Answer(f"{base}/try.json", good, Content_Type="application/yaml").json
     assert valid["result"]["errors"] == 0
     assert valid["result"]["verdict"] == "verified"
+
+
+def test_a_file_that_a_busy_node_refuses_stays_in_the_form(
+    base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validate_file, "WAIT_S", 0.0)
+    form: dict[str, Any] = {"Content_Type": "application/x-www-form-urlencoded"}
+    page = Answer(f"{base}/try", b"package=metadata%3A%0A++id%3A+%3Ctea%3E", **HTML, **form)
+    assert page.status == 503
+    assert page.headers["Retry-After"] == "1"
+    assert "too busy to check a file" in page.words
+    assert "metadata:\n  id: &lt;tea&gt;</textarea>" in page.text
+    refused = Answer(f"{base}/try.json", b"metadata:", Content_Type="application/yaml")
+    assert refused.json["code"] == "SERVICE_UNAVAILABLE"
 
 
 def test_a_file_that_takes_too_long_costs_the_node_nothing(base: str) -> None:
