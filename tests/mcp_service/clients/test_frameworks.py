@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .calls import CALLS
-from .conftest import PYTHON_1
+from .conftest import PYTHON_1, REPOSITORY
 from .model import Step
 from .scripts import AGENTS, Heard, run
 
@@ -17,6 +19,9 @@ pytestmark = pytest.mark.real
 
 FRAMEWORKS = ("fastmcp", "langchain", "openai_agents", "pydantic_ai")
 STRANGER = Step("resolve_capability", {"cap_uri": "did:nuwa:cap:nothing-like-it"})
+HIT_TOKENS, RELEASE_TOKENS, TASK_TOKENS = 100, 200, 250
+AROUND_TOKENS = 40  # once around all hits: how many there are, and the next call
+EXAMPLES = {path.name.split(".")[0] for path in (REPOSITORY / "examples").glob("*.acp.yaml")}
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
 
@@ -71,8 +76,25 @@ async def test_null_for_optional_arguments_gives_a_model_the_same_answers(
     assert list(with_nulls) == list(plain)
 
 
+async def test_hits_and_releases_are_small_as_a_framework_hands_them_on(
+    framework: str, examples_url: str, count_tokens: Callable[[str], int]
+) -> None:
+    found, resolved = (
+        await ask(
+            framework,
+            (f"{examples_url}/mcp",),
+            Step("search_capabilities", {"query_string": "city or country", "limit": 5}),
+            Step("resolve_capability", {"cap_uri": "did:nuwa:cap:unit-converter"}),
+        )
+    ).handed
+    hits = [name for name in EXAMPLES if name in found]
+    assert len(hits) > 1
+    assert count_tokens(found) <= HIT_TOKENS * len(hits) + AROUND_TOKENS
+    assert count_tokens(resolved) <= RELEASE_TOKENS
+
+
 async def test_a_framework_finds_describes_and_calls_through_a_router(
-    framework: str, tmp_path: Path
+    framework: str, tmp_path: Path, count_tokens: Callable[[str], int]
 ) -> None:
     (tmp_path / "skills" / "plain").mkdir(parents=True)
     (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
@@ -95,3 +117,5 @@ async def test_a_framework_finds_describes_and_calls_through_a_router(
     for (_, word), text in zip(steps.values(), heard.handed, strict=False):
         assert word in text
     assert "NOT_FOUND" in heard.handed[-1]
+    given = [json.dumps(given) for given, _ in steps.values()]
+    assert sum(map(count_tokens, [*given[:3], *heard.handed[:3]])) <= TASK_TOKENS
