@@ -25,8 +25,9 @@ from mcp_service.answers.release import Json
 
 TITLE_TOKENS: Final = 10
 TOOL_TOKENS: Final = 10  # of their names in a hit
-HIT_TOKENS: Final = 31  # of a hit, beside names of members, the CID, the verdict and what matched
+HIT_TOKENS: Final = 29  # of a hit, beside names of members, the CID, the verdict and what matched
 LEAST_TOKENS: Final = 5  # of what it does
+FIRST_TOKENS: Final = 12  # of what it does, before names of tools are given
 EVERYTHING: Final = 'search_capabilities {"query_string":""}'
 DOMAINS: Final = 'capability_browse {"level":"domains"}'
 
@@ -51,7 +52,7 @@ def hit(found: IndexedRelease, tools: Sequence[str]) -> Json:
     names = metadata.pop("tools", [])
     said = (found.cap_uri, metadata.get("name", ""), made.get("status", ""))
     room = HIT_TOKENS - sum(text.estimate(str(x)) for x in said)
-    while names and text.estimate(str(names)) > min(TOOL_TOKENS, room - LEAST_TOKENS):
+    while names and text.estimate(str(names)) > min(TOOL_TOKENS, room - FIRST_TOKENS):
         names.pop()
     if names:
         metadata["tools"] = names
