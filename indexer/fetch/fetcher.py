@@ -10,6 +10,7 @@ time; each release popped from it is one task: fetch, judge on a worker, store (
 | several releases have one CID | it is fetched once |
 | no source gives the bytes | tried again by the schedule of `result_writer`, then parked: absence is never final |
 | every source rests | postponed, and no try is counted |
+| judging processes are killed or do not start | postponed, and no try is counted |
 | the process crashes | the row is still due: work is repeated, never skipped |
 """  # noqa: E501 - a table
 
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import structlog
@@ -44,6 +46,7 @@ from indexer.fetch.result_writer import (
 from indexer.projection.package_rows import Judgement
 from indexer.store import Delay, Job, Lane, Store
 from indexer.workers.pool import Parked, Verifier
+from indexer.workers.process import WorkerLost
 
 log = structlog.get_logger(part="fetch")
 
@@ -51,6 +54,7 @@ SLOTS: Final = 128  # fetches at once: they fill a gateway 50 ms away
 MIN_SLOTS: Final = 4  # 8 slow fetches begin a second: of 15 s each, 120 are open at once
 SLOT_S: Final = 0.5  # a source that has a block has usually given it by then
 FILE_S: Final = 60.0  # all blocks of one file
+WORKER_S: Final = 5.0  # until a release is judged again whose workers were killed
 POLL_S: Final = 1.0  # how often the store is read for retries that fell due
 MIN_POLL_S: Final = 0.05  # between two reads at least, however often the chain adds releases
 CAPACITY: Final = 1024  # jobs of a lane in memory
@@ -163,8 +167,9 @@ class Fetcher:
         result: FetchResult
         try:
             result = await self._judge(job)
-        except AllResting as error:
-            wait_s = error.wait_s * random.uniform(1, 1.25)  # noqa: S311 - jitter
+        except (AllResting, WorkerLost) as error:
+            rest_s = error.wait_s if isinstance(error, AllResting) else WORKER_S
+            wait_s = rest_s * random.uniform(1, 1.25)  # noqa: S311 - jitter
             result = Delay(job.release_id, error.line, self._clock() + wait_s, tried=False)
         except CapdexError as error:
             result = retry_later(job, error.line, self._clock())
@@ -216,7 +221,7 @@ class Fetcher:
         fetch = self._fetches.get(cid.text)
         if fetch is None:
             fetch = self._fetches[cid.text] = asyncio.create_task(self._fetch(cid))
-            fetch.add_done_callback(lambda _: self._fetches.pop(cid.text))
+            fetch.add_done_callback(partial(self._fetched, cid.text))
         return await asyncio.shield(fetch)
 
     async def _fetch(self, cid: Cid) -> tuple[File, bool]:
@@ -230,6 +235,11 @@ class Fetcher:
             raise Unavailable(
                 f"the blocks of {cid} did not come within {FILE_S:.0f} s", Code.TIMEOUT
             ) from None
+
+    def _fetched(self, cid: str, fetch: asyncio.Task[tuple[File, bool]]) -> None:
+        del self._fetches[cid]
+        if not fetch.cancelled():
+            fetch.exception()  # retrieved, also if all who waited for it were cancelled
 
     def _stored(self, job: Job) -> None:
         self._queue.discard(job)

@@ -20,6 +20,8 @@ DEPTHS: Final = {"1": 1, "2-12": 12, "13-64": 64, "65+": 1 << 62}  # buckets of 
 WRITER_SILENT_S: Final = 30.0
 MAX_SKEW_S: Final = 900.0  # clocks are set to a second; blocks may come minutes late
 
+NO_JUDGE: Final = "the processes that judge packages are killed or do not start"
+
 HealthFault = dict[str, str]
 
 
@@ -38,6 +40,7 @@ class Health:
     refused: Unavailable | None = None  # why the database cannot be written or read
     reorgs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEPTHS, 0))
     skew_s: float | None = None  # the clock less the chain's, if over MAX_SKEW_S
+    judging_fails: Callable[[], bool] = lambda: False
     next_try_s: Callable[[], float] | None = None  # until an endpoint is asked again
     _watching: bool = False
     _at_head_at: float | None = None
@@ -89,6 +92,8 @@ class Health:
         """
         errors = [x for x in (self.at.trouble, self.refused) if x is not None]
         found = [{"code": str(x.code), "message": self._meaning(x)} for x in errors]
+        if self.judging_fails():
+            found.append({"code": "NO_JUDGE", "message": NO_JUDGE})
         silence = self._writer_silence()
         if silence and not found:
             found = [{"code": "NO_WRITER", "message": silence}]

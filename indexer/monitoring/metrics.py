@@ -21,7 +21,7 @@ MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 # Codes of `/ready`; any other counts as INTERNAL.
 FAULTS: Final = (
-    *("BACKFILL", "NO_WRITER", "DATABASE_LOCKED", "DATABASE_UNAVAILABLE", "INTERNAL"),
+    *("BACKFILL", "NO_JUDGE", "NO_WRITER", "DATABASE_LOCKED", "DATABASE_UNAVAILABLE", "INTERNAL"),
     *("RATE_LIMITED", "RPC_UNAVAILABLE", "STALLED", "TIMEOUT", "UNREADABLE", "WRONG_CHAIN"),
 )
 

@@ -33,7 +33,7 @@ from indexer.workers.frames import (
     read_columns,
     read_request,
 )
-from indexer.workers.process import WorkerProcess
+from indexer.workers.process import KILLED, WorkerLost, WorkerProcess, killed
 
 JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 # -P: never a module of the directory that the node was started in
@@ -103,6 +103,7 @@ class Verifier:
         self._arrived = asyncio.Event()  # set while there may be waiting requests
         self._serving: list[asyncio.Task[None]] = []
         self._idle = 0  # workers
+        self.trouble: WorkerLost | None = None
         # one processor is left to the process that uses the replies
         self._replies = asyncio.Semaphore(max(1, self._count - 1))
 
@@ -122,17 +123,27 @@ class Verifier:
     async def judge(self, announcement: Announcement, data: bytes) -> Judgement | Parked:
         """Judge one package on a worker; Parked if it met a bound of time or memory.
 
-        A worker may also end because the machine has no memory left, or be late because the machine
-        stood still: the package has a second try on another worker.
+        A worker may also be late because the machine stood still: the package has a second try on
+        another worker. Raises WorkerLost, the state of `trouble` until the next judgement, if one
+        was killed and the other try brought no judgement, either.
         """
         frame, read = judge_request(announcement, data), partial(Judgement.read, announcement, data)
+        lost: WorkerLost | None = None
         for _ in range(TRIES):
             try:
-                return cast(Judgement, await self._send(frame, read))
+                judgement = cast(Judgement, await self._send(frame, read))
             except LimitExceeded as limit:
                 return Parked(Reason.WORKER_LIMIT, f"it could not be judged: {limit}")
+            except WorkerLost as error:
+                lost = error
             except (EOFError, OSError):
                 continue
+            else:
+                self.trouble = None
+                return judgement
+        if lost is not None:
+            self.trouble = lost
+            raise lost
         why = "judging it took more time or memory than it may; the worker ended"
         return Parked(Reason.WORKER_LIMIT, why)
 
@@ -146,7 +157,7 @@ class Verifier:
             workers_wait = len(self._waiting) < self._idle
             if workers_wait and isinstance(read, LogReader) and len(answer.data) <= MAX_REPLY_BYTES:
                 frame = read_request(label, answer, id_, read)
-                with suppress(EOFError, OSError, ValueError, LimitExceeded):
+                with suppress(EOFError, OSError, ValueError, LimitExceeded, WorkerLost):
                     columns = partial(read_columns, reader=read)
                     return cast(T, await self._send(frame, columns, abandon=False))
             return await read_in_thread(label, answer, id_, read)
@@ -180,7 +191,7 @@ class Verifier:
                     self._idle -= 1
                 sent += self._take()
                 try:
-                    if not worker.alive:
+                    if not worker.alive or worker.has_ended:
                         await worker.end()
                         worker = await WorkerProcess.start(self._command)
                     await self._work(worker, sent)
@@ -230,8 +241,11 @@ class Verifier:
                 answer = error
             except (EOFError, OSError) as error:
                 worker.alive, answer = False, error
-                if await worker.end() == -signal.SIGPROF:  # it would meet that bound again
+                code = await worker.end()
+                if code == -signal.SIGPROF:  # it would meet that bound again
                     answer = LimitExceeded("it took more processor time than it may")
+                elif code in KILLED:
+                    answer = killed()
             if isinstance(answer, Exception) and not isinstance(answer, _Failed):
                 worker.kill()  # what is left of its memory might not do for the next package
             sent.popleft().settle(answer)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -17,6 +19,14 @@ MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024  # a judged package is its bytes a fe
 PIPE_BYTES: Final = 1024 * 1024
 
 
+KILLED: Final = {-signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT}
+
+
+@dataclass(eq=False)
+class WorkerLost(Unavailable):
+    """A worker was killed from outside, or none starts: no fault of a package."""
+
+
 class WorkerProcess:
     """A started worker; `alive` until the node gives up on it."""
 
@@ -24,9 +34,14 @@ class WorkerProcess:
         self._process = process
         self.alive = True
 
+    @property
+    def has_ended(self) -> bool:
+        """True if the process has ended; its answers may still be read."""
+        return self._process.returncode is not None
+
     @classmethod
     async def start(cls, command: Sequence[str]) -> WorkerProcess:
-        """Start a worker and wait until it is ready; raise Unavailable when it does not start."""
+        """Start a worker and wait until it is ready; raise WorkerLost when it does not start."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -44,7 +59,7 @@ class WorkerProcess:
                 await worker.end()
                 raise
         except (TimeoutError, EOFError, OSError) as error:
-            raise Unavailable(
+            raise WorkerLost(
                 "no process to judge packages in could be started",
                 why=str(error) or type(error).__name__,
                 fix="check the machine's memory and its limit of processes",
@@ -52,10 +67,13 @@ class WorkerProcess:
         return worker
 
     def send(self, frames: Iterable[Frame]) -> None:
-        """Send requests, without waiting until they are read."""
+        """Send requests, without waiting until they are read; raise WorkerLost if it has ended."""
         pipe = self._process.stdin
-        if pipe is not None:
-            pipe.writelines(chain.from_iterable(frames))  # in one call of the system, if it can
+        try:
+            if pipe is not None:
+                pipe.writelines(chain.from_iterable(frames))  # in one call of the system, if it can
+        except (OSError, RuntimeError):  # the latter of uvloop, for a closed pipe
+            raise killed() from None
 
     async def answer(self) -> tuple[Status, bytes]:
         """Return the next answer, unchecked; raise EOFError or OSError if the worker has ended."""
@@ -83,3 +101,11 @@ class WorkerProcess:
         except TimeoutError:
             self.kill()
             return await self._process.wait()
+
+
+def killed() -> WorkerLost:
+    """Return the error for a worker that somebody else has ended."""
+    return WorkerLost(
+        "the process that judges packages was killed",
+        fix="see who kills it, most often the kernel for want of memory",
+    )

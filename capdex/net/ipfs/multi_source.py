@@ -18,6 +18,7 @@ from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.unixfs import Assembly
 from capdex.net.ipfs import source as source_
 from capdex.net.ipfs.source import Outcome, Source, SourceFault, SourceHealth, SourceState
+from capdex.net.tasks import end
 
 
 @dataclass(eq=False)
@@ -78,10 +79,12 @@ class MultiSource:
         ready.sort(key=lambda one: one[1].is_demoted(now))
         reasons: list[str] = []
         running: set[asyncio.Task[bytes]] = set()
+        asked: list[asyncio.Task[bytes]] = []
         try:
             while ready or running:
                 if ready:
-                    running.add(asyncio.create_task(self._request(*ready.pop(0), cid)))
+                    asked.append(asyncio.create_task(self._request(*ready.pop(0), cid)))
+                    running.add(asked[-1])
                 done, running = await asyncio.wait(
                     running, timeout=source_.SLOW_S if ready else None, return_when=FIRST_COMPLETED
                 )
@@ -91,10 +94,7 @@ class MultiSource:
                     except CapdexError as error:
                         reasons.append(error.line)
         finally:
-            for task in running:
-                task.cancel()
-            if running:
-                await asyncio.gather(*running, return_exceptions=True)
+            await end(asked)  # also those that failed beside the one that gave the block
         raise Unavailable(
             f"no source gave {cid}",
             Code.IPFS_UNAVAILABLE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -545,3 +546,24 @@ async def test_a_database_that_is_away_for_a_while_delays_and_loses_nothing(
             calls = away[0]
             await until(lambda calls=calls: away[0] > calls)  # type: ignore[misc]
     assert away[0] > 10
+
+
+async def test_a_fetch_that_fails_while_its_release_is_cancelled_leaves_no_error_to_the_log(
+    store: Store, block_directory: BlockDirectory
+) -> None:
+    logged: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, what: logged.append(what["message"]))
+    shelf = Shelf()
+    shelf.gate.clear()
+    async with Verifier(1) as verifier:
+        fetcher = Fetcher(store, [shelf], verifier, block_directory, committed=asyncio.Event())
+        waiting = asyncio.create_task(fetcher._fetch_once(Cid.of(b"nobody has it")))
+        await until(lambda: shelf.waiting == 1)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        shelf.gate.set()
+        await until(lambda: not fetcher._fetches)
+    del waiting  # its error holds the fetch
+    gc.collect()
+    assert logged == []

@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import structlog
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code
@@ -242,3 +243,10 @@ async def test_a_database_of_another_chain_is_foreign_although_no_endpoint_answe
         async with Node.open(replace(options, chain_id=5)):
             pass
     assert raised.value.code is Code.FOREIGN_DATABASE
+
+
+async def test_a_first_start_on_an_empty_database_logs_no_warning(options: NodeOptions) -> None:
+    with structlog.testing.capture_logs() as lines:
+        async with running(options) as it:
+            await it.until(lambda: not it.codes())
+    assert [line for line in lines if line["log_level"] not in ("info", "debug")] == []

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from sqlalchemy import select
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Unavailable
@@ -22,14 +25,20 @@ from capdex.net.rpc.transport import read_in_thread
 from capdex.package import judge
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
+from capdex.registry.logs import BlockRef
+from indexer.db.models import RELEASE
+from indexer.fetch import fetcher
 from indexer.fetch.fetcher import Fetcher
+from indexer.monitoring.health import Health
 from indexer.projection.block_range import LogReader
 from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
 from indexer.store import Store
+from indexer.sync.loop import Progress
 from indexer.workers import pool
 from indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, Status
 from indexer.workers.pool import COMMAND, Parked, Verifier
+from indexer.workers.process import WorkerLost
 
 PACKAGES = Path(__file__).parents[2] / "vectors" / "packages" / "hostile"
 
@@ -82,6 +91,19 @@ def hostile(tmp_path: Path) -> tuple[str, ...]:
     script = tmp_path / "hostile.py"
     script.write_text(HOSTILE)
     return (sys.executable, "-P", str(script), str(tmp_path / "crashed"), str(tmp_path / "steps"))
+
+
+@pytest.fixture
+def killed(hostile: tuple[str, ...], tmp_path: Path) -> tuple[str, ...]:
+    """A command for workers that are killed at each package while there is a file `killing`."""
+    script = Path(hostile[2])
+    text = script.read_text()
+    begins = '    how = data.partition(b" ")[0]\n'
+    kill = (
+        f"    if Path({str(tmp_path / 'killing')!r}).exists():\n        os.kill(os.getpid(), 9)\n"
+    )
+    script.write_text(text.replace(begins, begins + kill))
+    return hostile
 
 
 def is_there(pid: int) -> bool:
@@ -150,8 +172,8 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     making.append(store, chain)
 
     async with Verifier(2, judge_s=4.0, command=hostile) as verifier:
-        fetcher = Fetcher(store, [], verifier, block_directory, committed=asyncio.Event())
-        running = asyncio.create_task(fetcher.run())
+        fetching = Fetcher(store, [], verifier, block_directory, committed=asyncio.Event())
+        running = asyncio.create_task(fetching.run())
         async with asyncio.timeout(300):
             while index.status().by_availability.get("pending"):  # noqa: ASYNC110 - rows
                 await asyncio.sleep(0.05)
@@ -179,6 +201,65 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     assert [pid for pid in started if is_there(pid)] == []
     index.close()
     store.close()
+
+
+async def test_workers_that_are_killed_count_against_no_release_and_the_node_says_so(
+    making: Any,
+    chain: Any,
+    block_directory: BlockDirectory,
+    killed: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetcher, "WORKER_S", 0.05)
+    url = f"sqlite:///{tmp_path}/index.db"
+    store, index = Store.open(url, making.DEPLOYMENT), Index(url)
+    for number in range(20):
+        chain.publish(f"package-{number}")
+    for data in chain.packages.values():
+        await block_directory.put(data)
+    making.append(store, chain)
+    killing = tmp_path / "killing"
+    killing.touch()
+    with structlog.testing.capture_logs() as lines:
+        async with Verifier(2, command=killed) as verifier:
+            fetching = Fetcher(store, [], verifier, block_directory, committed=asyncio.Event())
+            health = Health(judging_fails=lambda: verifier.trouble is not None)
+            health.report(Progress(BlockRef(1, b"", b"", 0), 1))
+            running = asyncio.create_task(fetching.run())
+            async with asyncio.timeout(60):
+                while verifier.trouble is None:  # noqa: ASYNC110 - a process
+                    await asyncio.sleep(0.01)
+            assert [fault["code"] for fault in health.faults()] == ["NO_JUDGE"]
+            killing.unlink()
+            async with asyncio.timeout(60):
+                while index.status().by_availability.get("pending"):  # noqa: ASYNC110 - rows
+                    await asyncio.sleep(0.05)
+            assert health.faults() == []
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    assert index.status().by_verdict == {"verified": 20}
+    with index.read() as connection:
+        assert set(connection.execute(select(RELEASE.c.attempts)).scalars()) == {0}
+    assert [line for line in lines if line["log_level"] != "info"] == []
+    index.close()
+    store.close()
+
+
+async def test_an_idle_worker_that_is_killed_costs_nothing(
+    making: Any, announce: Any, hostile: tuple[str, ...], tmp_path: Path
+) -> None:
+    good = making.package_bytes()
+    async with Verifier(1, command=hostile) as verifier:
+        for _ in range(3):
+            judged = await verifier.judge(announce(good), good)
+            assert judged.verdict is Verdict.VERIFIED
+            pids = [
+                line.split()[1]
+                for line in (tmp_path / "steps").read_text().splitlines()
+                if line.startswith("start")
+            ]
+            os.kill(int(pids[-1]), signal.SIGKILL)
 
 
 async def test_no_file_that_is_known_to_be_hostile_ends_its_worker(
@@ -284,7 +365,7 @@ async def test_where_no_new_worker_starts_those_who_wait_are_told(
             verifier.judge(announce(good), good),
             return_exceptions=True,
         )
-    assert [type(one) for one in results] == [Unavailable, Unavailable]
+    assert [type(one) for one in results] == [WorkerLost, WorkerLost]
 
 
 @pytest.mark.parametrize("answer", [b"", b"[]", b"N.", b'["verified"]', b"\xff"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -139,3 +140,25 @@ async def test_a_cancelled_request_is_no_longer_in_flight() -> None:
     assert await sources.get(CIDS[1]) == PACKAGES[CIDS[1]]
     (state,) = sources.states()
     assert (state.requests, state.in_flight) == (1, 0)
+
+
+async def test_a_source_that_fails_beside_the_one_that_gives_leaves_no_error_to_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(source, "SLOW_S", 0.01)
+    logged: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: logged.append(what["message"]))
+    *failing, well = shelves = [Shelf() for _ in range(12)]
+    gate = asyncio.Event()
+    for shelf in shelves:
+        shelf.gate = gate
+    for shelf in failing:
+        shelf.outcome = Outcome.FAILED
+    asking = asyncio.create_task(MultiSource(shelves).get(CIDS[0]))
+    while not well.waiting:  # noqa: ASYNC110 - another task
+        await asyncio.sleep(0.01)
+    gate.set()  # all end in one turn of the loop
+    assert await asking == PACKAGES[CIDS[0]]
+    del asking
+    gc.collect()
+    assert logged == []
