@@ -198,14 +198,37 @@ async def ipfs(subject: Subject) -> Check:
         url = storage.base_url
     finally:
         await storage.close()
+    status, version = await _kubo_version(subject, url)
+    if version is not None:
+        return ok(f"Kubo {version} at {redact(url)}")
+    if (await _empty_block(subject, url))[1]:
+        return fail(
+            f"{redact(url)} is a gateway, which stores nothing",
+            "name Kubo's RPC, which has a port of its own (5001), or a directory: --ipfs dir:PATH",
+        )
+    return fail(f"{redact(url)} answered {status}, and not as Kubo's RPC")
+
+
+async def _kubo_version(subject: Subject, url: str) -> tuple[int, str | None]:
+    """Return the status, and the version if Kubo's RPC is there."""
     reply = await subject.http.request("POST", f"{url}/api/v0/version", max_bytes=MAX_BYTES)
     try:
         found: Any = orjson.loads(reply.body)
     except orjson.JSONDecodeError:
         found = None
-    if reply.status != 200 or not isinstance(found, dict) or "Version" not in found:
-        return fail(f"{redact(url)} answered {reply.status}, and not as Kubo's RPC")
-    return ok(f"Kubo {str(found['Version'])[:40]} at {redact(url)}")
+    there = reply.status == 200 and isinstance(found, dict) and "Version" in found
+    return reply.status, str(found["Version"])[:40] if there else None
+
+
+async def _empty_block(subject: Subject, url: str) -> tuple[int, bool]:
+    """Return the status, and True if a gateway gives the empty block."""
+    reply = await subject.http.request(
+        *("GET", f"{url}/ipfs/{EMPTY}?format=raw"),
+        headers={"Accept": RAW_TYPE},
+        max_bytes=MAX_BYTES,
+    )
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return reply.status, reply.status == 200 and kind == RAW_TYPE and EMPTY.matches(reply.body)
 
 
 def _directory(text: str) -> Check:
@@ -221,17 +244,17 @@ async def gateway(subject: Subject) -> Check:
     url = subject.network.gateway_url
     if not url:
         return none("gateway-url is not set")
-    reply = await subject.http.request(
-        *("GET", f"{url}/ipfs/{EMPTY}?format=raw"),
-        headers={"Accept": RAW_TYPE},
-        max_bytes=MAX_BYTES,
-    )
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if reply.status == 200 and kind == RAW_TYPE and EMPTY.matches(reply.body):
+    status, served = await _empty_block(subject, url)
+    if served:
         return ok(f"{redact(url)} served a block, and its hash is right")
-    if reply.status in (404, 410, 412, 504):
+    if (await _kubo_version(subject, url))[1] is not None:
+        return fail(
+            f"{redact(url)} is Kubo's RPC, which is for its owner alone",
+            "name Kubo's gateway, which has a port of its own (8080), or another trustless gateway",
+        )
+    if status in (404, 410, 412, 504):
         return ok(f"{redact(url)} answers, and does not have the empty block")
-    return fail(f"{redact(url)} answered {reply.status}, and not with the empty block")
+    return fail(f"{redact(url)} answered {status}, and not with the empty block")
 
 
 async def node(subject: Subject) -> Check:

@@ -400,7 +400,9 @@ def test_a_directory_of_blocks_must_be_writable(doctor: Any, tmp_path: Path) -> 
     assert (found["status"], "permissions" in found["fix"]) == ("fail", True)
 
 
-async def test_a_real_gateway_serves_the_empty_block(doctor: Any, kubo: Any) -> None:
+async def test_a_real_gateway_serves_the_empty_block_and_kubos_rpc_is_told_from_it(
+    doctor: Any, kubo: Any
+) -> None:
     import aiohttp
 
     async with aiohttp.ClientSession() as session:  # put it there first: this Kubo has no peers
@@ -411,6 +413,10 @@ async def test_a_real_gateway_serves_the_empty_block(doctor: Any, kubo: Any) -> 
             assert (await response.json())["Key"] == str(Cid.of(b""))
     found = (await asyncio.to_thread(doctor, gateway_url=kubo.gateway))["gateway"]
     assert (found["status"], "its hash is right" in found["result"]) == ("ok", True)
+    swapped = await asyncio.to_thread(doctor, ipfs=kubo.gateway, gateway_url=kubo.api)
+    assert [swapped[x]["status"] for x in ("IPFS", "gateway")] == ["fail", "fail"]
+    assert swapped["IPFS"]["result"].endswith("is a gateway, which stores nothing")
+    assert swapped["gateway"]["result"].endswith("is Kubo's RPC, which is for its owner alone")
 
 
 @pytest.mark.parametrize(
