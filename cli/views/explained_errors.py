@@ -213,6 +213,11 @@ ERRORS: Final[dict[Code, Explained]] = {
         "Start it, or name another one. `capdex up` runs a whole local network.",
         "capdex doctor; capdex up",
     ),
+    Code.NOT_SERVED: Explained(
+        "The release is on chain, and the configured node does not answer with it yet.",
+        "See what the node waits for, then run the same command again: nothing is paid twice.",
+        "capdex doctor; capdex publish weather.acp.yaml --wait 300",
+    ),
     Code.SERVICE_UNAVAILABLE: Explained(
         "The service that a tool calls is down or busy, or a node is too busy to check a file.",
         "Try again later. The capability itself is in order.",

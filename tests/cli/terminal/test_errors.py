@@ -13,6 +13,7 @@ import pytest
 from capdex.errors import KINDS, CapdexError, Code, InvalidInput, Refused
 from cli.terminal.errors import exit_code, guard, show, worst
 from cli.terminal.output import Format, Output
+from cli.views.explained_errors import ERRORS
 
 TABLE = {
     0: {"ALREADY_DONE"},
@@ -83,6 +84,10 @@ def test_every_code_has_the_exit_code_of_the_table() -> None:
     for code in Code:
         found.setdefault(exit_code(InvalidInput("x", code)), set()).add(str(code))
     assert found == TABLE
+
+
+def test_every_code_is_explained() -> None:
+    assert set(ERRORS) == set(Code)
 
 
 def test_only_what_may_succeed_later_exits_with_3_or_6() -> None:
