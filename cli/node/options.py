@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -99,11 +100,14 @@ def served_verdicts(serve_signed: bool) -> frozenset[Verdict]:
 
 
 def database_url(app: App, db: str | None) -> str:
-    """Return the URL typed, else that of the database file of the chosen network."""
+    """Return the URL typed, else that of a running `capdex up`, else the network's file."""
     context = click.get_current_context(silent=True)
     before = context.parent.params if context and context.parent else {}
     if db or before.get("db"):
         return str(db or before["db"])
+    up = app.settings.up
+    if up is not None and (found := json.loads(up.read_text("utf-8")).get("db_url")):
+        return str(found)
     return default_database(before.get("chain_id") or app.settings.need_network("chain_id").chain)
 
 

@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError,
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from indexer.db.revision import check_revision
 
 
 @contextmanager
@@ -165,7 +166,7 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
         )
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
         return engine, lock
-    engine = create_engine(
+    engine = _postgresql(
         url,
         pool_size=1,
         max_overflow=0,
@@ -197,15 +198,17 @@ def open_reader(text: str) -> Engine:
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, creator=_existing_file(url), pool_size=READERS, pool_timeout=5)
         _prepare_sqlite(engine, begin="BEGIN", pragmas=("query_only = ON",))
-        return engine
-    return create_engine(
-        url,
-        pool_size=READERS,
-        pool_timeout=5,
-        pool_pre_ping=True,
-        isolation_level="REPEATABLE READ",
-        connect_args=_bounded("-c default_transaction_read_only=on"),
-    )
+    else:
+        engine = _postgresql(
+            url,
+            pool_size=READERS,
+            pool_timeout=5,
+            pool_pre_ping=True,
+            isolation_level="REPEATABLE READ",
+            connect_args=_bounded("-c default_transaction_read_only=on"),
+        )
+    event.listen(engine, "connect", check_revision)
+    return engine
 
 
 def open_operator(text: str) -> Engine:
@@ -214,8 +217,10 @@ def open_operator(text: str) -> Engine:
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, creator=_existing_file(url), pool_size=1, max_overflow=0)
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=())
-        return engine
-    return create_engine(url, pool_size=1, max_overflow=0, connect_args=_bounded())
+    else:
+        engine = _postgresql(url, pool_size=1, max_overflow=0, connect_args=_bounded())
+    event.listen(engine, "connect", check_revision)
+    return engine
 
 
 @contextmanager
@@ -223,6 +228,23 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     """Run a transaction: commit it at the end, roll it back on any error."""
     with translated_errors(engine), engine.begin() as connection:
         yield connection
+
+
+def _postgresql(url: URL, **attributes: Any) -> Engine:
+    engine = create_engine(url, **attributes)
+    event.listen(engine, "connect", _check_encoding, insert=True)  # before SQLAlchemy reads text
+    return engine
+
+
+def _check_encoding(connection: Any, _: Any) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        connection.close()
+        raise UsageError(
+            f"the database's encoding is {encoding}; create it with UTF8",
+            Code.CONFIG,
+            fix="createdb --encoding UTF8 --template template0 NAME",
+        )
 
 
 def _bounded(options: str = "") -> dict[str, Any]:

@@ -7,7 +7,7 @@ manifest comes first in the file and needs the CIDs of all chunks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,12 +77,16 @@ def export_snapshot(
     *,
     proofs: Mapping[int, LogProof],
     progress: Progress = lambda *_: None,
+    with_packages: bool = True,
+    on_missing: Callable[[int], None] = lambda count: None,
 ) -> SnapshotManifest:
     """Write the index at an indexed block to a file, replacing it; return the manifest.
 
     `proofs` are storage proofs of the contracts' log slots by deployment, if an endpoint gave any.
-    Raises InvalidInput for a block that is not indexed or whose hash is unknown, Unavailable if the
-    index changed since the proofs were made.
+    `on_missing` gets the number of packages that are left out since `blocks` lacks some.
+    Raises InvalidInput for a block that is not indexed or whose hash is unknown, or if `blocks` has
+    none of the packages that are wanted; Unavailable if the index changed since the proofs were
+    made.
     """
     with _reading(db) as connection, _replacing(out) as file:
         digests = {REGISTRY: read_digest(connection, block)}
@@ -90,7 +94,8 @@ def export_snapshot(
             digests[VOTES] = votes
         digest = digests[REGISTRY]
         parts = {x: _part(connection, x, digests[x], proofs.get(x)) for x in digests}
-        packages = _packages(connection, blocks, digest.log.count)
+        wanted = _packages(connection, digest.log.count) if with_packages else []
+        packages = [cid for cid in wanted if blocks.read(cid) is not None]
         manifest = SnapshotManifest(
             digest.chain_id,
             digest.genesis,
@@ -101,6 +106,14 @@ def export_snapshot(
             parts.get(VOTES),
             len(packages),
         )
+        if wanted and not packages:
+            raise InvalidInput(
+                f"{len(wanted)} package{'s are' if len(wanted) > 1 else ' is'} missing",
+                why=f"{blocks.path} has none of those that the index lists",
+                fix="name the node's directory with --blocks, or add --without-packages",
+            )
+        if missing := len(wanted) - len(packages):
+            on_missing(missing)
         first = manifest.to_bytes()
         file.write(write_header(Cid.of(first).to_bytes()) + write_block(Cid.of(first), first))
         for deployment_id, found in digests.items():
@@ -204,8 +217,8 @@ def _block(connection: Connection, digest: Digest, proof: LogProof | None) -> Bl
     return BlockRef(number, header.hash, header.parent, header.timestamp)
 
 
-def _packages(connection: Connection, blocks: BlockDirectory, count: int) -> list[Cid]:
-    """Return the kept packages of releases up to an event, each once, without denied ones."""
+def _packages(connection: Connection, count: int) -> list[Cid]:
+    """Return the packages of releases up to an event, each once, without denied ones."""
     denials = denylist.read_with_digests(connection)
     query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
         RELEASE.c.verdict.in_(sorted(LINTED)), RELEASE.c.sequence <= count
@@ -214,7 +227,7 @@ def _packages(connection: Connection, blocks: BlockDirectory, count: int) -> lis
     for name, cid, digest in connection.execute(query.order_by(RELEASE.c.sequence)):
         if denials.of_release(name, cid, bytes(digest)) is None:
             found[Cid.raw(bytes(digest))] = None
-    return [cid for cid in found if blocks.read(cid) is not None]
+    return list(found)
 
 
 def _bytes(address: str) -> bytes:

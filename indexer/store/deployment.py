@@ -12,6 +12,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from capdex.errors import Code, UsageError
 from capdex.package import RULES_VERSION
 from indexer.db.models import BLOCK, CURSOR, DECODER_VERSION, DEPLOYMENT, EVENT, REGISTRY, base
+from indexer.db.revision import foreign_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,6 @@ def check(
     begin at an earlier block. Raises UsageError FOREIGN_DATABASE if it belongs to another registry
     or another version of capdex.
     """
-    from indexer.db.migrations import foreign_version  # alembic takes a while
-
     ours = _columns(registry)
     row: Mapping[Any, Any] | None = _read(connection, REGISTRY)
     if row is None:

@@ -10,7 +10,13 @@ from urllib.parse import urlsplit
 import click
 
 from capdex.errors import UsageError
-from cli.node.options import blocks_option, database_option, database_url, default_blocks
+from cli.node.options import (
+    blocks_beside,
+    blocks_option,
+    database_option,
+    database_url,
+    default_blocks,
+)
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, Group, command
 from cli.terminal.status_line import StatusLine
@@ -122,7 +128,8 @@ def rebuild_search_command(app: App, db: str | None, blocks: Path | None) -> Non
     index = Index(url)
     status = StatusLine(app.output)
     try:
-        directory = directory_of(url, blocks or default_blocks(index.status().chain_id))
+        chain_id = index.status().chain_id
+        directory = directory_of(url, blocks or blocks_beside(url) or default_blocks(chain_id))
         state = index.rebuild_search(directory, partial(status.count, "packages"))
     finally:
         status.clear()

@@ -9,6 +9,7 @@ import click
 
 from capdex.errors import CapdexError
 from cli.node.options import (
+    blocks_beside,
     blocks_option,
     create_directories,
     database_option,
@@ -18,7 +19,7 @@ from cli.node.options import (
 from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, HASH, Group, command
 from cli.terminal.status_line import StatusLine
-from cli.terminal.text import columns, size
+from cli.terminal.text import columns, number_of, size
 
 if TYPE_CHECKING:
     from capdex.proof.log_head import LogProof
@@ -44,10 +45,16 @@ Json = dict[str, Any]
     "--block", type=click.IntRange(0), metavar="N",
     help="An indexed block.  [default: the newest final one]",
 )  # fmt: skip
+@click.option("--without-packages", is_flag=True, help="Write events and digests alone.")
 @database_option
 @blocks_option
 def export_command(
-    app: App, out: Path | None, block: int | None, db: str | None, blocks: Path | None
+    app: App,
+    out: Path | None,
+    block: int | None,
+    without_packages: bool,
+    db: str | None,
+    blocks: Path | None,
 ) -> None:
     """Write an index into a file: events, digests, and packages.
 
@@ -67,11 +74,22 @@ def export_command(
     proofs = app.run(_prove(app, planned))
     target = out or Path(f"capdex-{planned.chain_id}-{planned.block_number}.car")
     status = StatusLine(app.output)
-    directory = BlockDirectory(blocks or default_blocks(planned.chain_id))
-    manifest = export_snapshot(
-        url, directory, target, planned.block_number, proofs=proofs, progress=status.count
-    )
-    status.clear()
+    directory = blocks or blocks_beside(url) or default_blocks(planned.chain_id)
+    try:
+        manifest = export_snapshot(
+            url,
+            BlockDirectory(directory),
+            target,
+            planned.block_number,
+            proofs=proofs,
+            progress=status.count,
+            with_packages=not without_packages,
+            on_missing=lambda count: app.output.warn(
+                f"{number_of(count, 'package')} left out: {directory} does not have them all"
+            ),
+        )
+    finally:
+        status.clear()
     value = {
         "file": str(target),
         "size_bytes": target.stat().st_size,
@@ -139,7 +157,8 @@ async def _import(
     from indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
 
     network = app.settings.need_network("chain_id", "registry")
-    url, directory = database_url(app, db), blocks or default_blocks(network.chain)
+    url = database_url(app, db)
+    directory = blocks or blocks_beside(url) or default_blocks(network.chain)
     status = StatusLine(app.output)
     votes = network.address("votes") if network.votes else None
     start_block = network.start_block or None

@@ -10,7 +10,7 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
-from capdex.errors import Code, UsageError
+from indexer.db.revision import foreign_version
 
 
 def migrate(connection: Connection) -> None:
@@ -26,13 +26,3 @@ def migrate(connection: Connection) -> None:
         command.upgrade(config, "head")
     except CommandError as error:
         raise foreign_version(str(error)[:200]) from error
-
-
-def foreign_version(why: str) -> UsageError:
-    """Return the error for a database that another version of capdex has written."""
-    return UsageError(
-        "the database was written by another version of capdex",
-        Code.FOREIGN_DATABASE,
-        why=why,
-        fix="index into a new database, or run the version of capdex that wrote this one",
-    )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.logs import BlockRef
 from indexer.db.models import DECODER_VERSION
 from indexer.projection.block_range import BlockRange, LogRows
@@ -154,3 +158,79 @@ def test_an_import_needs_a_network(capdex: Any) -> None:
     result = capdex("snapshot", "import", "x.car", "--db", "sqlite:///x.db", "--json")
     assert result.exit_code == 2
     assert json.loads(result.stderr.splitlines()[-1])["code"] == "CONFIG"
+
+
+@pytest.fixture
+def up(folder: Path, making: Any) -> Path:
+    """The directory of a running `capdex up` with one verified package, whose bytes it lacks."""
+    home = folder / ".capdex"
+    (home / "blocks").mkdir(parents=True)
+    url = f"sqlite:///{home / 'index.db'}"
+    chain, store = making.Chain(), Store.open(url, making.DEPLOYMENT)
+    chain.publish("note")
+    making.follow(store, chain)
+    store.close()
+    stack = {
+        "rpc_url": "http://127.0.0.1:9",
+        "chain_id": making.CHAIN_ID,
+        "registry": making.DEPLOYMENT.registry,
+        "http_url": "http://127.0.0.1:9",
+        "db_url": url,
+        "pid": os.getpid(),
+    }
+    (home / "up.json").write_text(json.dumps(stack))
+    BlockDirectory(folder / "bytes").write(next(iter(chain.packages.values())))
+    return home
+
+
+def test_beside_capdex_up_the_commands_of_an_index_find_its_database_and_blocks(
+    capdex: Any, up: Path, folder: Path
+) -> None:
+    assert capdex.json("index", "digest")["log_count"] == 1
+    rebuilt = capdex.json("index", "rebuild-search")
+    assert (rebuilt["packages"], Path(rebuilt["directory"]).parent) == (1, up)
+    assert capdex.json("node", "queue")["totals"] == {"pending": 0, "parked": 0}
+    assert capdex.json("node", "deny", "evil", "--reason", "no")["results"][0]["subject"] == "evil"
+    assert capdex.json("mirror", "out")["names"] == 1
+    (data,) = (path for path in (folder / "bytes").rglob("*") if path.is_file())
+    BlockDirectory(up / "blocks").write(data.read_bytes())
+    assert capdex.json("snapshot", "export")["packages"] == 1
+
+
+def test_an_index_without_its_packages_is_exported_only_when_told_so(
+    capdex: Any, up: Path, folder: Path
+) -> None:
+    result = capdex("snapshot", "export", "--out", "index.car")
+    assert result.exit_code == 1
+    assert "1 package is missing" in result.stderr
+    assert "--without-packages" in result.stderr
+    assert not (folder / "index.car").exists()
+    value = capdex.json("snapshot", "export", "--out", "index.car", "--without-packages")
+    assert (value["events"], value["packages"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("index", "digest"),
+        ("index", "rebuild-search"),
+        ("mirror", "out"),
+        ("node", "queue"),
+        ("node", "deny", "evil"),
+        ("node", "accept", "0x" + "ab" * 32),
+        ("node", "--role", "reader", "--port", "0"),
+        ("snapshot", "export"),
+    ],
+)
+def test_an_index_of_an_older_version_is_told_with_what_to_do_in_every_command(
+    capdex: Any, make_index: Callable[..., str], command: tuple[str, ...], network: None
+) -> None:
+    url = make_index()
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0003'")
+        connection.execute("ALTER TABLE deployment DROP COLUMN secret")
+        connection.commit()
+    result = capdex(*command, "--db", url)
+    assert result.exit_code == 2, result.stderr
+    assert "FOREIGN_DATABASE" in result.stderr
+    assert "index into a new database" in result.stderr

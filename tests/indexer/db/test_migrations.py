@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from capdex.errors import Code, UsageError
 from capdex.problems import Reason
-from indexer.db.engine import open_writer, transaction
+from indexer.db.engine import open_operator, open_reader, open_writer, transaction
 from indexer.db.migrations import migrate
 from indexer.db.models import IndexTable
 from indexer.query.index import Index
@@ -162,3 +165,44 @@ def test_a_database_of_another_program_is_left_alone(making: Any, database_url: 
     engine.dispose()
     if lock is not None:
         lock.release()
+
+
+@pytest.mark.parametrize("opened", [open_reader, open_operator])
+@pytest.mark.parametrize("revision", ["0009", "9999"])
+def test_readers_and_operators_of_a_database_of_another_revision_are_told(
+    making: Any, database_url: str, revision: str, opened: Callable[[str], Engine]
+) -> None:
+    Store.open(database_url, making.DEPLOYMENT).close()
+    change(database_url, f"UPDATE alembic_version SET version_num = '{revision}'")  # noqa: S608
+    engine = opened(database_url)
+    with pytest.raises(UsageError) as refusal, transaction(engine):
+        pass
+    assert refusal.value.code is Code.FOREIGN_DATABASE
+    assert revision in refusal.value.why
+    assert "index into a new database" in refusal.value.fix
+    engine.dispose()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_postgresql_database_that_is_not_utf8_is_refused_by_its_encoding(
+    making: Any, postgres_server: str, encoding: str
+) -> None:
+    name = f"test_{uuid4().hex}"
+    url = postgres_server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(postgres_server, autocommit=True) as admin:
+        made = f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+        admin.execute(f"{made} TEMPLATE template0")  # type: ignore[arg-type]
+    try:
+        with pytest.raises(UsageError) as writer:
+            Store.open(url, making.DEPLOYMENT)
+        reader = open_reader(url)
+        with pytest.raises(UsageError) as reading, transaction(reader):
+            pass
+        reader.dispose()
+    finally:
+        with psycopg.connect(postgres_server, autocommit=True) as admin:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+    told = f"the database's encoding is {encoding}; create it with UTF8"
+    assert (writer.value.message, reading.value.message) == (told, told)
+    assert (writer.value.code, writer.value.kind.exit) == (Code.CONFIG, 2)

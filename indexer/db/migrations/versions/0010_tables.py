@@ -10,8 +10,9 @@ from alembic import op
 from indexer.db.denylist import DenialRow
 from indexer.db.heartbeat import HeartbeatRow
 from indexer.db.models import IndexTable
+from indexer.db.revision import REVISION
 
-revision = "0010"
+revision = REVISION
 down_revision = None
 
 OUTSIDE_OF_MODELS = (DenialRow, HeartbeatRow)  # tables that exist once their modules are imported
