@@ -120,7 +120,7 @@ def _example(schema: Json, root: Json, depth: int) -> Any:
     if isinstance(kind, list):
         kind = next((name for name in kind if name != "null"), "null")
     inner = {} if depth > MAX_EXAMPLE_DEPTH else schema
-    if kind == "object" or "properties" in schema:
+    if kind == "object" or (kind is None and "properties" in schema):
         properties = inner.get("properties") or {}
         wanted = [name for name in inner.get("required") or () if name in properties]
         return {name: _example(properties[name], root, depth + 1) for name in wanted}

@@ -161,9 +161,10 @@ async def test_a_wish_with_a_wrong_input_names_the_match_and_its_schema(tmp_path
             {"n": 3},
         ),
         ({"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}}, ["a", "a"]),
+        ({"type": "array", "properties": {}}, []),
         ({"$ref": "#/$defs/loop", "$defs": {"loop": {"$ref": "#/$defs/loop"}}}, "text"),
     ],
-    ids=["references", "allOf", "items", "a loop"],
+    ids=["references", "allOf", "items", "a list with properties", "a loop"],
 )  # fmt: skip
 def test_an_example_follows_the_schema(schema: Any, right: Any) -> None:
     assert example(schema) == right
