@@ -48,6 +48,8 @@ def main() -> None:
     parser.add_argument("--docs", action="store_true", help="put the tables into docs/")
     parser.add_argument("--only", nargs="*", default=[], help="names of clients")
     options = parser.parse_args()
+    if options.docs and options.only:
+        parser.error("the tables of the docs are of all clients: leave --only out")
     into = options.into.resolve()
     shutil.rmtree(into / "run", ignore_errors=True)
 
