@@ -269,7 +269,8 @@ def test_resolve_prints_the_nodes_answer_whole(
 ) -> None:
     node.answer("resolve_capability", release)
     assert capdex.json("resolve", "weather@^1") == {"schema": "capdex.resolution/1", **release}
-    assert node.calls[-1] == ("resolve_capability", {"cap_uri": "did:nuwa:cap:weather@^1"})
+    asked = {"cap_uri": "did:nuwa:cap:weather@^1", "detail": "full"}
+    assert node.calls[-1] == ("resolve_capability", asked)
     assert capdex("resolve", "weather", "--plain").stdout.strip() == release["ipfs_cid"]
 
 
