@@ -119,7 +119,8 @@ def test_a_proven_answer_says_what_was_proven_and_by_whom(
         f"({short[:6]}…{short[-4:]}), by the block hash that {host}/… gave"
     )
     assert (proven["kind"], proven["block_number"], proven["releases"]) == ("list", HEAD, 5)
-    assert node.calls == [(RESOLVE, {"cap_uri": "did:nuwa:cap:weather", "proof": "list"})]
+    asked = {"cap_uri": "did:nuwa:cap:weather", "proof": "list", "detail": "full"}
+    assert node.calls == [(RESOLVE, asked)]
     human = capdex("resolve", "weather", "--trust-rpc", trusted.url, "--format", "human")
     label, _, said = human.stdout.splitlines()[-1].partition(" ")
     assert (label, said.strip()) == ("proven", proven["statement"])
