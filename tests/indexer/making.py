@@ -55,7 +55,7 @@ def package_bytes(
     schema_uri: str | None = None,
     bindings: Mapping[str, dict[str, Any]] | None = None,
     prompt: str | None = "Do it.",
-    chain_id: int = CHAIN_ID,
+    chain_id: int | None = None,
     **metadata: Any,
 ) -> bytes:
     """A signed package bound to `publisher` (None: not bound); metadata fields by keyword.
@@ -85,9 +85,11 @@ def package_bytes(
     return signed(text, publisher, chain_id)
 
 
-def signed(document: str, publisher: bytes | None = PUBLISHER, chain_id: int = CHAIN_ID) -> bytes:
+def signed(
+    document: str, publisher: bytes | None = PUBLISHER, chain_id: int | None = None
+) -> bytes:
     """A package, signed by the author of the tests and bound to `publisher` (None: not bound)."""
-    account = did.caip10(chain_id, checksum_address(publisher)) if publisher else None
+    account = did.caip10(chain_id or CHAIN_ID, checksum_address(publisher)) if publisher else None
     return _signed(document, AUTHOR, account)
 
 
