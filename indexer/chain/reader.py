@@ -82,6 +82,7 @@ class ChainReader:
         # Anvil's tag is 0, or two blocks deep. A chain that was seen to have the tag keeps it.
         self._has_finalized_tag: bool | None = False if self._is_dev else None
         self._tag_missed_at: float | None = None
+        self._tag_again_at = -math.inf
         self._new_head = asyncio.Event()
         self._heads: dict[str, int] = {}  # of each endpoint, as last compared
         self._compared_at = -math.inf
@@ -192,8 +193,13 @@ class ChainReader:
         return head
 
     async def _finalized_tag(self) -> int:
-        """Return the block of the chain's tag `finalized`; 0 as long as it is not known."""
-        if self._has_finalized_tag is False:
+        """Return the block of the chain's tag `finalized`; 0 as long as it is not known.
+
+        A chain that is taken to have no tag is asked again every TAG_PATIENCE_S: an endpoint may
+        have refused for another reason.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._is_dev or now < self._tag_again_at:
             return 0
         knows_tag = True
         try:
@@ -204,11 +210,10 @@ class ChainReader:
             block, knows_tag = None, error.fault is RpcFault.UNKNOWN_BLOCK
         if block is not None:
             self._has_finalized_tag = True
-        elif self._has_finalized_tag is None:
-            now = asyncio.get_running_loop().time()
+        elif not self._has_finalized_tag:
             self._tag_missed_at = self._tag_missed_at or now
             if not knows_tag or now - self._tag_missed_at > TAG_PATIENCE_S:
-                self._has_finalized_tag = False
+                self._has_finalized_tag, self._tag_again_at = False, now + TAG_PATIENCE_S
         return block.number if block else 0
 
     async def _deep_steps(self, head: Header) -> AsyncGenerator[BlockRange, None]:

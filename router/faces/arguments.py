@@ -15,6 +15,7 @@ from router.model.refs import Json
 
 MAX_INPUT_CHARS: Final = 1024 * 1024
 MAX_EXAMPLE_DEPTH: Final = 8
+MAX_EXAMPLE_STEPS: Final = 200  # less than Python may nest calls
 MAX_ITEMS: Final = 8
 MAX_TEXT: Final = 200
 _FORMATS: Final = {
@@ -99,59 +100,66 @@ def _text(named: Json, name: str) -> str | None:
 def example(schema: Json) -> Any:
     """Return a value that a schema seems to want: its required fields, each with a plain value.
 
-    References within the schema are followed. A schema can ask for more than this meets: the caller
-    checks the value before it shows it.
+    References within the schema are followed, at most MAX_EXAMPLE_STEPS schemas in all: a schema of
+    a stranger may refer to itself. It can ask for more than this meets: the caller checks the value
+    before it shows it.
     """
-    return _example(schema, schema, 0)
+    return _Examples(schema).value(schema, 0)
 
 
-def _example(schema: Json, root: Json, depth: int) -> Any:
-    schema = _whole(schema, root)
-    for key in ("const", "default"):
-        if key in schema:
-            return schema[key]
-    for key in ("examples", "enum"):
-        if isinstance(schema.get(key), list) and schema[key]:
-            return schema[key][0]
-    for key in ("oneOf", "anyOf"):
-        if isinstance(schema.get(key), list) and schema[key] and "type" not in schema:
-            return _example(schema[key][0], root, depth + 1)
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = next((name for name in kind if name != "null"), "null")
-    inner = {} if depth > MAX_EXAMPLE_DEPTH else schema
-    if kind == "object" or (kind is None and "properties" in schema):
-        properties = inner.get("properties") or {}
-        wanted = [name for name in inner.get("required") or () if name in properties]
-        return {name: _example(properties[name], root, depth + 1) for name in wanted}
-    if kind == "array":
-        items = inner.get("items", {})
-        return [_example(items, root, depth + 1)] * min(inner.get("minItems", 0), MAX_ITEMS)
-    if kind in ("integer", "number"):
-        return max(schema.get("minimum", 1), schema.get("exclusiveMinimum", 0) + 1)
-    if schema.get("format") in _FORMATS:
-        return _FORMATS[schema["format"]]
-    plain: dict[Any, Any] = {"boolean": True, "null": None}
-    return plain.get(kind, "text".ljust(min(schema.get("minLength", 0), MAX_TEXT), "."))
+@dataclass(slots=True)
+class _Examples:
+    """Makes values for parts of one schema; `left` schemas are still looked at."""
 
+    root: Json
+    left: int = MAX_EXAMPLE_STEPS
 
-def _whole(schema: Any, root: Json) -> Json:
-    """Return a schema with what its `$ref` and its `allOf` add; `{}` for one that is no object."""
-    for _ in range(MAX_EXAMPLE_DEPTH):
-        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
-            break
-        target: Any = root
-        for part in schema["$ref"].removeprefix("#").split("/")[1:]:
-            part = part.replace("~1", "/").replace("~0", "~")
-            target = target.get(part) if isinstance(target, dict) else None
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**target, **rest} if isinstance(target, dict) else rest
-    whole: Json = schema if isinstance(schema, dict) else {}
-    for part in whole.get("allOf") or ():
-        if isinstance(part, dict) and "allOf" not in part:
-            one = _whole(part, root)
+    def value(self, schema: Any, depth: int) -> Any:
+        """Return a value for a schema that stands `depth` values deep."""
+        schema = self.whole(schema)
+        for key in ("const", "default"):
+            if key in schema:
+                return schema[key]
+        for key in ("examples", "enum"):
+            if isinstance(schema.get(key), list) and schema[key]:
+                return schema[key][0]
+        for key in ("oneOf", "anyOf"):
+            if isinstance(schema.get(key), list) and schema[key] and "type" not in schema:
+                return self.value(schema[key][0], depth + 1)
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = next((name for name in kind if name != "null"), "null")
+        inner = {} if depth > MAX_EXAMPLE_DEPTH else schema
+        if kind == "object" or (kind is None and "properties" in schema):
+            properties = inner.get("properties") or {}
+            wanted = [name for name in inner.get("required") or () if name in properties]
+            return {name: self.value(properties[name], depth + 1) for name in wanted}
+        if kind == "array":
+            count = min(inner.get("minItems", 0), MAX_ITEMS)
+            return [self.value(inner.get("items", {}), depth + 1) for _ in range(count)]
+        if kind in ("integer", "number"):
+            return max(schema.get("minimum", 1), schema.get("exclusiveMinimum", 0) + 1)
+        if schema.get("format") in _FORMATS:
+            return _FORMATS[schema["format"]]
+        plain: dict[Any, Any] = {"boolean": True, "null": None}
+        return plain.get(kind, "text".ljust(min(schema.get("minLength", 0), MAX_TEXT), "."))
+
+    def whole(self, schema: Any) -> Json:
+        """Return a schema with what its `$ref` and its `allOf` add; `{}` for no object."""
+        self.left -= 1
+        if self.left < 0 or not isinstance(schema, dict):
+            return {}
+        whole: Json = {key: value for key, value in schema.items() if key != "$ref"}
+        if isinstance(schema.get("$ref"), str):
+            target: Any = self.root
+            for part in schema["$ref"].removeprefix("#").split("/")[1:]:
+                part = part.replace("~1", "/").replace("~0", "~")
+                target = target.get(part) if isinstance(target, dict) else None
+            whole = {**self.whole(target), **whole}
+        for part in whole.pop("allOf", None) or ():
+            one = self.whole(part)
             whole = {**one, **whole} | {
                 "properties": {**(one.get("properties") or {}), **(whole.get("properties") or {})},
                 "required": [*(one.get("required") or ()), *(whole.get("required") or ())],
             }
-    return whole
+        return whole

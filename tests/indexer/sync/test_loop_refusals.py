@@ -140,3 +140,19 @@ async def test_full_blooms_cost_few_calls(simulate, following):
     async with following([sim.url], registry=sim.registry, finality_depth=64) as it:
         await it.reach(sim.head.hash)
     assert len(sim.calls) < 1_000
+
+
+async def test_a_tag_that_was_refused_at_first_counts_once_it_is_there(
+    simulate, following, monkeypatch
+):
+    monkeypatch.setattr(chain, "TAG_PATIENCE_S", 0.0)  # it is asked for at each look
+    sim = await simulate()
+    sim.no_tag = (-32603, "Internal error")
+    sim.mine(30)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 22
+        sim.finalized = 5
+        sim.mine(20)
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 22  # what was final stays; the depth adds nothing

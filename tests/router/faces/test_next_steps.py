@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mcp import Client
 
 from router.faces.actions import Actions
-from router.faces.arguments import example
+from router.faces.arguments import MAX_EXAMPLE_STEPS, example
 from router.faces.server import build_server
 from router.runtime.opened import opened
 from router.runtime.session import Session
@@ -163,11 +163,35 @@ async def test_a_wish_with_a_wrong_input_names_the_match_and_its_schema(tmp_path
         ({"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}}, ["a", "a"]),
         ({"type": "array", "properties": {}}, []),
         ({"$ref": "#/$defs/loop", "$defs": {"loop": {"$ref": "#/$defs/loop"}}}, "text"),
+        ({"allOf": [{"$ref": "#"}], "type": "integer"}, 1),
     ],
-    ids=["references", "allOf", "items", "a list with properties", "a loop"],
+    ids=["references", "allOf", "items", "a list with properties", "a loop", "a loop by allOf"],
 )  # fmt: skip
 def test_an_example_follows_the_schema(schema: Any, right: Any) -> None:
     assert example(schema) == right
+
+
+def parts(value: Any) -> int:
+    """How many values there are in a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(parts, inner))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {
+            "type": "object",
+            "properties": {f"p{i}": {"$ref": "#"} for i in range(50)},
+            "required": [f"p{i}" for i in range(50)],
+        },
+        {"type": "array", "minItems": 8, "items": {"$ref": "#"}},
+        {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+    ],
+    ids=["fields", "items", "allOf"],
+)
+def test_a_schema_that_refers_to_itself_has_a_small_example(schema: Any) -> None:
+    assert parts(example(schema)) <= 50 * MAX_EXAMPLE_STEPS
 
 
 SCHEMAS = st.fixed_dictionaries(
