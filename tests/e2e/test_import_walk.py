@@ -25,7 +25,7 @@ def test_import_edit_two_lines_validate_sign_publish_and_find(
         *("init", "try-things", "--title", "Try Things", "--from-mcp", command),
         *("--service", "https://mcp.rain.dev/mcp"),
     )
-    assert made["left_out"]
+    assert {"document"} <= {row["source"] for row in made["notes"]}
     [to_edit] = made["to_edit"]
     assert "description: " in to_edit
     refused = shell("publish", "try-things.acp.yaml", "--yes", code=1)

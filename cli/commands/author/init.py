@@ -11,13 +11,14 @@ from capdex.errors import Code, Refused, UsageError
 from capdex.uri import check_name
 from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, command
-from cli.terminal.text import safe
+from cli.terminal.text import columns, safe
 
 if TYPE_CHECKING:
     from publisher.authoring.imports import Imported
 
 
 MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
+_HEADER: Final = ("of", "what", "is", "before", "now, or why not")
 
 
 @command(
@@ -71,9 +72,9 @@ def init_command(
 ) -> None:
     """Start a capability package, or make one of what you have.
 
-    Of an MCP server, a list of tools, an API or a skill it makes a package, and says what a package
-    cannot carry. Without these it asks, on a terminal, for what no option says. A file that exists
-    is never overwritten.
+    Of an MCP server, a list of tools, an API or a skill it makes a package, and says in a table
+    what is changed, left out or refused. Without these it asks, on a terminal, for what no option
+    says. A file that exists is never overwritten.
     """
     sources = Sources(from_mcp, from_openai, from_openapi, from_skill)
     if service and not from_mcp:
@@ -176,12 +177,14 @@ def _show(app: App, path: Path, imported: Imported) -> None:
     value = {
         "file": str(path),
         "name": imported.name,
-        "left_out": list(imported.left_out),
+        "notes": [note.to_json() for note in imported.notes],
         "to_edit": list(imported.to_edit),
     }
     human = [f"{app.output.out.mark('ok')} {safe(path)}"]
-    if imported.left_out:
-        human += ["", "  not in the package:", *(f"    {safe(x)}" for x in imported.left_out)]
+    if notes := imported.notes:
+        rows = [(x.source, x.subject, x.fate, x.before, x.after) for x in notes]
+        human += ["", "  not in the package as it stands in the source:"]
+        human += columns([_HEADER, *([safe(cell) for cell in row] for row in rows)], indent=4)
     if edits := imported.to_edit:
         human += ["", "  to edit before you publish:"]
         human += [f"    {safe(x)}" for x in edits[:MAX_EDITS]]

@@ -16,17 +16,16 @@ from capdex.manifest import manifest
 from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
 from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
 from capdex.problems import Problem, Reason, Severity
-from capdex.uri import MAX_NAME_CHARS, PREFIX, CapabilityURI, check_name
-from capdex.yaml.characters import forbidden
+from capdex.uri import PREFIX, CapabilityURI
+from publisher.authoring.imports.report import Note, tidied
+from publisher.authoring.imports.text import clean, cut
 from publisher.authoring.lint import lint
 from publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
 
 Json = dict[str, Any]
 
-MAX_LEFT_OUT: Final = 100  # lines about what is not in the package
 _ROUNDS: Final = 3  # of leaving out what the format refuses
 
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 _TOOL = re.compile(r"tools\[(\d+)\]")
 _BINDING = re.compile(r"tool_bindings\.([^.\[]+)")
 
@@ -46,7 +45,7 @@ class DraftTool:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What an import found. `left_out` are sentences on what a package cannot carry."""
+    """What an import found. `notes` say what of its source does not stand in it unchanged."""
 
     name: str
     title: str
@@ -56,7 +55,7 @@ class Draft:
     license: str = ""
     homepage: str = ""
     tools: Sequence[DraftTool] = ()
-    left_out: Sequence[str] = ()
+    notes: Sequence[Note] = ()
 
     def with_values(self, **values: str | None) -> Draft:
         """Return a draft with the given values in place of what was found; None keeps a value."""
@@ -66,11 +65,11 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The text of a package, what it leaves out, and which of its lines the author must edit."""
+    """The text of a package, the report, and which of its lines the author must edit."""
 
     name: str
     text: str
-    left_out: tuple[str, ...]
+    notes: tuple[Note, ...]
     to_edit: tuple[str, ...]
 
 
@@ -86,15 +85,15 @@ def write_package(
     Tools that the format refuses are left out and named. Raises InvalidInput if a value that was
     given does not fit its field.
     """
-    draft, left_out = _bounded(draft)
+    draft, notes = _bounded(draft)
     for _ in range(_ROUNDS):
         text = _text(draft, keywords, tags, domain)
         reading = manifest.read(text.encode())
         errors = [x for x in reading.problems if x.severity is Severity.ERROR]
         if not errors:
-            return Imported(draft.name, text, _counted(left_out), _to_edit(text, reading))
+            return Imported(draft.name, text, tidied(notes), _to_edit(text, reading))
         draft, said = _without(draft, errors)
-        left_out += said
+        notes += said
         if not said:
             break
     first = errors[0]
@@ -106,62 +105,27 @@ def write_package(
     )
 
 
-def name_of(text: str) -> str:
-    """Return a capability name made of a title; empty if it has no usable letter."""
-    words = re.findall(r"[a-z0-9]+", text.lower())
-    name = "-".join(words)[:MAX_NAME_CHARS].strip("-")
-    name = name.lstrip("0123456789-")
-    try:
-        return check_name(name)
-    except InvalidInput:
-        return ""
-
-
-def tool_name_of(text: str, taken: Sequence[str]) -> str:
-    """Return a tool name made of a text, and none of `taken`: 1 to 64 of A-Z, a-z, 0-9, _ and -."""
-    base = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:60] or "tool"
-    name, number = base, 2
-    while name in taken:
-        name, number = f"{base}_{number}", number + 1
-    return name
-
-
-def clean(value: Any) -> str:
-    """Return text of a stranger without the characters that a package may not hold."""
-    text = _LONE_SURROGATES.sub("", str(value or ""))
-    while hidden := set(forbidden(text)):  # without one, another may stand where it may not
-        text = "".join(char for i, char in enumerate(text) if i not in hidden)
-    return text.strip()
-
-
-def cut(text: str, most_bytes: int) -> str:
-    """Return text cut to a number of bytes, at the end of a character."""
-    data = text.encode()
-    return (
-        text if len(data) <= most_bytes else data[: most_bytes - 4].decode("utf-8", "ignore") + "…"
-    )
-
-
-def _bounded(draft: Draft) -> tuple[Draft, list[str]]:
+def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     """Cut texts and lists to the limits of the format."""
-    left_out, tools = list(draft.left_out), []
+    notes, tools = list(draft.notes), []
     for tool in draft.tools[:MAX_TOOLS]:
         description = clean(tool.description)
         kept = cut(description, MAX_TOOL_DESCRIPTION_BYTES)
         if kept != description:
-            left_out.append(f"the end of the description of {tool.source}, which is too long")
+            size = f"{len(description.encode())} bytes"
+            after = f"{MAX_TOOL_DESCRIPTION_BYTES} bytes, without its end"
+            notes.append(Note(tool.source, "description", "changed", size, after))
         tools.append(replace(tool, description=kept or f"Calls {tool.source}."))
-    if rest := draft.tools[MAX_TOOLS:]:
-        names = ", ".join(x.source for x in rest)
-        left_out.append(f"{len(rest)} tools over the limit of {MAX_TOOLS}: {names}")
+    over = f"a package has at most {MAX_TOOLS} tools"
+    notes += [Note(x.source, "tool", "refused", "", over) for x in draft.tools[MAX_TOOLS:]]
     summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
     description = cut(" ".join(clean(draft.description).split()), MAX_DESCRIPTION_BYTES)
     title = " ".join(clean(draft.title).split())[:MAX_TITLE_CHARS] or draft.name
-    texts = {"title": title, "summary": summary, "description": description}
-    return replace(draft, **texts, tools=tools), left_out
+    texts: Any = {"title": title, "summary": summary, "description": description}
+    return replace(draft, **texts, tools=tools), notes
 
 
-def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[str]]:
+def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[Note]]:
     """Leave out the schemas of outputs, or the tools, that errors are about."""
     said, tools = [], {tool.name: tool for tool in draft.tools}
     for error in errors:
@@ -177,10 +141,10 @@ def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[str]]
             continue
         if ".output_schema" in error.path:
             if tool.output_schema is not None:
-                said.append(f"the output schema of {tool.source}: {error.message}")
+                said.append(Note(tool.source, "output schema", "left out", "", error.message))
                 tools[name] = replace(tool, output_schema=None)
             continue
-        said.append(f"the tool {tool.source}: {error.message}")
+        said.append(Note(tool.source, "tool", "refused", "", error.message))
         del tools[name]
     return replace(draft, tools=list(tools.values())), said
 
@@ -189,12 +153,6 @@ def _to_edit(text: str, reading: manifest.ManifestReading) -> tuple[str, ...]:
     lines = text.split("\n")
     numbers = {x.line for x in lint(reading) if x.code is Reason.UNEDITED}
     return tuple(f"line {number}: {lines[number - 1].strip()}" for number in sorted(numbers))
-
-
-def _counted(left_out: Sequence[str]) -> tuple[str, ...]:
-    unique = list(dict.fromkeys(clean(" ".join(x.split())) for x in left_out))
-    more = len(unique) - MAX_LEFT_OUT
-    return (*unique[:MAX_LEFT_OUT], *([f"{more} more of these"] if more > 0 else []))
 
 
 def _text(draft: Draft, keywords: Sequence[str], tags: Sequence[str], domain: str | None) -> str:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from publisher.authoring.imports.draft import Draft, DraftTool, Json, clean, name_of, tool_name_of
+from publisher.authoring.imports.draft import Draft, DraftTool, Json
+from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import Resolver, TooLarge, adapted
+from publisher.authoring.imports.text import clean, name_of, tool_name_of
 from publisher.authoring.scaffold import placeholder_url
 
 if TYPE_CHECKING:
@@ -105,18 +107,19 @@ async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
 def _draft(found: _Found, url: str, service: str, name: str) -> Draft:
     own = name or name_of(found.name) or "mcp-tools"
     address = service or (url if url.startswith("https://") else placeholder_url("mcp"))
-    left_out: list[str] = []
+    notes: list[Note] = []
     tools: list[DraftTool] = []
     for tool in found.tools[:MAX_LISTED]:
         source = clean(tool.name)[:128] or "a tool without a name"
         if len(orjson.dumps(tool.model_dump(mode="json"))) > MAX_TOOL_BYTES:
-            left_out.append(f"the tool {source}, which has more than {MAX_TOOL_BYTES} bytes")
+            why = f"it has more than {MAX_TOOL_BYTES} bytes"
+            notes.append(Note(source, "tool", "refused", "", why))
             continue
         parameters, lost = adapted(tool.input_schema, source)
-        left_out += lost
+        notes += lost
         made = tool_name_of(source, [x.name for x in tools])
         output, lost = _output(tool.output_schema, source)
-        left_out += lost
+        notes += lost
         description = tool.description or tool.title or ""
         binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool.name}
         annotations = _annotations(tool)
@@ -124,14 +127,16 @@ def _draft(found: _Found, url: str, service: str, name: str) -> Draft:
     if not tools:
         raise InvalidInput(
             "the server offers no tool that a package can carry",
-            why="; ".join(left_out),
+            why="; ".join(map(str, notes)),
             fix="a package without tools is a prompt: capdex init NAME --kind prompt",
         )
     if not url:
-        left_out.append("the command: others call the server by https, at the URL of --service")
+        why = "others call the server by https, at the URL of --service"
+        notes.append(Note(DOCUMENT, "command", "left out", "", why))
     for kind in ("prompts", "resources"):
         if getattr(found.capabilities, kind, None):
-            left_out.append(f"the {kind} of the server: a package has tools and one prompt")
+            why = "a package has tools and one prompt"
+            notes.append(Note(DOCUMENT, kind, "left out", "", why))
     title = found.title or own.replace("-", " ").title()
     homepage = found.website if found.website.startswith("https://") else ""
     return Draft(
@@ -139,19 +144,20 @@ def _draft(found: _Found, url: str, service: str, name: str) -> Draft:
         prompt=found.instructions,
         homepage=homepage,
         tools=tools,
-        left_out=left_out,
+        notes=notes,
     )
 
 
-def _output(schema: Any, source: str) -> tuple[Json | None, list[str]]:
+def _output(schema: Any, source: str) -> tuple[Json | None, list[Note]]:
     if schema is None:
         return None, []
     if schema.get("type", "object") != "object":
-        return None, [f"the output schema of {source}, which is not that of an object"]
+        why = "it is not the schema of an object"
+        return None, [Note(source, "output schema", "left out", "", why)]
     try:
         return {"type": "object", **Resolver({}).schema(schema)}, []
     except TooLarge:
-        return None, [f"the output schema of {source}, which is too large"]
+        return None, [Note(source, "output schema", "left out", "", "it is too large")]
 
 
 def _annotations(tool: Tool) -> dict[str, bool]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
-from publisher.authoring.imports.draft import Draft, DraftTool, Json, name_of, tool_name_of
+from publisher.authoring.imports.draft import Draft, DraftTool, Json
+from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import adapted
 from publisher.authoring.imports.source import parse
+from publisher.authoring.imports.text import name_of, tool_name_of
 from publisher.authoring.scaffold import placeholder_url
 
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
@@ -28,27 +30,30 @@ def import_openai(data: bytes, name: str) -> Draft:
         raise InvalidInput(f"{name} holds no list of OpenAI tools", fix=_FORM)
     own_name = name_of(name) or "my-tools"
     tools: list[DraftTool] = []
-    left_out: list[str] = []
+    notes: list[Note] = []
     for i, item in enumerate(listed):
         function = _function(item)
         if function is None:
             kind = item.get("type") if isinstance(item, dict) else type(item).__name__
-            left_out.append(f"entry {i + 1}, which is not a function ({str(kind)[:40]})")
+            why = "it is not a function"
+            notes.append(Note(DOCUMENT, f"entry {i + 1}", "refused", str(kind)[:40], why))
             continue
         source = str(function["name"])[:128]
         schema = next((function[x] for x in _SCHEMAS if x in function), None)
         parameters, lost = adapted(schema, source)
-        left_out += lost
+        notes += lost
         if function.get("strict"):
-            left_out.append(f"strict of {source}, which each request to a model sets for itself")
+            why = "each request to a model sets it for itself"
+            notes.append(Note(source, "strict", "left out", "true", why))
         made = tool_name_of(source, [x.name for x in tools])
         description = str(function.get("description") or "")
         binding: Json = {"type": "http_post", "url": placeholder_url(f"{own_name}/{made}")}
         tools.append(DraftTool(made, source, description, parameters, binding))
     if not tools:
         raise InvalidInput(f"{name} holds no function", fix=_FORM)
-    left_out.append("how a call is carried out, which the file does not say: edit tool_bindings")
-    return Draft(own_name, own_name.replace("-", " ").title(), tools=tools, left_out=left_out)
+    why = "the file does not say how a call is carried out: edit tool_bindings"
+    notes.append(Note(DOCUMENT, "bindings", "left out", "", why))
+    return Draft(own_name, own_name.replace("-", " ").title(), tools=tools, notes=notes)
 
 
 def is_tool_list(value: Any) -> bool:

@@ -10,9 +10,11 @@ from urllib.parse import urljoin
 
 from capdex.errors import InvalidInput, UsageError
 from capdex.manifest.bindings.http_request import header_fault
-from publisher.authoring.imports.draft import Draft, DraftTool, Json, clean, name_of, tool_name_of
+from publisher.authoring.imports.draft import Draft, DraftTool, Json
+from publisher.authoring.imports.report import DOCUMENT, Fate, Note
 from publisher.authoring.imports.schemas import Resolver, TooLarge, object_of
 from publisher.authoring.imports.source import parse
+from publisher.authoring.imports.text import clean, name_of, tool_name_of
 from publisher.authoring.scaffold import placeholder_url
 
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -59,17 +61,17 @@ def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: s
         )
     chosen = _chosen(list(_operations(document)), operations)
     server = _server(document, base)
-    left_out: list[str] = []
+    notes: list[Note] = []
     tools: list[DraftTool] = []
     for one in chosen:
         tool, lost = _tool(document, one, server, [x.name for x in tools])
-        left_out += lost
+        notes += lost
         if tool is not None:
             tools.append(tool)
     if not tools:
         raise InvalidInput(
             "none of these operations can be a tool",
-            why="; ".join(left_out),
+            why="; ".join(map(str, notes)),
             fix="choose what is called by GET, or by POST with a JSON object; "
             "bundle a document of several files into one file first",
         )
@@ -80,8 +82,9 @@ def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: s
     spdx = clean(license_.get("identifier")) if isinstance(license_, dict) else ""
     description = clean(info.get("summary") or info.get("description")).partition("\n\n")[0]
     own = name_of(title) or name_of(name) or "my-api"
-    left_out.append("replies: an output_schema may say what a tool gives")
-    return Draft(own, title, description, license=spdx, tools=tools, left_out=left_out)
+    why = "an output_schema may say what a tool gives"
+    notes.append(Note(DOCUMENT, "replies", "left out", "", why))
+    return Draft(own, title, description, license=spdx, tools=tools, notes=notes)
 
 
 def _operations(document: Json) -> Iterator[Operation]:
@@ -149,20 +152,20 @@ def _server(document: Json, base: str) -> str:
 
 def _tool(
     document: Json, operation: Operation, server: str, taken: Sequence[str]
-) -> tuple[DraftTool | None, list[str]]:
+) -> tuple[DraftTool | None, list[Note]]:
     source = operation.id
     if isinstance(elsewhere := operation.value.get("$ref"), str):
-        return None, [f"the operation {source}: it is in another file, {clean(elsewhere)}"]
+        return None, [Note(source, "operation", "refused", elsewhere, "it is in another file")]
     if operation.method not in _TYPES:
         why = f"a package cannot send {operation.method.upper()}"
-        return None, [f"the operation {source}: {why}"]
+        return None, [Note(source, "operation", "refused", "", why)]
     reader = _Arguments(document, operation)
     try:
         reader.read_parameters()
         if fault := reader.read_body():
-            return None, [f"the operation {source}: it needs {fault}"]
+            return None, [Note(source, "operation", "refused", "", f"it needs {fault}")]
     except TooLarge:
-        return None, [f"the operation {source}: its schemas are too large"]
+        return None, [Note(source, "operation", "refused", "", "its schemas are too large")]
     url = server + reader.path()
     binding: Json = {"type": _TYPES[operation.method], "url": url}
     if reader.mapping:
@@ -175,13 +178,13 @@ def _tool(
     if reader.required:
         parameters["required"] = reader.required
     name = tool_name_of(source, taken)
-    left_out = [f"{source}: {x}" for x in reader.left_out]
+    notes = [Note(source, *x) for x in reader.left_out]
     if reader.resolver.cut:
         refs = ", ".join(dict.fromkeys(map(clean, reader.resolver.cut)))
-        left_out.append(
-            f"{source}: what {refs} describes, which leads back to itself or is missing"
+        notes.append(
+            Note(source, "reference", "left out", refs, "it is missing, or leads to itself")
         )
-    return DraftTool(name, source, text, parameters, binding), left_out
+    return DraftTool(name, source, text, parameters, binding), notes
 
 
 class _Arguments:
@@ -195,7 +198,7 @@ class _Arguments:
         self.properties: Json = {}
         self.required: list[str] = []
         self.mapping: Json = {}
-        self.left_out: list[str] = []
+        self.left_out: list[tuple[str, Fate, str, str]] = []
 
     def read_parameters(self) -> None:
         """Read the parameters of path, query and header; raises TooLarge."""
@@ -223,7 +226,7 @@ class _Arguments:
             fault = "a body that is not a JSON object" if made is None else "a body in a GET"
             if body.get("required") is True:
                 return fault
-            self.left_out.append(fault)
+            self.left_out.append(("body", "left out", "", f"it is {fault}"))
             return ""
         for name, value in made.properties.items():
             if isinstance(value, dict) and value.get("readOnly") is True:
@@ -235,7 +238,7 @@ class _Arguments:
             if name in made.required:
                 self.required.append(key)
         if made.choice:
-            self.left_out.append("which of its body's arguments go together")
+            self.left_out.append(("body", "left out", "alternatives", "each argument is by itself"))
         return ""
 
     def path(self) -> str:
@@ -257,18 +260,18 @@ class _Arguments:
             made = _auth(scheme, name)
             if made is not None:
                 return made
-            self.left_out.append(f"the way to authenticate {clean(name)[:64]}")
+            self.left_out.append((f"security {name}", "left out", "", "a binding cannot carry it"))
         return None
 
     def _add_parameter(self, place: str, name: str, item: Json) -> None:
         if place == "cookie" or (place == "header" and header_fault(name)):
-            self.left_out.append(f"the {place} {clean(name)[:64]}")
+            self.left_out.append((f"{place} {name}", "left out", "", "a binding cannot send it"))
             return
         if place not in ("path", "query", "header"):
             return
         schema = item.get("schema")
         if schema is None and isinstance(item.get("content"), dict):
-            self.left_out.append(f"the parameter {clean(name)[:64]}, which is JSON in one text")
+            self.left_out.append((f"parameter {name}", "left out", "", "it is JSON in one text"))
             return
         made = self.resolver.schema(schema or {})
         if "description" not in made and item.get("description"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from publisher.authoring.imports.draft import Json
+from publisher.authoring.imports.report import Note
 
 MAX_SCHEMA_NODES: Final = 5_000  # values in one schema, after references are resolved
 MAX_SCHEMA_DEPTH: Final = 20
@@ -35,7 +36,7 @@ class TooLarge(Exception):
     """A schema has too many values once its references are resolved."""
 
 
-def adapted(schema: Any, source: str) -> tuple[Json, list[str]]:
+def adapted(schema: Any, source: str) -> tuple[Json, list[Note]]:
     """Return the schema of a tool's parameters, and what was left out of it.
 
     Older drafts' words are written in those of 2020-12. Anything but the schema of an object
@@ -44,11 +45,14 @@ def adapted(schema: Any, source: str) -> tuple[Json, list[str]]:
     if schema is None:
         return dict(_EMPTY), []
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        return dict(_EMPTY), [f"the parameters of {source}, which are not the schema of an object"]
+        why = "they are not the schema of an object"
+        return dict(_EMPTY), [Note(source, "parameters", "left out", "", why)]
     try:
         converted = Resolver({}).schema(schema)
     except TooLarge:
-        return dict(_EMPTY), [f"the parameters of {source}, whose schema is too large"]
+        return dict(_EMPTY), [
+            Note(source, "parameters", "left out", "", "their schema is too large")
+        ]
     return {"type": "object", **converted}, []
 
 

@@ -14,8 +14,10 @@ from typing import Any, Final
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import MAX_PROMPT_BYTES
 from capdex.yaml import read_yaml
-from publisher.authoring.imports.draft import Draft, clean, name_of
+from publisher.authoring.imports.draft import Draft
+from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.source import read_file
+from publisher.authoring.imports.text import clean, name_of
 
 SKILL: Final = "SKILL.md"
 MAX_FILES: Final = 50  # of the folder that are named
@@ -43,14 +45,19 @@ def import_skill(folder: Path) -> Draft:
             why=f"its instructions have {size} bytes; a prompt has at most {MAX_PROMPT_BYTES}",
             fix="shorten the file: keep what each use of the skill needs",
         )
-    left_out = [f"{key} of its front matter" for key in front if key not in _CARRIED]
-    left_out += [f"the file {clean(x)}" for x in _others(path)]
+    lost = [
+        (f"{key} of its front matter", "a package has no such field")
+        for key in front
+        if key not in _CARRIED
+    ]
+    lost += [(f"file {x}", "a package has one prompt and no files") for x in _others(path)]
     title = name.replace("-", " ").replace("_", " ").title()
     license_ = clean(front.get("license"))
     if license_ and not re.fullmatch(r"[A-Za-z0-9.+() -]{1,128}", license_):
-        left_out.append("its license, which is not an SPDX expression")
+        lost.append((f"license {license_}", "it is not an SPDX expression"))
         license_ = ""
-    return Draft(own, title, description, prompt=prompt, license=license_, left_out=left_out)
+    notes = [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
+    return Draft(own, title, description, prompt=prompt, license=license_, notes=notes)
 
 
 def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:

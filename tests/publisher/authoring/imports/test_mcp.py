@@ -14,6 +14,7 @@ import pytest
 from capdex.errors import Unavailable, UsageError
 from capdex.manifest.manifest import Manifest
 from publisher.authoring.imports import Imported, import_mcp, write_package
+from publisher.authoring.imports.report import Note
 
 ROOT = Path(__file__).parents[4]
 BIN = ROOT / "node_modules" / ".bin"
@@ -51,8 +52,10 @@ async def test_the_tools_of_the_reference_server_come_over_with_schemas_and_effe
         "mcp_action": "echo",
     }
     assert "Everything Server" in manifest.prompt
-    said = " | ".join(package.left_out)
-    assert "the prompts of the server" in said
+    assert (
+        Note(*("document", "prompts", "left out", "", "a package has tools and one prompt"))
+        in package.notes
+    )
     assert [line.partition(": ")[2] for line in package.to_edit] == [
         'description: "What Everything Reference Server does, in a sentence or two, '
         'for people and models."'

@@ -66,10 +66,10 @@ def test_what_is_left_out_is_said(manifest_of: ManifestOf) -> None:
     bad = {"name": "broken", "parameters": {"type": "object", "properties": 7}}
     value = [function, function, {"type": "web_search"}, {"type": "function", "function": bad}]
     package = imported(value + [function] * 70)
-    said = " | ".join(package.left_out)
-    assert "entry 3, which is not a function (web_search)" in said
-    assert "the tool broken: " in said
-    assert "tools over the limit of 64" in said
+    said = {(x.source, x.subject): (x.fate, x.before, x.after) for x in package.notes}
+    assert said["document", "entry 3"] == ("refused", "web_search", "it is not a function")
+    assert said["broken", "tool"][0] == "refused"
+    assert ("refused", "", "a package has at most 64 tools") in said.values()
     assert [x.name for x in manifest_of(package).tools][:2] == ["get_rain_now", "get_rain_now_2"]
 
 

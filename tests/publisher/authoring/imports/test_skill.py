@@ -49,10 +49,10 @@ def test_a_skill_becomes_a_prompt(skill: Path, file: str, manifest_of: ManifestO
     assert manifest.metadata["license"] == "Apache-2.0"
     assert manifest.prompt == "# Forms\n\n1. List the fields.\n    2. Fill them.\n"
     assert manifest.tools == ()
-    assert package.left_out == (
-        "allowed-tools of its front matter",
-        "the file scripts/fill.py",
-    )
+    assert [(x.source, x.subject, x.fate) for x in package.notes] == [
+        ("document", "allowed-tools of its front matter", "left out"),
+        ("document", "file scripts/fill.py", "left out"),
+    ]
     assert package.to_edit == ()
 
 

@@ -1,0 +1,49 @@
+"""Names and texts of strangers in the form that a package may hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from capdex.errors import InvalidInput
+from capdex.uri import MAX_NAME_CHARS, check_name
+from capdex.yaml.characters import forbidden
+
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def name_of(text: str) -> str:
+    """Return a capability name made of a title; empty if it has no usable letter."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    name = "-".join(words)[:MAX_NAME_CHARS].strip("-")
+    name = name.lstrip("0123456789-")
+    try:
+        return check_name(name)
+    except InvalidInput:
+        return ""
+
+
+def tool_name_of(text: str, taken: Sequence[str]) -> str:
+    """Return a tool name made of a text, and none of `taken`: 1 to 64 of A-Z, a-z, 0-9, _ and -."""
+    base = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:60] or "tool"
+    name, number = base, 2
+    while name in taken:
+        name, number = f"{base}_{number}", number + 1
+    return name
+
+
+def clean(value: Any) -> str:
+    """Return text of a stranger without the characters that a package may not hold."""
+    text = _LONE_SURROGATES.sub("", str(value or ""))
+    while hidden := set(forbidden(text)):  # without one, another may stand where it may not
+        text = "".join(char for i, char in enumerate(text) if i not in hidden)
+    return text.strip()
+
+
+def cut(text: str, most_bytes: int) -> str:
+    """Return text cut to a number of bytes, at the end of a character."""
+    data = text.encode()
+    return (
+        text if len(data) <= most_bytes else data[: most_bytes - 4].decode("utf-8", "ignore") + "…"
+    )
