@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple
 
 from capdex import did, signing
+from capdex.codes import reason_codes
 from capdex.errors import CapdexError, InvalidInput, VerificationFailure
 from capdex.ipld.cid import RAW, Cid, spells
 from capdex.manifest.manifest import Manifest, ManifestReading, read
-from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
+from capdex.problems import Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI, check_name
 from capdex.version import Version
@@ -77,8 +78,8 @@ class RejectedPackage:
         """This rejection as the error that `verify` raises."""
         return VerificationFailure(
             f"{self.announcement.cap_uri}: {self.message}",
-            why=REASONS[self.reason].meaning,
-            fix=REASONS[self.reason].hint,
+            why=reason_codes()[self.reason].meaning,
+            fix=reason_codes()[self.reason].hint,
             details={
                 "verdict": str(self.verdict),
                 "reason": str(self.reason),

@@ -18,28 +18,18 @@ Json = dict[str, Any]
 MAX_PARAMETERS: Final = 64
 
 
-class Explanation(NamedTuple):
-    """What leads to a code, what to do about it, and a command or a line to write."""
-
-    cause: str
-    remedy: str
-    example: str
-
-
 @dataclass(frozen=True, slots=True)
 class Site:
     """The parts that pages read.
 
     `status` returns the JSON of `/status`; `validate` returns the `verdict` and the `problems` of a
-    package file that a client sent, and `close` ends what it uses; `explanations` are those of all
-    codes of errors and reasons.
+    package file that a client sent, and `close` ends what it uses.
     """
 
     reader: Reader
     status: Callable[[], Awaitable[Json]]
     validate: Callable[[bytes, str], Awaitable[Json]]
     close: Callable[[], Awaitable[None]]
-    explanations: Mapping[str, Explanation]
     samples: Samples = field(default_factory=Samples)
 
 

@@ -17,13 +17,13 @@ from eth_account import Account
 
 from capdex import limits as shared
 from capdex import signing
-from capdex.errors import KINDS
+from capdex.codes import error_codes, reason_codes
 from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
 from capdex.manifest import bindings, manifest, metadata, tools, triggers, urls
 from capdex.manifest.bindings import http_request
 from capdex.package import VerifiedPackage, judge
-from capdex.problems import REASONS, Availability, Reason, Verdict
+from capdex.problems import Availability, Reason, Verdict
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.registry.events import PUBLISHED, TOPICS, Announcement
 from capdex.registry.logs import LogHead, LogPosition, RawLog
@@ -44,14 +44,14 @@ DEV_SECRET = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80" 
 
 
 def reason_rows() -> list[str]:
-    return [f"| `{code}` | {text.meaning} | {text.hint} |" for code, text in REASONS.items()]
+    return [f"| `{code}` | {text.meaning} | {text.hint} |" for code, text in reason_codes().items()]
 
 
 def kind_rows() -> list[str]:
     return [
         f"| `{code}` | {kind.cap} | {kind.http} | {kind.exit} | {'yes' if kind.retryable else 'no'}"
-        f" | {kind.when} |"
-        for code, kind in KINDS.items()
+        f" | {kind.meaning} |"
+        for code, kind in error_codes().items()
     ]
 
 
@@ -104,7 +104,7 @@ def _block(language: str, page: str) -> list[str]:
 
 
 def test_every_reason_code_stands_in_the_protocol_with_its_meaning_and_hint() -> None:
-    assert set(REASONS) == set(Reason)
+    assert set(reason_codes()) == set(Reason)
     assert _table(PROTOCOL, "| code | means | what to do |") == reason_rows()
 
 

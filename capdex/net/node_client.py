@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import orjson
 
+from capdex.codes import error_codes
 from capdex.errors import (
-    KINDS,
     CapdexError,
     Code,
     InvalidInput,
@@ -166,7 +166,7 @@ def as_error(content: Json) -> CapdexError:
 
 
 def _family(code: Code) -> type[CapdexError]:
-    kind = KINDS[code]
+    kind = error_codes()[code]
     if code is Code.UNVERIFIED:
         return VerificationFailure
     if kind.retryable or code is Code.INTERNAL:

@@ -8,10 +8,8 @@ from typing import Any, Final
 import orjson
 
 from cli.node.validate_file import FileValidation
-from cli.views.explained_errors import ERRORS
-from cli.views.explained_reasons import REASONS
 from explorer.http.routes import Explorer
-from explorer.site import Explanation, Site
+from explorer.site import Site
 from indexer.http.status import Ask, Surface, answer_page
 from mcp_service.http.problem import EXCEPTION_HANDLERS
 from mcp_service.queries.reader import Reader
@@ -34,11 +32,6 @@ def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> 
             kept_until = time.monotonic() + STATUS_S  # a node that starts is ready any moment
         return found
 
-    explanations = {
-        str(code): Explanation(*explained)
-        for table in (ERRORS, REASONS)
-        for code, explained in table.items()
-    }
     validate = FileValidation()
-    site = Site(reader, status, validate, validate.close, explanations)
+    site = Site(reader, status, validate, validate.close)
     return Explorer(site, EXCEPTION_HANDLERS)

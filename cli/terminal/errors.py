@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from capdex.errors import KINDS, CapdexError, Code, UsageError
+from capdex.codes import error_codes
+from capdex.errors import CapdexError, Code, UsageError
 from cli.terminal.output import Format, Output
 from cli.terminal.text import json_safe, safe
 
@@ -32,7 +33,7 @@ def worst(codes: Iterable[int]) -> int:
 
 def exit_code(error: CapdexError) -> int:
     """Return the exit code of an error, from the table of error codes."""
-    return KINDS[error.code].exit
+    return error_codes()[error.code].exit
 
 
 def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: bool) -> int:

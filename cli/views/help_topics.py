@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capdex.errors import KINDS
+from capdex.codes import error_codes
 
 
 def exit_codes() -> str:
@@ -22,7 +22,7 @@ def exit_codes() -> str:
     lines = ["Exit codes (stable)", ""]
     for number, meaning in rows.items():
         lines.append(f"  {number:>3}  {meaning}")
-        codes = [str(code) for code, kind in KINDS.items() if kind.exit == number]
+        codes = [str(code) for code, kind in error_codes().items() if kind.exit == number]
         lines += [f"       {' '.join(codes[i : i + 5])}" for i in range(0, len(codes), 5)]
     return "\n".join(
         [

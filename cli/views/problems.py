@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from capdex.problems import REASONS, Problem, Severity
+from capdex.codes import reason_codes
+from capdex.problems import Problem, Severity
 from cli.terminal.output import Stream
 from cli.terminal.text import clip, safe, width
 
@@ -25,7 +26,7 @@ def full(name: str, data: bytes, problem: Problem, stream: Stream) -> list[str]:
         if width(before) < MAX_LINE_COLUMNS:
             caret = stream.style("^", COLORS[problem.severity], bold=True)
             lines.append(f"{gutter} | {' ' * width(before)}{caret}")
-    hint = problem.hint or REASONS[problem.code].hint
+    hint = problem.hint or reason_codes()[problem.code].hint
     return [*lines, f"  = {stream.style('fix', bold=True)}: {safe(hint)}", ""]
 
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from capdex import __version__
+from capdex.codes import all_codes
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from explorer.http.headers import NOT_STORED, SECURITY, accepts
 from explorer.http.kept import KeptPages
@@ -130,7 +131,7 @@ class Answers:
             "why": found.why,
             "fix": found.fix,
             "http": found.kind.http,
-            "explained": str(found.code) in self.site.explanations,
+            "explained": found.code in all_codes(),
         }
         title = "Not found" if found.kind.http == 404 else "Error"
         view = form or View("error.html", title, {})

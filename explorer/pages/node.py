@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any, Final
 
+from capdex.codes import all_codes
 from capdex.errors import CapdexError, InvalidInput
 from capdex.uri import CapabilityURI
 from explorer.site import Json, PageRequest, Site, View, address_of, not_found
@@ -40,7 +41,7 @@ async def node(site: Site, request: PageRequest) -> View:
 async def explanation(site: Site, request: PageRequest) -> View:
     """Show what a code of an error or reason means, and what to do."""
     code = request.parts["code"].upper()
-    found = site.explanations.get(code)
+    found = all_codes().get(code)
     if found is None:
         raise not_found(f"there is no code {code[:40]}", "see /help for all of them")
     data = {"code": code, "explanation": found._asdict()}
@@ -49,7 +50,7 @@ async def explanation(site: Site, request: PageRequest) -> View:
 
 async def explanations(site: Site, request: PageRequest) -> View:
     """Show all codes of errors and reasons."""
-    codes = {code: one._asdict() for code, one in sorted(site.explanations.items())}
+    codes = {code: entry._asdict() for code, entry in sorted(all_codes().items())}
     return View("explanations.html", "Codes", {"codes": codes})
 
 

@@ -81,7 +81,7 @@ class Health:
     def beat(self) -> Heartbeat:
         """Return the heartbeat for the other processes."""
         trouble = self.at.trouble
-        code, message = (str(trouble.code), trouble.kind.when) if trouble else ("", "")
+        code, message = (str(trouble.code), trouble.kind.meaning) if trouble else ("", "")
         return Heartbeat(self.at.head, self.at.finalized, self.following, code, message)
 
     def faults(self) -> list[HealthFault]:
@@ -138,8 +138,8 @@ class Health:
 
     def _meaning(self, error: Unavailable) -> str:
         if self.next_try_s is None or not isinstance(error, RpcError):
-            return error.kind.when
-        return f"{error.kind.when}; asked again in {max(1, ceil(self.next_try_s()))} s"
+            return error.kind.meaning
+        return f"{error.kind.meaning}; asked again in {max(1, ceil(self.next_try_s()))} s"
 
     def _writer_silence(self) -> str:
         """Return since when the watched writer sent no heartbeat; empty if it does."""

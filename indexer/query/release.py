@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
+from capdex.codes import reason_codes
 from capdex.manifest.prompt_injection import LABELS, lint_summary
-from capdex.problems import REASONS, Availability, Reason, Verdict
+from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import PREFIX
 from indexer.db import schema_claims
 from indexer.db.columns import STANDS
@@ -265,5 +266,5 @@ def _lint_warnings(lint: dict[str, Any] | None) -> Iterator[str]:
     label, codes = lint["label"], [Reason(code) for code in lint["codes"]]
     gravest = next(code for code in codes if LABELS[code] == label)
     others = "".join(f", {code}" for code in codes if code is not gravest)
-    words = f"{REASONS[gravest].meaning} ({gravest}{others})"
+    words = f"{reason_codes()[gravest].meaning} ({gravest}{others})"
     yield f"labelled {label}: {words}; capdex never calls a package safe"

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select
 
+from capdex.codes import reason_codes
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
-from capdex.problems import REASONS, Availability, Reason, Verdict
+from capdex.problems import Availability, Verdict
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from indexer.db.denylist import Denial, Denials
@@ -113,8 +114,8 @@ def _pending(row: Row[Any]) -> Unavailable:
     details = {"cap_uri": row.cap_uri, "availability": row.availability, "reason": reason}
     if parked:
         what = f"{row.cap_uri} is announced, but its package is parked"
-        why = REASONS[Reason(row.reason)].meaning
-        return Unavailable(what, Code.PENDING, why, REASONS[Reason(row.reason)].hint, details)
+        said = reason_codes()[row.reason]
+        return Unavailable(what, Code.PENDING, said.meaning, said.hint, details)
     what = f"{row.cap_uri} is announced, but its package has not been fetched yet"
     # Not the row's message: it names the sources that failed, and what they answered.
     why = "no source has given its bytes so far"
@@ -122,7 +123,7 @@ def _pending(row: Row[Any]) -> Unavailable:
 
 
 def _unverified(row: Row[Any]) -> VerificationFailure:
-    hint = REASONS[Reason(row.reason)].hint if row.reason else ""
+    hint = reason_codes()[row.reason].hint if row.reason else ""
     return VerificationFailure(
         f"{row.cap_uri} is not served: it is {row.verdict}",
         why=row.message,

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from capdex.codes import reason_codes
 from capdex.diagnostics import Path, show, show_path
 from capdex.errors import InvalidInput
 from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest, ManifestReading
-from capdex.problems import REASONS, Problem, Reason, Severity
+from capdex.problems import Problem, Reason, Severity
 from publisher.authoring.scaffold import DESCRIPTION_END, TOOL_DESCRIPTION
 
 _EXAMPLE_HOST: Final = re.compile(r"(?:.+\.)?example\.(?:com|net|org)(?::\d+)?", re.IGNORECASE)
@@ -99,5 +100,5 @@ def _problem(reading: ManifestReading, code: Reason, path: Path, message: str) -
         mark = reading.yaml.outline.mark(steps)
         steps = steps[:-1]
     line, column = mark or (1, 1)
-    hint = REASONS[code].hint
+    hint = reason_codes()[code].hint
     return Problem(code, show_path(path), message, line, column, Severity.WARNING, hint)

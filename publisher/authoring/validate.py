@@ -6,13 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from capdex.codes import reason_codes
 from capdex.did import account_of
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.manifest import Manifest, ManifestReading, read
 from capdex.package import RejectedPackage, judge
-from capdex.problems import REASONS, Problem, Reason, Severity, Verdict
+from capdex.problems import Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.state import ZERO_ADDRESS
 from publisher.authoring.lint import lint
@@ -110,4 +111,4 @@ def _problem(judged: RejectedPackage, reading: ManifestReading) -> Problem:
         message = "the package names no account that may publish it"
     mark = reading.yaml.outline.mark
     line, column = mark(tuple(path.split("."))) or mark(("metadata",)) or (1, 1)
-    return Problem(reason, path, message, line, column, severity, REASONS[reason].hint)
+    return Problem(reason, path, message, line, column, severity, reason_codes()[reason].hint)

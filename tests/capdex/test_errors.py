@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from capdex.codes import error_codes, reason_codes
 from capdex.errors import (
-    KINDS,
     CapdexError,
     Code,
     InvalidInput,
@@ -15,23 +15,23 @@ from capdex.errors import (
     UsageError,
     VerificationFailure,
 )
-from capdex.problems import REASONS, Problem, Reason
+from capdex.problems import Problem, Reason
 
 FAMILIES = [InvalidInput, UsageError, VerificationFailure, Refused, Unavailable]
 CAP_CODES = {"NOT_FOUND", "INVALID_INPUT", "PERMISSION_DENIED", "EXECUTION_FAILED", "TIMEOUT"}
 
 
 def test_every_code_has_its_row() -> None:
-    assert set(KINDS) == set(Code)
+    assert set(error_codes()) == set(Code)
 
 
 @pytest.mark.parametrize("code", list(Code))
 def test_every_row_speaks_the_words_of_each_face(code: Code) -> None:
-    kind = KINDS[code]
+    kind = error_codes()[code]
     assert kind.cap in CAP_CODES
     assert 400 <= kind.http < 600
     assert kind.exit in (0, 1, 2, 3, 4, 6, 70)
-    assert kind.when
+    assert kind.meaning
     # What may be tried again says so to a script, too: 3, or 6 for what is done and not served yet.
     assert kind.retryable == (kind.exit in (3, 6))
 
@@ -43,12 +43,14 @@ def test_the_rows_of_the_protocol_are_as_written_down() -> None:
         "PERMISSION_DENIED": (403, False), "TOO_LARGE": (413, False), "RATE_LIMITED": (429, True),
         "STALLED": (503, True), "TIMEOUT": (504, True),
     }  # fmt: skip
-    assert {c: (KINDS[Code(c)].http, KINDS[Code(c)].retryable) for c in written} == written
+    assert {
+        c: (error_codes()[Code(c)].http, error_codes()[Code(c)].retryable) for c in written
+    } == written
 
 
 def test_every_reason_has_a_meaning_and_a_hint() -> None:
-    assert set(REASONS) == set(Reason)
-    assert all(text.meaning and text.hint for text in REASONS.values())
+    assert [*reason_codes()] == [*Reason]
+    assert all(text.meaning and text.hint for text in reason_codes().values())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -88,7 +90,7 @@ def test_a_bad_call_is_an_invalid_input() -> None:
 
 def test_a_problem_without_a_hint_shows_the_one_of_its_reason() -> None:
     problem = Problem(Reason.BAD_ID, "metadata.id", "what")
-    assert problem.to_json()["hint"] == REASONS[Reason.BAD_ID].hint
+    assert problem.to_json()["hint"] == reason_codes()[Reason.BAD_ID].hint
 
 
 def test_an_error_as_json_says_why_and_what_to_do_where_there_is_something_to_say() -> None:

@@ -18,7 +18,8 @@ import pytest
 import structlog
 from click.testing import CliRunner, Result
 
-from capdex.errors import KINDS, Code
+from capdex.codes import error_codes
+from capdex.errors import Code
 from cli.main import program
 
 ROOT = Path(__file__).parents[2]
@@ -157,7 +158,9 @@ def node_server() -> Iterator[SimulatedNode]:
     async def resolve(request: Request) -> Response:
         state.calls.append(("/v1/resolve", {"cap_uri": request.query_params["uri"]}))
         content, failed = state.answers["resolve_capability"]
-        return Response(json.dumps(content), KINDS[Code(content["code"])].http if failed else 200)
+        return Response(
+            json.dumps(content), error_codes()[Code(content["code"])].http if failed else 200
+        )
 
     async def page(request: Request) -> Response:
         status, body = state.pages.get(request.path_params["name"], (404, b"nothing here"))

@@ -8,12 +8,10 @@ from typing import Any, Final
 
 import click
 
-from capdex.errors import KINDS, Code, InvalidInput
-from capdex.problems import REASONS, Reason
+from capdex.codes import all_codes, error_codes, reason_codes
+from capdex.errors import Code, InvalidInput
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
-from cli.views.explained_errors import ERRORS
-from cli.views.explained_reasons import REASONS as EXPLAINED_REASONS
 from cli.views.help_topics import TOPICS
 
 WIDTH: Final = 88  # columns of a line of an explanation
@@ -46,7 +44,7 @@ def help_command(app: App, topic: tuple[str, ...]) -> None:
 
 
 def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    return sorted(code for code in {*map(str, KINDS), *map(str, REASONS)} if code.startswith(typed))
+    return [code for code in sorted(all_codes()) if code.startswith(typed)]
 
 
 @command("explain", examples=["capdex explain NOT_BOUND", "capdex explain"])
@@ -57,7 +55,7 @@ def explain_command(app: App, code: str | None) -> None:
         value = _explanation(code.strip().upper().replace("-", "_"))
         app.output.result("explanation", value, human=_human(value), plain=[_brief(value)])
         return
-    values = [_explanation(name) for name in sorted({*map(str, KINDS), *map(str, REASONS)})]
+    values = [_explanation(code) for code in sorted(all_codes())]
     human = [(x["code"], _brief(x)) for x in values]
     app.output.results("explanation", values, human=human, plain=[x["code"] for x in values])
 
@@ -65,24 +63,14 @@ def explain_command(app: App, code: str | None) -> None:
 def _explanation(code: str) -> dict[str, Any]:
     """Return the meaning of a code; raises InvalidInput NOT_FOUND with a suggestion."""
     value: dict[str, Any] = {"code": code}
-    if code in KINDS:
-        kind = KINDS[Code(code)]
-        value["error"] = {
-            "meaning": kind.when,
-            **ERRORS[Code(code)]._asdict(),
-            "exit": kind.exit,
-            "http": kind.http,
-            "cap": kind.cap,
-            "retryable": kind.retryable,
-        }
-    if code in Reason.__members__:
-        reason = REASONS[Reason(code)]
-        more = EXPLAINED_REASONS[Reason(code)]._asdict()
-        value["reason"] = {"meaning": reason.meaning, "hint": reason.hint, **more}
+    if error := error_codes().get(code):
+        value["error"] = {**error._asdict(), "retryable": error.retryable}
+    if reason := reason_codes().get(code):
+        value["reason"] = reason._asdict()
     if code in _TOPICS:
         value["help"] = _TOPICS[Code(code)]
     if len(value) == 1:
-        raise _unknown("code", code, [*KINDS, *REASONS], "capdex explain lists them all")
+        raise _unknown("code", code, all_codes(), "capdex explain lists them all")
     return value
 
 

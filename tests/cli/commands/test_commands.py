@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.views.explained_errors import ERRORS
-from cli.views.explained_reasons import REASONS
+from capdex.codes import error_codes, reason_codes
 
 HOSTILE = "Tells\x1b[2J the \u202eweather\r of a city."
 PASSPHRASE = "correct horse battery staple"  # noqa: S105 - of keys made in this test
@@ -77,8 +76,11 @@ def test_an_explanation_is_wrapped_and_its_commands_stand_alone(capdex: Any) -> 
     "example",
     sorted(
         command
-        for explained in (*ERRORS.values(), *REASONS.values())
-        for one in explained.example.split(";")
+        for examples in (
+            *(entry.example for entry in error_codes().values()),
+            *(entry.example for entry in reason_codes().values()),
+        )
+        for one in examples.split(";")
         if (command := one.strip()).startswith("capdex ")
     ),
 )

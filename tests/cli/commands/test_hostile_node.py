@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from capdex.errors import KINDS, Code
+from capdex.codes import error_codes
+from capdex.errors import Code
 
 GIGABYTES = 2_000_000_000
 MIB = 1 << 20
@@ -134,7 +135,7 @@ def test_a_reply_without_end_costs_megabytes_and_one_clear_error(
 ) -> None:
     server.reply = ENDLESS[framing]
     code, said, peak_bytes = run(server, folder, *COMMANDS["resolve"])
-    assert code == KINDS[Code.NODE_UNAVAILABLE].exit, said
+    assert code == error_codes()[Code.NODE_UNAVAILABLE].exit, said
     assert said.count("error[NODE_UNAVAILABLE]") == 1
     assert "Traceback" not in said
     assert peak_bytes < OWN_BYTES + 16 * MIB
@@ -182,5 +183,5 @@ def test_a_deeply_nested_answer_is_an_error_of_one_line(
     if name == "doctor":
         assert "nested" in result.stdout
     else:
-        assert result.exit_code == KINDS[Code.NODE_UNAVAILABLE].exit, result.stderr
+        assert result.exit_code == error_codes()[Code.NODE_UNAVAILABLE].exit, result.stderr
         assert "nested too deep" in result.stderr

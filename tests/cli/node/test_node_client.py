@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from capdex.codes import error_codes
 from capdex.errors import (
-    KINDS,
     Code,
     InvalidInput,
     Refused,
@@ -36,7 +36,7 @@ def test_every_code_becomes_an_error_that_keeps_it(code: Code) -> None:
     assert (error.code, error.message, error.why) == (code, "m", "w")
     assert error.details == {"reason": "R"}
     assert isinstance(error, FAMILIES.get(code, Exception))
-    assert error.kind.retryable is KINDS[code].retryable
+    assert error.kind.retryable is error_codes()[code].retryable
 
 
 DEEP = orjson.loads("[" * 1000 + "]" * 1000)

@@ -13,7 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from capdex import __version__
-from capdex.errors import KINDS, Code, Unavailable
+from capdex.codes import error_codes
+from capdex.errors import Code, Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.errors import RpcFault
@@ -126,7 +127,7 @@ async def test_trouble_makes_a_node_not_ready_and_its_end_ready_again(
     node.report(**at(filled, trouble=Unavailable("it cannot go on", code, why="so it is")))
     answer = await node("/ready")
     assert answer.status == 503
-    assert answer.json["because"] == [{"code": code, "message": KINDS[code].when}]
+    assert answer.json["because"] == [{"code": code, "message": error_codes()[code].meaning}]
     assert (await node("/metrics")).body.count(b"\ncapdex_ready 0.0\n") == 1
     node.report(**at(filled))
     assert (await node("/ready")).status == 200

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from capdex.errors import KINDS, Code, Unavailable
+from capdex.codes import error_codes
+from capdex.errors import Code, Unavailable
 from capdex.registry.logs import BlockRef
 from indexer.db.heartbeat import Heartbeat
 from indexer.monitoring.health import DEPTHS, Health
@@ -164,7 +165,7 @@ def test_a_reader_says_what_ails_the_writer() -> None:
     health = Health(clock=lambda: BORN + 100.0, timer=lambda: 0.0)
     health.observe(seen(), beat(1))
     health.observe(seen(), beat(2, code="STALLED"))
-    assert health.faults() == [{"code": "STALLED", "message": KINDS[Code.STALLED].when}]
+    assert health.faults() == [{"code": "STALLED", "message": error_codes()[Code.STALLED].meaning}]
     health.observe(seen(number=10), beat(3, following=False))
     assert [x["code"] for x in health.faults()] == ["BACKFILL"]
     assert health.lag_s() == 90
@@ -185,7 +186,7 @@ def test_a_heartbeat_says_how_the_walk_is() -> None:
     health.report(walked(90, 90, finalized=26))
     assert health.beat() == Heartbeat(90, 26, following=True)
     health.report(walked(90, 95, trouble=trouble()))
-    down = KINDS[Code.RPC_UNAVAILABLE].when
+    down = error_codes()[Code.RPC_UNAVAILABLE].meaning
     assert health.beat() == Heartbeat(95, 0, False, "RPC_UNAVAILABLE", down)
 
 
@@ -197,7 +198,7 @@ def test_a_reader_says_no_less_of_the_writers_trouble_than_the_writer_itself() -
     writer.report(walked(90, 95, trouble=stalled))
     reader.observe(seen(), replace(writer.beat(), beats=1))
     reader.observe(seen(), replace(writer.beat(), beats=2))
-    assert writer.faults() == [{"code": "STALLED", "message": KINDS[Code.STALLED].when}]
+    assert writer.faults() == [{"code": "STALLED", "message": error_codes()[Code.STALLED].meaning}]
     assert reader.faults() == writer.faults()
     assert reader.beat().code == "STALLED"  # as it is told on by whoever takes over
 
@@ -206,7 +207,9 @@ def test_a_reader_survives_a_code_that_only_a_newer_writer_knows() -> None:
     health = Health(timer=lambda: 0.0)
     health.observe(seen(), beat(1))
     health.observe(seen(), beat(2, code="OF_TOMORROW", message="the writer is unwell"))
-    assert health.faults() == [{"code": "INTERNAL", "message": KINDS[Code.INTERNAL].when}]
+    assert health.faults() == [
+        {"code": "INTERNAL", "message": error_codes()[Code.INTERNAL].meaning}
+    ]
 
 
 def test_a_database_that_takes_nothing_is_a_fault_while_it_lasts(health: Health) -> None:
@@ -225,9 +228,9 @@ def test_trouble_is_the_fault_told_first_until_it_clears(health: Health, followi
     health.report(walked(10, head))
     before = health.faults()
     health.report(walked(10, head, trouble=trouble(Code.STALLED, why="a gap")))
-    assert health.faults() == [{"code": "STALLED", "message": KINDS[Code.STALLED].when}]
+    assert health.faults() == [{"code": "STALLED", "message": error_codes()[Code.STALLED].meaning}]
     health.report(walked(10, head, trouble=trouble()))
-    down = KINDS[Code.RPC_UNAVAILABLE].when
+    down = error_codes()[Code.RPC_UNAVAILABLE].meaning
     assert health.faults() == [{"code": "RPC_UNAVAILABLE", "message": down}]
     health.report(walked(10, head))
     assert health.faults() == before
