@@ -56,6 +56,7 @@ class Draft:
     homepage: str = ""
     tools: Sequence[DraftTool] = ()
     notes: Sequence[Note] = ()
+    to_edit: tuple[str, ...] = ()  # what only the author knows, in sentences
 
     def with_values(self, **values: str | None) -> Draft:
         """Return a draft with the given values in place of what was found; None keeps a value."""
@@ -91,7 +92,9 @@ def write_package(
         reading = manifest.read(text.encode())
         errors = [x for x in reading.problems if x.severity is Severity.ERROR]
         if not errors:
-            return Imported(draft.name, text, tidied(notes), _to_edit(text, reading))
+            return Imported(
+                draft.name, text, tidied(notes), draft.to_edit + _to_edit(text, reading)
+            )
         draft, said = _without(draft, errors)
         notes += said
         if not said:

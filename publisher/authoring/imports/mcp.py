@@ -155,7 +155,7 @@ def _output(schema: Any, source: str) -> tuple[Json | None, list[Note]]:
         why = "it is not the schema of an object"
         return None, [Note(source, "output schema", "left out", "", why)]
     try:
-        return {"type": "object", **Resolver({}).schema(schema)}, []
+        return {"type": "object", **Resolver().schema(schema)}, []
     except TooLarge:
         return None, [Note(source, "output schema", "left out", "", "it is too large")]
 

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
+from capdex.json_schema.schema import MAX_SUBSCHEMAS, at_pointer, pointer_steps
+from capdex.yaml.characters import forbidden
+from capdex.yaml.scalars import MAX_SAFE_INTEGER
 from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.report import Note
+from publisher.authoring.imports.text import clean, cut, tool_name_of
 
-MAX_SCHEMA_NODES: Final = 5_000  # values in one schema, after references are resolved
-MAX_SCHEMA_DEPTH: Final = 20
+MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000
+MAX_TOOL_SCHEMA_BYTES: Final = 160 * 1024  # of the 256 KiB that a package has
+MAX_DESCRIPTION_BYTES: Final = 1024  # of one part of a schema
+MAX_INLINE_DEPTH: Final = 14  # what is deeper moves to `$defs`: a package has at most 32 levels
+MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
+MAX_REFERENCES: Final = 32  # that lead to one another
 
 _EMPTY: Final[Json] = {"type": "object", "properties": {}}
-# Words of OpenAPI and of older drafts that JSON Schema 2020-12 does not have.
-_DROPPED: Final = frozenset(
-    [
-        "$schema",
-        "$id",
-        "id",
-        "example",
-        "xml",
-        "discriminator",
-        "externalDocs",
-        "nullable",
-        "$comment",
-    ]
-)
-# Keywords whose value maps names to schemas: a name in them is not a keyword.
-_MAPS: Final = frozenset(["properties", "patternProperties", "$defs", "dependentSchemas"])
-# Keywords whose value is any JSON and is never a schema.
-_VALUES: Final = frozenset(["default", "const", "enum", "examples", "required"])
+_ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
+_DROPPED: Final = frozenset(["$schema", "$id", "$comment"])
 
 
 class TooLarge(Exception):
-    """A schema has too many values once its references are resolved."""
+    """A schema has more than a package can carry; the text says of what."""
+
+
+class Unfit(Exception):
+    """A value that a package may not hold; the text says why."""
 
 
 def adapted(schema: Any, source: str) -> tuple[Json, list[Note]]:
@@ -47,170 +43,183 @@ def adapted(schema: Any, source: str) -> tuple[Json, list[Note]]:
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         why = "they are not the schema of an object"
         return dict(_EMPTY), [Note(source, "parameters", "left out", "", why)]
+    resolver = Resolver()
     try:
-        converted = Resolver({}).schema(schema)
-    except TooLarge:
-        return dict(_EMPTY), [
-            Note(source, "parameters", "left out", "", "their schema is too large")
-        ]
-    return {"type": "object", **converted}, []
+        converted = resolver.schema(schema)
+    except TooLarge as fault:
+        return dict(_EMPTY), [Note(source, "parameters", "left out", str(fault), "too large")]
+    notes = [Note(source, x, "left out", *more) for x, *more in resolver.lost]
+    return {"type": "object", **converted}, notes
+
+
+def found_at(document: Json | None, reference: str) -> Any:
+    """Return what a reference into a document names; None if nothing, or if it leads elsewhere."""
+    steps = pointer_steps(reference) if reference.startswith("#") else None
+    return None if steps is None else at_pointer(document, steps)[1]
+
+
+def target(document: Json | None, value: Any) -> Any:
+    """Return a value, or what it refers to in a document: None if that is missing."""
+    for _ in range(MAX_REFERENCES):
+        if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
+            return value
+        value = found_at(document, value["$ref"])
+    return None
+
+
+def is_read_only(schema: Any, document: Json | None) -> bool:
+    """Return True for a property that a reply has and a request has not (OpenAPI)."""
+    found = target(document, schema)
+    return isinstance(found, dict) and found.get("readOnly") is True
 
 
 class Resolver:
-    """Writes schemas out: references into `document` are replaced by what they name.
+    """Copies schemas in the words of JSON Schema 2020-12.
 
-    A reference that leads back to itself, or to what is missing, becomes a schema that accepts
-    anything; `cut` has those.
+    With a `document`, references into it become references into `definitions`, which has what they
+    name: the nearest first, and for what is too much a schema that accepts any value. `lost` has
+    what was not copied, as subject, old value and reason.
     """
 
-    def __init__(self, document: Json) -> None:
+    def __init__(self, document: Json | None = None, *, old: bool = False) -> None:
         self._document = document
-        self._nodes = 0
-        self.cut: list[str] = []
+        self._old = old  # of a dialect that ignores what stands beside a reference
+        self._subschemas = self._nodes = self._bytes = 0
+        self._names: dict[str, tuple[str, Any]] = {}  # by reference: the name here, and the schema
+        self.lost: list[tuple[str, str, str]] = []
 
-    def schema(self, value: Any, path: tuple[str, ...] = (), depth: int = 0) -> Json:
-        """Return a schema in the words of JSON Schema 2020-12; raises TooLarge."""
-        self._count(depth)
+    def schema(self, value: Any, depth: int = 0) -> Any:
+        """Return a schema, an object or a boolean; raises TooLarge."""
+        if isinstance(value, bool):
+            return value
         if not isinstance(value, dict):
+            self._lose("schema", value, "it is not a schema")
             return {}
+        self._subschemas += 1
+        self._count(0)
         reference = value.get("$ref")
-        if isinstance(reference, str) and self._document:
-            if reference in path:
-                self.cut.append(reference)
-                return {}
-            found = self.find(reference)
-            if found is None:
-                self.cut.append(reference)
-            rest = {key: item for key, item in value.items() if key != "$ref"}
-            base = self.schema(found, (*path, reference), depth + 1) if found is not None else {}
-            return {**base, **(self.schema(rest, path, depth + 1) if rest else {})}
+        if self._document is not None and isinstance(reference, str):
+            return self._reference(reference, value, depth)
+        if self._document is not None and depth > MAX_INLINE_DEPTH:
+            return {"$ref": self._named(f"part {id(value)}", value)}
         made: Json = {}
         for key, item in value.items():
-            if key == "definitions":
-                key = "$defs"
-            if key in _DROPPED or key.startswith("x-"):
+            key = "$defs" if key == "definitions" else str(key)
+            if (key not in RULES and key not in _ANY_VALUE) or key in _DROPPED:
                 continue
-            if key == "$ref" and isinstance(item, str):
-                made[key] = item.replace("#/definitions/", "#/$defs/")
-            else:
-                made[key] = self._item(key, item, path, depth)
-        return _bounds(_nullable(made, value))
+            try:
+                made[key] = self._item(key, item, depth)
+            except Unfit as fault:
+                self._lose(key, item, str(fault))
+        made = _bounds(_nullable(made, value))
+        for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
+            self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
+        if "required" in made and isinstance(own := value.get("properties"), dict):
+            made["required"] = [
+                x for x in made["required"] if not is_read_only(own.get(x), self._document)
+            ]
+        return made
 
-    def target(self, value: Any) -> Any:
-        """Return a value, or what it refers to: None, with the reference in `cut`, if missing."""
-        seen: set[str] = set()
-        while isinstance(value, dict) and isinstance(reference := value.get("$ref"), str):
-            found = None if reference in seen else self.find(reference)
-            if found is None:
-                self.cut.append(reference)
-                return None
-            seen.add(reference)
-            value = found
-        return value
+    def definitions(self) -> Json:
+        """Return what the references of all copied schemas lead to, by its name in `$defs`."""
+        made: Json = {}
+        while len(made) < len(self._names):
+            known = len(self._names)
+            name, value = list(self._names.values())[len(made)]
+            counts = self._subschemas, self._nodes, self._bytes
+            try:
+                made[name] = self.schema(value)
+            except TooLarge as fault:
+                while len(self._names) > known:
+                    self._names.popitem()
+                self._subschemas, self._nodes, self._bytes = counts
+                made[name] = {}
+                self.lost.append((f"schema {name}", str(fault), "any value is accepted there"))
+        return made
 
-    def find(self, reference: str) -> Any:
-        """Return what a reference into the document names, or None."""
-        if not reference.startswith("#/"):
-            return None
-        value: Any = self._document
-        for step in reference[2:].split("/"):
-            step = step.replace("~1", "/").replace("~0", "~")
-            value = value.get(step) if isinstance(value, dict) else None
-        return value
+    def _reference(self, reference: str, value: Json, depth: int) -> Json:
+        found = found_at(self._document, reference)
+        if not isinstance(found, dict | bool):
+            self._lose("$ref", reference, "it leads to no schema of the document")
+            made: Json = {}
+        else:
+            made = {"$ref": self._named(reference, found)}
+        beside = {
+            key: item
+            for key, item in value.items()
+            if key != "$ref" and not (self._old and key not in ANNOTATIONS)
+        }
+        return {**self.schema(beside, depth), **made} if beside else made
 
-    def _item(self, key: str, item: Any, path: tuple[str, ...], depth: int) -> Any:
-        if key in _VALUES:
-            return self._value(item, depth)
-        if key in _MAPS and isinstance(item, dict):
-            return {str(x): self._below(y, path, depth) for x, y in item.items()}
+    def _named(self, reference: str, value: Any) -> str:
+        if reference not in self._names:
+            taken = [name for name, _ in self._names.values()]
+            name = tool_name_of(reference.rpartition("/")[2], taken)
+            self._names[reference] = name, value
+            self._count(2 * len(name))
+        return f"#/$defs/{self._names[reference][0]}"
+
+    def _item(self, key: str, item: Any, depth: int) -> Any:
+        self._count(len(key))
+        shape = RULES[key][0] if key in RULES else None
+        if shape is Shape.SCHEMA and isinstance(item, dict | bool):
+            return self.schema(item, depth + 1)
+        if shape is Shape.SCHEMAS and isinstance(item, list):
+            return [self.schema(x, depth + 2) for x in item]
+        if shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES) and isinstance(item, dict):
+            return {
+                str(x): self.schema(y, depth + 2) if isinstance(y, dict | bool) else self._value(y)
+                for x, y in item.items()
+            }
+        if key in ("description", "title"):
+            text = clean(item)
+            kept = cut(text, MAX_DESCRIPTION_BYTES)
+            if kept != text:
+                self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes")
+            return self._value(kept)
+        if key == "$ref":
+            item = str(item).replace("#/definitions/", "#/$defs/")
+        return self._value(item)
+
+    def _value(self, item: Any, depth: int = 0) -> Any:
+        """Return any JSON that a package may hold; what YAML reads as a date becomes text."""
+        if depth > MAX_VALUE_DEPTH:
+            raise Unfit(f"it nests deeper than {MAX_VALUE_DEPTH} levels")
         if isinstance(item, dict):
-            return self.schema(item, path, depth + 1)
-        if isinstance(item, list):
-            return [self._below(x, path, depth) for x in item]
-        return self._value(item, depth)
-
-    def _below(self, item: Any, path: tuple[str, ...], depth: int) -> Any:
-        if isinstance(item, dict):
-            return self.schema(item, path, depth + 1)
-        return self._value(item, depth)
-
-    def _value(self, item: Any, depth: int) -> Any:
-        """Return any JSON; what YAML reads as a date becomes text."""
-        self._count(depth)
-        if isinstance(item, dict):
-            return {str(key): self._value(x, depth + 1) for key, x in item.items()}
+            return {self._value(str(key)): self._value(x, depth + 1) for key, x in item.items()}
         if isinstance(item, list):
             return [self._value(x, depth + 1) for x in item]
-        return item if isinstance(item, str | int | float | bool | None) else str(item)
+        if isinstance(item, bool | None):
+            self._count(4)
+            return item
+        if isinstance(item, int | float):
+            self._count(8)
+            if not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER:
+                raise Unfit("the number is not the same in every JSON reader")
+            return item
+        text = str(item)
+        self._count(len(text))
+        if next(iter(forbidden(text)), None) is not None:
+            raise Unfit("it has characters that a package may not hold")
+        return text
 
-    def _count(self, depth: int) -> None:
-        self._nodes += 1
-        if self._nodes > MAX_SCHEMA_NODES or depth > MAX_SCHEMA_DEPTH:
-            raise TooLarge
+    def _count(self, size: int) -> None:
+        self._nodes += 2
+        self._bytes += size
+        if self._subschemas > MAX_SUBSCHEMAS - 10:
+            raise TooLarge(f"more than {MAX_SUBSCHEMAS} subschemas")
+        if self._nodes > MAX_SCHEMA_NODES or self._bytes > MAX_TOOL_SCHEMA_BYTES:
+            raise TooLarge(f"more than {MAX_SCHEMA_NODES} values or {MAX_TOOL_SCHEMA_BYTES} bytes")
 
-
-class ObjectSchema(NamedTuple):
-    """The properties of an object, by name, and which of them it must have.
-
-    `choice` is True if its schema has alternatives: which properties go together is lost here.
-    """
-
-    properties: Json
-    required: tuple[str, ...]
-    choice: bool = False
-
-
-def object_of(schema: Json) -> ObjectSchema | None:
-    """Return the object that a resolved schema describes; None if it describes another value.
-
-    It has all that the schema is composed of: each property of `allOf`, `oneOf` and `anyOf`. Of
-    alternatives it requires what each of them requires.
-    """
-    types = schema.get("type", "object")
-    if "object" not in (types if isinstance(types, list) else [types]):
-        return None
-    own, needed = schema.get("properties"), schema.get("required")
-    parts = _objects(schema.get("allOf"))
-    for word in ("oneOf", "anyOf"):
-        if isinstance(schema.get(word), list):
-            alternatives = _objects(schema[word])
-            if not alternatives:
-                return None
-            parts.append(_any_of(alternatives))
-    properties: Json = {}
-    required: list[str] = []
-    for part in parts:
-        properties |= part.properties
-        required += part.required
-    properties |= own if isinstance(own, dict) else {}
-    required += [x for x in needed if isinstance(x, str)] if isinstance(needed, list) else []
-    choice = any(x.choice for x in parts)
-    return ObjectSchema(properties, tuple(dict.fromkeys(required)), choice)
-
-
-def _objects(schemas: Any) -> list[ObjectSchema]:
-    listed = schemas if isinstance(schemas, list) else []
-    found = (object_of(x) for x in listed if isinstance(x, dict))
-    return [x for x in found if x is not None]
-
-
-def _any_of(alternatives: Sequence[ObjectSchema]) -> ObjectSchema:
-    if len(alternatives) == 1:
-        return alternatives[0]
-    forms: dict[str, list[Any]] = {}
-    for one in alternatives:
-        for name, schema in one.properties.items():
-            if schema not in forms.setdefault(name, []):
-                forms[name].append(schema)
-    properties = {key: x[0] if len(x) == 1 else {"anyOf": x} for key, x in forms.items()}
-    common = set.intersection(*(set(x.required) for x in alternatives))
-    return ObjectSchema(properties, tuple(x for x in alternatives[0].required if x in common), True)
+    def _lose(self, key: str, value: Any, why: str) -> None:
+        self.lost.append((f"schema word {key}", str(value)[:80], why))
 
 
 def _nullable(made: Json, schema: Json) -> Json:
     """Write OpenAPI 3.0's `nullable` as a type."""
     type_ = made.get("type")
-    if schema.get("nullable") is True and isinstance(type_, str):
+    nullable = schema.get("nullable", schema.get("x-nullable"))  # the latter: Swagger 2.0
+    if nullable is True and isinstance(type_, str):
         made["type"] = [type_, "null"]
     return made
 

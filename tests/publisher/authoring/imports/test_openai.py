@@ -68,7 +68,8 @@ def test_what_is_left_out_is_said(manifest_of: ManifestOf) -> None:
     package = imported(value + [function] * 70)
     said = {(x.source, x.subject): (x.fate, x.before, x.after) for x in package.notes}
     assert said["document", "entry 3"] == ("refused", "web_search", "it is not a function")
-    assert said["broken", "tool"][0] == "refused"
+    reason = "it is not a mapping to schemas"
+    assert said["broken", "schema word properties"] == ("left out", "7", reason)
     assert ("refused", "", "a package has at most 64 tools") in said.values()
     assert [x.name for x in manifest_of(package).tools][:2] == ["get_rain_now", "get_rain_now_2"]
 

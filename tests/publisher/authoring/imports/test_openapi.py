@@ -1,4 +1,4 @@
-"""OpenAPI documents become tools that call by GET and POST."""
+"""OpenAPI documents become tools that call by HTTP, and what is not carried is said."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_public_documents_become_packages(
     assert tool.name == "GET_animal_search"
     assert tool.parameters["properties"]["pageNumber"]["type"] == "integer"
     # Its server is named by http, which a package may not call.
-    assert trek.bindings[tool.name]["url"] == "https://api.example.com/v1/animal/search"
+    assert trek.bindings[tool.name]["url"] == "https://api.example.com/api/v1/rest/animal/search"
     travel = imported(openapi_documents["train-travel"], "get-trips", "create-booking")
     package = manifest_of(travel)
     trips, booking = package.tools
@@ -92,7 +92,7 @@ def test_arguments_go_where_the_document_says(manifest_of: ManifestOf) -> None:
             {"name": "pet-id", "in": "path", "required": True, "schema": {"type": "string"}},
             {"name": "pet-id", "in": "query", "schema": {"type": "integer"}},
             {"name": "Accept-Language", "in": "header", "schema": {"type": "string"}},
-            {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+            {"name": "Accept", "in": "header", "schema": {"type": "string"}},
             {"name": "session", "in": "cookie", "schema": {"type": "string"}},
         ],
         "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/s"}}}},
@@ -125,7 +125,7 @@ def test_arguments_go_where_the_document_says(manifest_of: ManifestOf) -> None:
         },
     }
     said = " | ".join(map(str, package.notes))
-    for word in ("header Authorization", "cookie session", "leads to itself"):
+    for word in ("header Accept left out", "cookie session left out"):
         assert word in said
 
 
@@ -136,74 +136,82 @@ def body_of(schema: Any) -> dict[str, Any]:
 
 
 TEXT: Any = {"type": "string"}
+QUERY: Any = {"name": "q", "in": "query"}
 
 
 @pytest.mark.parametrize(
-    ("schema", "arguments", "required", "choice"),
+    ("schema", "arguments", "required"),
     [
         (
             {"allOf": [{"properties": {"a": TEXT}, "required": ["a"]}], "properties": {"b": TEXT}},
             {"a": TEXT, "b": TEXT},
             ["a"],
-            False,
         ),
         (
             {"allOf": [{"allOf": [{"properties": {"a": TEXT}}]}, {"required": ["a"]}]},
             {"a": TEXT},
             ["a"],
-            False,
-        ),
-        ({"type": ["object", "null"], "properties": {"a": TEXT}}, {"a": TEXT}, [], False),
-        (
-            {
-                "oneOf": [
-                    {"properties": {"kind": {"const": 1}, "a": TEXT}, "required": ["kind", "a"]},
-                    {"properties": {"kind": {"const": 2}, "b": TEXT}, "required": ["kind", "b"]},
-                    {"type": "array"},
-                ]
-            },
-            {"kind": {"anyOf": [{"const": 1}, {"const": 2}]}, "a": TEXT, "b": TEXT},
-            ["kind"],
-            True,
-        ),
-        (
-            {
-                "properties": {"a": TEXT, "b": TEXT},
-                "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
-            },
-            {"a": TEXT, "b": TEXT},
-            [],
-            True,
         ),
     ],
 )
 def test_a_body_has_the_arguments_of_all_that_its_schema_is_composed_of(
-    manifest_of: ManifestOf, schema: Any, arguments: Any, required: Any, choice: bool
+    manifest_of: ManifestOf, schema: Any, arguments: Any, required: Any
 ) -> None:
     package = imported(api(body_of(schema), "post"))
     [tool] = manifest_of(package).tools
     assert tool.parameters["properties"] == arguments
     assert tool.parameters.get("required", []) == required
-    assert any(x.before == "alternatives" for x in package.notes) == choice
 
 
-@pytest.mark.parametrize("schema", [{"type": "array"}, {"oneOf": [{"type": "string"}]}])
-def test_a_body_that_is_no_object_is_refused_if_it_must_be_sent(schema: Any) -> None:
-    operation = body_of(schema)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": TEXT},
+        {"oneOf": [{"type": "string"}, {"type": "object", "properties": {"a": TEXT}}]},
+        {"properties": {"a": TEXT, "b": TEXT}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"type": ["object", "null"], "properties": {"a": TEXT}},
+        {"type": "object", "additionalProperties": TEXT},
+        {"type": "object", "properties": {"a": TEXT}, "patternProperties": {"^x-": TEXT}},
+        {"allOf": [{"properties": {"a": TEXT}}, {"properties": {"a": {"minLength": 2}}}]},
+        {"type": "object"},
+    ],
+)
+def test_any_other_body_is_one_argument_with_its_schema(
+    manifest_of: ManifestOf, schema: Any
+) -> None:
+    manifest = manifest_of(imported(api(body_of(schema), "post")))
+    assert manifest.tools[0].parameters == {
+        "type": "object",
+        "properties": {"body": schema},
+        "required": ["body"],
+    }
+    binding = manifest.bindings["send"]
+    assert (binding["type"], binding["body"]) == ("http", {"parameter": "body"})
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", "application/octet-stream", "text/xml"])
+def test_a_body_that_is_neither_json_nor_a_form_is_refused_if_it_must_be_sent(kind: str) -> None:
+    operation = body_of({})
+    operation["requestBody"]["content"] = {kind: {"schema": {}}}
     with pytest.raises(InvalidInput) as told:
         imported(api(operation, "post"))
-    assert "it needs a body that is not a JSON object" in told.value.why
+    assert f"send: body ({kind}) refused: a binding sends JSON or a form" in told.value.why
     operation["requestBody"]["required"] = False
-    assert ("send", "body", "left out") in {x[:3] for x in rows(imported(api(operation, "post")))}
+    package = imported(api(operation, "post"))
+    assert ("send", "body", "left out", kind) in {x[:4] for x in rows(package)}
 
 
 def test_what_another_file_describes_is_named(manifest_of: ManifestOf) -> None:
-    elsewhere = {"$ref": "other.yml#/x"}
-    package = imported(api({"operationId": "rain", "parameters": [elsewhere]}))
-    assert manifest_of(package).tools[0].parameters["properties"] == {}
-    assert ("rain", "reference", "left out", "other.yml#/x") in {x[:4] for x in rows(package)}
+    elsewhere: Any = {"$ref": "other.yml#/x"}
+    schema = api({"operationId": "rain", "parameters": [{**QUERY, "schema": elsewhere}]})
+    package = imported(schema)
+    assert manifest_of(package).tools[0].parameters["properties"] == {"q": {}}
+    assert ("rain", "schema word $ref", "left out", "other.yml#/x") in {
+        x[:4] for x in rows(package)
+    }
     for document, name in (
         (api(elsewhere), "GET /x"),
+        (api({"operationId": "rain", "parameters": [elsewhere]}), "rain"),
         (api({"operationId": "rain", "requestBody": elsewhere}, "post"), "rain"),
         (api({}) | {"paths": {"/x": elsewhere}}, ""),
     ):
@@ -230,17 +238,58 @@ def test_a_path_may_be_described_in_the_components(manifest_of: ManifestOf) -> N
             {"type": "apiKey", "in": "header", "name": "X-Key"},
             {"type": "header", "name": "X-Key", "secret": "RAIN_KEY"},
         ),
-        ({"type": "apiKey", "in": "query", "name": "key"}, None),
+        (
+            {"type": "apiKey", "in": "query", "name": "key"},
+            [{"type": "query", "name": "key", "secret": "RAIN_KEY"}],
+        ),
+        (
+            {"type": "apiKey", "in": "cookie", "name": "sid"},
+            [{"type": "cookie", "name": "sid", "secret": "RAIN_KEY"}],
+        ),
+        (
+            {
+                "type": "oauth2",
+                "flows": {"clientCredentials": {"tokenUrl": "https://rain.dev/t", "scopes": {}}},
+            },
+            [
+                {
+                    "type": "client_credentials",
+                    "token_url": "https://rain.dev/t",
+                    "scopes": ["read"],
+                    "secret": "RAIN_KEY",
+                }
+            ],
+        ),
     ],
 )
 def test_a_secret_is_named_and_never_asked_of_a_model(
     manifest_of: ManifestOf, scheme: Any, auth: Any
 ) -> None:
     schemes = {"securitySchemes": {"rain-key": scheme}}
-    more: Any = {"components": schemes, "security": [{"rain-key": []}]}
+    more: Any = {"components": schemes, "security": [{"rain-key": ["read"]}]}
     package = imported(api({"operationId": "rain"}, **more))
-    assert manifest_of(package).bindings["rain"].get("auth") == auth
-    assert ("security rain-key" in {x.subject for x in package.notes}) == (auth is None)
+    assert manifest_of(package).bindings["rain"]["auth"] == auth
+
+
+def test_authentication_that_no_binding_carries_is_refused_or_another_is_taken(
+    manifest_of: ManifestOf,
+) -> None:
+    schemes = {
+        "a": {"type": "mutualTLS"},
+        "b": {"type": "http", "scheme": "basic"},
+        "c": {"type": "http", "scheme": "bearer"},
+    }
+    components = {"securitySchemes": schemes}
+    operation: Any = {"operationId": "rain", "security": [{"a": []}]}
+    with pytest.raises(InvalidInput) as told:
+        imported(api(operation, components=components))
+    assert "security a (mutualTLS) refused" in told.value.why
+    operation["security"] = [{"a": []}, {"b": [], "c": []}, {"b": []}, {"c": []}]
+    package = imported(api(operation, components=components))
+    assert manifest_of(package).bindings["rain"]["auth"] == {"type": "basic", "secret": "B"}
+    said = {x[1]: x[4] for x in rows(package)}
+    assert said["security b and c"] == "two secrets would be sent in one place"
+    assert said["security c"] == "a tool authenticates in one way"
 
 
 def test_a_relative_server_is_of_the_documents_host(manifest_of: ManifestOf) -> None:
@@ -248,34 +297,34 @@ def test_a_relative_server_is_of_the_documents_host(manifest_of: ManifestOf) -> 
     package = imported(document, base="https://rain.dev/openapi.json")
     assert manifest_of(package).bindings["rain"]["url"] == "https://rain.dev/v2/x"
     without = imported(document)
-    assert without.to_edit[-1].endswith('url: "https://api.example.com/v1/x"')
+    assert without.to_edit[-1].endswith('url: "https://api.example.com/v2/x"')
 
 
 def test_several_operations_must_be_chosen_by_name() -> None:
     two = api({"operationId": "rain"}) | {
-        "paths": {"/a": {"get": {"operationId": "rain"}, "put": {}}}
+        "paths": {"/a": {"get": {"operationId": "rain"}, "head": {}}}
     }
     with pytest.raises(UsageError) as told:
         imported(two)
-    assert told.value.why == "the document has 2: rain, PUT /a"
+    assert told.value.why == "the document has 2: rain, HEAD /a"
     assert told.value.fix == "--operation 'rain', once for each"
     with pytest.raises(UsageError, match="no operation 'snow'"):
         imported(two, "snow")
     with pytest.raises(InvalidInput, match="none of these operations") as told_put:
-        imported(two, "PUT /a")
-    assert "a package cannot send PUT" in told_put.value.why
+        imported(two, "HEAD /a")
+    assert "a package cannot send HEAD" in told_put.value.why
 
 
 @pytest.mark.parametrize(
     ("data", "word"),
     [
-        (b"", "not an OpenAPI 3 document"),
-        (b'{"swagger": "2.0"}', "not an OpenAPI 3 document"),
+        (b"", "not an OpenAPI 3 or"),
+        (b'{"swagger": "1.2"}', "not an OpenAPI 3 or"),
         (b'{"openapi": "3.0.0", "paths": 1}', "has no operations"),
         (b"{", "cannot be read"),
         (b"a: [", "cannot be read"),
         (b"[" * 5_000 + b"]" * 5_000, "cannot be read"),
-        (b"a: &a [*a]", "not an OpenAPI 3 document"),
+        (b"a: &a [*a]", "not an OpenAPI 3 or"),
     ],
 )
 def test_what_is_no_openapi_document_is_named(data: bytes, word: str) -> None:

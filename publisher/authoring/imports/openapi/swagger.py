@@ -1,0 +1,79 @@
+"""Swagger 2.0 in the words of OpenAPI 3, an operation at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from publisher.authoring.imports.draft import Json
+
+FORM: Final = "application/x-www-form-urlencoded"
+_MULTIPART: Final = "multipart/form-data"
+_ABOUT: Final = ("name", "in", "required", "description", "allowEmptyValue")  # not of the value
+_STYLES: Final[dict[str, Json]] = {
+    "csv": {"explode": False},
+    "ssv": {"style": "spaceDelimited", "explode": False},
+    "pipes": {"style": "pipeDelimited", "explode": False},
+    "multi": {"style": "form", "explode": True},
+}
+_FLOWS: Final = {"application": "clientCredentials", "accessCode": "authorizationCode"}
+
+
+def servers(document: Json, base: str) -> list[Json]:
+    """Return `schemes`, `host` and `basePath` as servers (Swagger 2.0, Swagger Object)."""
+    host, path = document.get("host"), str(document.get("basePath") or "/")
+    if not host:
+        return [{"url": path}]
+    schemes = document.get("schemes") or [urlsplit(base).scheme or "https"]
+    listed = schemes if isinstance(schemes, list) else []
+    return [{"url": f"{scheme}://{host}/{path.lstrip('/')}"} for scheme in listed]
+
+
+def parameter(value: Json) -> Json:
+    """Return a parameter of path, query or header as one of OpenAPI 3."""
+    about: Json = {key: value[key] for key in _ABOUT if key in value}
+    schema = {key: item for key, item in value.items() if key not in _ABOUT}
+    if value.get("type") != "array":
+        return {**about, "schema": schema}
+    style = str(value.get("collectionFormat", "csv"))
+    return {**about, "schema": schema, **_STYLES.get(style, {"style": style})}
+
+
+def body(document: Json, operation: Json, parameters: Sequence[Json]) -> Json | None:
+    """Return the parameters in `body` and `formData` as a request body; None without any."""
+    consumes = operation.get("consumes", document.get("consumes"))
+    kinds = [str(x) for x in consumes] if isinstance(consumes, list) else []
+    whole = next((x for x in parameters if x.get("in") == "body"), None)
+    if whole is not None:
+        content = {kind: {"schema": whole.get("schema")} for kind in kinds or ["application/json"]}
+        about: Json = {key: whole[key] for key in ("required", "description") if key in whole}
+        return {**about, "content": content}
+    fields = {str(x.get("name")): x for x in parameters if x.get("in") == "formData"}
+    if not fields:
+        return None
+    made = {name: parameter(x) for name, x in fields.items()}
+    needed = [name for name, x in fields.items() if x.get("required") is True]
+    file = any(x.get("type") == "file" for x in fields.values())
+    kind = _MULTIPART if file or (_MULTIPART in kinds and FORM not in kinds) else FORM
+    properties = {
+        name: {**x["schema"], **({"description": x["description"]} if "description" in x else {})}
+        for name, x in made.items()
+    }
+    schema = {"type": "object", "properties": properties, "required": needed}
+    words = ("style", "explode")
+    encoding = {name: {key: x[key] for key in words if key in x} for name, x in made.items()}
+    return {
+        "required": bool(needed),
+        "content": {kind: {"schema": schema, "encoding": encoding}},
+    }
+
+
+def security_scheme(value: Json) -> Json:
+    """Return a security definition as a security scheme of OpenAPI 3."""
+    if value.get("type") == "basic":
+        return {"type": "http", "scheme": "basic"}
+    if value.get("type") == "oauth2":
+        flow = str(value.get("flow"))
+        return {"type": "oauth2", "flows": {_FLOWS.get(flow, flow): value}}
+    return value

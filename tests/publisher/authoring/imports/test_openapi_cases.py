@@ -1,0 +1,154 @@
+"""Documents that clients of OpenAPI often get wrong, each with the right binding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.errors import InvalidInput
+from capdex.manifest.manifest import Manifest
+from publisher.authoring.imports import Imported, import_openapi, write_package
+
+ManifestOf = Callable[[Imported], Manifest]
+DOCUMENTS = Path(__file__).with_name("documents")
+
+
+def imported(name: str, *operations: str, base: str = "") -> Imported:
+    data = (DOCUMENTS / f"{name}.yaml").read_bytes()
+    return write_package(import_openapi(data, name, operations, base=base))
+
+
+def fates(package: Imported) -> dict[tuple[str, str], tuple[str, str, str]]:
+    return {(x.source, x.subject): (x.fate, x.before, x.after) for x in package.notes}
+
+
+def test_the_server_of_an_operation_is_before_that_of_the_document(manifest_of: ManifestOf) -> None:
+    package = imported("operation-servers")
+    assert manifest_of(package).bindings["getFiles"] == {
+        "type": "http_get",
+        "url": "https://upload.depotcase.dev/raw/files",
+        "auth": {"type": "header", "name": "X-Site-Key", "secret": "SITE"},
+    }
+    assert "server" not in {x.subject for x in package.notes}
+
+
+def test_lists_and_objects_of_a_query_are_sent_in_their_styles(manifest_of: ManifestOf) -> None:
+    binding = manifest_of(imported("query-styles")).bindings["listThings"]
+    assert binding["type"] == "http"
+    assert binding["method"] == "GET"
+    assert binding["parameters"] == {
+        "ids": {"in": "query", "name": "ids", "style": "form", "explode": False},
+        "tags": {"in": "query", "name": "tags", "style": "pipeDelimited", "explode": False},
+        "filter": {"in": "query", "name": "filter", "style": "deepObject"},
+        "point": {"in": "query", "name": "point", "style": "form", "explode": True},
+    }
+
+
+def test_a_query_parameter_may_be_json(manifest_of: ManifestOf) -> None:
+    manifest = manifest_of(imported("json-query-parameter"))
+    assert manifest.tools[0].parameters["required"] == ["filter"]
+    rule = {"in": "query", "name": "filter", "content": "application/json"}
+    assert manifest.bindings["find"]["parameters"] == {"filter": rule}
+
+
+def test_an_operation_without_its_required_cookie_is_no_tool(manifest_of: ManifestOf) -> None:
+    package = imported("required-cookie", "cart", "free")
+    assert [x.name for x in manifest_of(package).tools] == ["free"]
+    why = "a binding sends no parameter in cookie"
+    assert fates(package)["cart", "cookie session"] == ("refused", "", why)
+    with pytest.raises(InvalidInput, match="none of these operations"):
+        imported("required-cookie", "cart")
+
+
+def test_two_keys_are_sent_together_and_one_may_be_optional(manifest_of: ManifestOf) -> None:
+    bindings = manifest_of(imported("two-keys-together", "a", "b")).bindings
+    app_id = {"type": "header", "name": "X-App-Id", "secret": "APPID"}
+    app_key = {"type": "header", "name": "X-App-Key", "secret": "APPKEY"}
+    assert bindings["a"]["auth"] == [app_id, app_key]
+    assert bindings["b"]["auth"] == [{**app_id, "optional": True}]
+
+
+def test_json_of_a_vendor_keeps_its_media_type(manifest_of: ManifestOf) -> None:
+    manifest = manifest_of(imported("vendor-json-body", "addThing", "setLabels"))
+    assert manifest.bindings["addThing"] == {
+        "type": "http_post",
+        "url": "https://api.vendorcase.dev/things",
+        "headers": {"Content-Type": "application/vnd.api+json"},
+    }
+    assert manifest.bindings["setLabels"]["body"] == {"parameter": "body"}
+    assert manifest.tools[1].parameters["properties"]["body"] == {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+    }
+
+
+def test_a_relative_server_is_resolved_or_edited(manifest_of: ManifestOf) -> None:
+    package = imported("relative-server")
+    manifest = manifest_of(package)
+    assert manifest.bindings["jobs"]["url"] == "https://api.example.com/api/v3/jobs"
+    assert any("https://api.example.com/api/v3/jobs" in x for x in package.to_edit)
+    said = fates(package)["document", "server"]
+    assert said == ("changed", "/api/v3", "https://api.example.com/api/v3")
+    assert fates(package)["document", "name"] == ("changed", "3D Print Hub", "d-print-hub")
+    found = imported("relative-server", base="https://hub.dev/docs/openapi.yaml")
+    assert manifest_of(found).bindings["jobs"]["url"] == "https://hub.dev/api/v3/jobs"
+
+
+def test_a_variable_of_a_server_is_a_line_to_edit(manifest_of: ManifestOf) -> None:
+    package = imported("templated-server")
+    url = "https://your-tenant.printcase.dev/v2/jobs"
+    assert manifest_of(package).bindings["jobs"]["url"] == url
+    assert "tenant is a variable of the server: your-tenant" in package.to_edit
+
+
+def test_parameters_in_other_scripts_keep_their_names(manifest_of: ManifestOf) -> None:
+    package = imported("non-ascii-parameters")
+    manifest = manifest_of(package)
+    sent = {x["name"] for x in manifest.bindings["suche"]["parameters"].values()}
+    assert sent == {"大小", "颜色", "größe"}
+    described = [x["description"] for x in manifest.tools[0].parameters["properties"].values()]
+    assert described == ["大小", "颜色", "größe"]
+    assert fates(package)["suche", "query größe"] == ("changed", "größe", "the argument gr_e")
+
+
+def test_a_required_key_is_a_secret_and_no_argument(manifest_of: ManifestOf) -> None:
+    package = imported("key-as-parameter")
+    manifest = manifest_of(package)
+    assert list(manifest.tools[0].parameters["properties"]) == ["beach"]
+    secret = {"type": "query", "name": "api_key", "secret": "API_KEY"}
+    assert manifest.bindings["tide"]["auth"] == [secret]
+    assert fates(package)["tide", "query api_key"][0] == "changed"
+
+
+def test_references_stay_references_however_wide_a_schema_is(manifest_of: ManifestOf) -> None:
+    schemas: dict[str, Any] = {
+        f"A{i}": {
+            "type": "object",
+            "properties": {
+                f"p{j}": (
+                    {"$ref": f"#/components/schemas/A{i + 1}"}
+                    if i < 5
+                    else {"type": "string", "description": "d"}
+                )
+                for j in range(5)
+            },
+        }
+        for i in range(6)
+    }
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/A0"}}}
+    operation = {"operationId": "wide", "requestBody": {"required": True, "content": content}}
+    document = {
+        "openapi": "3.0.0",
+        "info": {"title": "Wide", "version": "1"},
+        "servers": [{"url": "https://api.widecase.dev"}],
+        "paths": {"/a": {"post": operation}},
+        "components": {"schemas": schemas},
+    }
+    package = write_package(import_openapi(json.dumps(document).encode(), "wide", []))
+    parameters = manifest_of(package).tools[0].parameters
+    assert parameters["properties"]["p0"] == {"$ref": "#/$defs/A1"}
+    assert list(parameters["$defs"]) == ["A1", "A2", "A3", "A4", "A5"]
