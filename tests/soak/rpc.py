@@ -4,13 +4,17 @@ A node reads a registry from an Anvil through two endpoints of the same kind of 
 of which spoils three requests in ten (--rate) for S seconds (--seconds), while more is published.
 COUNT is the number of such spells; the kinds take turns, so COUNT=20 has each of them once:
 
-    timeout reset truncated stale patience status page internal wrong-id null empty doubled shuffled
+    timeout reset truncated stale patience status page refused wrong-id null empty doubled shuffled
     dropped falsified narrow stateless unwitnessed foreign mixed
+
+With `refused`, calls are answered as vendors and nodes were seen to answer in public, listed in
+public_refusals.json with the report of each, or in words drawn at random from them.
 
 Each spell has a chain and an index of its own, so that the past and the present are both read
 through it; of half the chains only the newest 128 states are kept, as most nodes do. What is stored
 meanwhile must be the chain's, however little (but for logs that are changed rather than left out,
-in blocks whose state nobody keeps: there it need be only in the end); once the endpoints are well
+in blocks whose state nobody keeps: there it need be only in the end), and no second may see more
+than MOST requests; once the endpoints are well
 the index must be at the head within a minute, and then be the one that a node builds through a
 sound endpoint: the same digests, the same rows. The last line is `N passed, N failed`.
 """
@@ -44,6 +48,7 @@ KEPT = 128  # states of a pruned chain
 PRUNED = ("--prune-history", str(KEPT))
 UNTOLD = ("falsified", "unwitnessed", "mixed")  # what only the contract's state shows
 LATE = ("foreign", "timeout", "mixed")  # with these a node may rightly refuse to start
+MOST = 300  # requests within a second, to both endpoints: ten looks at the head, and what is new
 
 
 @dataclass
@@ -77,7 +82,7 @@ class Soak:
         node = self.start(db, "kept", *(proxy.url for proxy in self.proxies))
         try:
             if late:
-                node.wait_for(lambda: "listening" in node.said, "the node has started")
+                node.wait_for(lambda: Watch(db)() != (0, 0), "the node has read something")
                 self.misbehave(kind)
             until = time.monotonic() + self.seconds
             while node.alive and self.goes_on(until):
@@ -99,11 +104,21 @@ class Soak:
             node.kill()
         where = " of a pruned chain" if self.pruned else ""
         what = f"{kind}, {self.spoilt} replies{where} spoilt, caught up in {self.took_s:.1f} s"
-        return what, self.compare(db, seen, untold=self.pruned and kind in UNTOLD)
+        what += f", busiest second: {self.busiest} requests"
+        wrong = self.compare(db, seen, untold=self.pruned and kind in UNTOLD)
+        if self.busiest > MOST:
+            wrong.append(f"{self.busiest} requests within a second, at most {MOST} were expected")
+        return what, wrong
 
     @property
     def spoilt(self) -> int:
         return sum(sum(proxy.spoilt.values()) for proxy in self.proxies)
+
+    @property
+    def busiest(self) -> int:
+        """The most requests that came within a second."""
+        both = sum((proxy.seconds for proxy in self.proxies), Counter[int]())
+        return max(both.values(), default=0)
 
     def goes_on(self, until: float) -> bool:
         """Whether the spell does: for its time, and longer where it has hardly been felt."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -35,6 +37,12 @@ REFUSALS = (
     (-32008, "Response is too big"),
 )  # fmt: skip
 
+# What vendors and nodes have answered in public reports. `status` and `type` (of the content) are
+# left out where a report does not name them; `guessed` are the members of `error` it does not name.
+PUBLIC = orjson.loads(Path(__file__).with_name("public_refusals.json").read_bytes())
+WORDS = [word for one in PUBLIC for word in one.get("error", {}).get("message", "").split()]
+CODES = [one["error"]["code"] for one in PUBLIC if "error" in one]
+
 Answer = Any  # a reply, or a web.Response
 Fault = Callable[["Faulty", Call, Call], Answer]
 
@@ -47,9 +55,11 @@ class Faulty(Relay):
     chance: random.Random
     fault: str | None = None
     spoilt: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[int] = field(default_factory=Counter)  # the requests of each second
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         asked = orjson.loads(await request.read())
+        self.seconds[int(time.monotonic())] += 1
         calls = asked if isinstance(asked, list) else [asked]
         kind = self.fault
         if kind == "mixed":
@@ -122,8 +132,25 @@ def _page(self: Faulty, call: Call, reply: Call) -> Answer:
     return web.Response(text="<html>our terms have changed</html>", content_type="text/html")
 
 
-def _internal(self: Faulty, call: Call, reply: Call) -> Answer:
-    return refusal(call, -32603, "internal error")
+def _refused(self: Faulty, call: Call, reply: Call) -> Answer:
+    """Refuse about half of the calls of a batch, each in the words of a public report or in any."""
+    if self.chance.random() < 0.5:
+        return None
+    one = self.chance.choice(PUBLIC) if self.chance.random() < 0.7 else {"error": _any_error(self)}
+    status, said = one.get("status", 200), one.get("body")
+    if said is None:
+        reply = {"jsonrpc": "2.0", "id": call["id"], "error": one["error"]}
+        if status == 200:
+            return reply
+        said = orjson.dumps(reply).decode()
+    kind = one.get("type", "application/json" if "error" in one else "text/html")
+    return web.Response(status=status, text=said, content_type=kind)
+
+
+def _any_error(self: Faulty) -> Any:
+    words = " ".join(self.chance.choices(WORDS, k=self.chance.randrange(12)))
+    code = self.chance.choice([*CODES, self.chance.randrange(-(2**53), 2**53), None, "-32000"])
+    return self.chance.choice([{"code": code, "message": words}, {"code": code}, words or "no"])
 
 
 def _wrong_id(self: Faulty, call: Call, reply: Call) -> Answer:
@@ -210,7 +237,7 @@ FAULTS: dict[str, Fault] = {
     "patience": _patience,
     "status": _status,
     "page": _page,
-    "internal": _internal,
+    "refused": _refused,
     "wrong-id": _wrong_id,
     "null": _null,
     "empty": _logs(_empty),

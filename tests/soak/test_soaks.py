@@ -49,6 +49,10 @@ def test_endpoints_that_misbehave_delay_a_node_and_never_mislead_it() -> None:
     soak("rpc.py", 3, "--seconds", 1.5, "--only", "mixed")
 
 
+def test_refusals_seen_in_public_delay_a_node_and_never_mislead_it() -> None:
+    soak("rpc.py", 1, "--seconds", 5, "--only", "refused")
+
+
 def test_objects_of_state_converge_and_survive_kills() -> None:
     soak("state.py", 100)
 
