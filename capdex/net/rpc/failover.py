@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from capdex.errors import Code
 from capdex.net.rpc.endpoint import Endpoint
 from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault, rpc_error
+from capdex.net.rpc.pacing import MAX_DEBT_S
 from capdex.net.rpc.transport import Call, ReadReply, Transport, send
 from capdex.net.rpc.types import quantity
 
@@ -95,28 +96,33 @@ class Failover:
     ) -> tuple[list[T], int]:
         """Return the results in the order of `calls`, and the size of the replies in bytes.
 
-        `without` are endpoints to leave out; `wait_s` is how long to wait for pausing endpoints.
+        `without` are endpoints to leave out; `wait_s` is how long to wait for pausing endpoints
+        from one answer of a batch to the next.
         An endpoint that has answered `refusals` times with an error other than a rate limit is not
         asked again, whatever the error says. Raises the last RpcError if no endpoint answers.
         """
-        hopeless, attempts, timeouts = set(without), 0, 0
+        hopeless, attempts, timeouts, kept = set(without), 0, 0, list[T]()
+        left_s = wait_s
         refused: Counter[Endpoint] = Counter()
         while True:
             now = clock()
             pick = self.pool.peek if without else self.pool.pick
             endpoint = pick(now, hopeless)
             rest_s = endpoint.wait_s(now)
-            if rest_s > wait_s:
+            if rest_s > left_s:
                 raise endpoint.cooling_down(now)
             if rest_s > 0:
-                wait_s -= rest_s
+                left_s -= rest_s
                 await asyncio.sleep(rest_s)
                 continue
+            before = len(kept)
             try:
                 await self._verify(endpoint)
-                return await self._ask(endpoint, calls, read)
+                return await self._ask(endpoint, calls, read, kept)
             except RpcError as error:
                 attempts += 1
+                if len(kept) > before:  # it goes on, however slowly
+                    attempts, left_s = 1, wait_s
                 timeouts += error.fault is RpcFault.TIMEOUT
                 refused[endpoint] += error.answered and error.fault is not RpcFault.RATE
                 if error.fault is RpcFault.FATAL:
@@ -145,13 +151,21 @@ class Failover:
             raise error
 
     async def _ask(
-        self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
+        self,
+        endpoint: Endpoint,
+        calls: Sequence[Call],
+        read: Callable[[Any], T],
+        kept: list[T] | None = None,
     ) -> tuple[list[T], int]:
-        """Send batches of the longest size that the endpoint accepts; a refused one is halved."""
-        results: list[T] = []
-        size = 0
+        """Send batches of the longest size that the endpoint accepts; a refused one is halved.
+
+        `kept` are results of the first calls; those of further ones are added, even if one fails.
+        """
+        results, size = [] if kept is None else kept, 0
         while rest := calls[len(results) :]:
-            piece = rest[: endpoint.batches.longest(clock())]
+            if results:
+                await asyncio.sleep(min(endpoint.throttle.wait_s(clock()), MAX_DEBT_S))
+            piece = rest[: min(endpoint.batches.longest(clock()), endpoint.throttle.burst)]
             try:
                 found, more = await self._send(endpoint, piece, read)
             except RpcError as error:

@@ -105,6 +105,11 @@ class Throttle:
     _cut: float = float("-inf")
     _taken: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=MEASURED_CALLS))
 
+    @property
+    def burst(self) -> int:
+        """The longest batch: an endpoint that counts calls may never answer all of a longer one."""
+        return MAX_BATCH if self.rate is None else max(1, int(self.rate * BURST_S))
+
     def wait_s(self, now: float) -> float:
         """Return the seconds until a call may be made; 0 if it may be made now."""
         self._fill(now)

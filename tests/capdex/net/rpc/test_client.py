@@ -295,6 +295,21 @@ async def test_batches_that_only_fail_are_tried_shorter(endpoint, monkeypatch, s
     assert {len(body) for body in seen} == {2}
 
 
+async def test_batches_are_no_longer_than_the_rate_and_what_was_answered_is_kept(endpoint):
+    def reply(body, n):
+        return [
+            answer(call, call["params"][0]) if at < 3 else refusal(call, 429, "compute units")
+            for at, call in enumerate(body)
+        ]
+
+    url, seen = await endpoint(reply)
+    async with Rpc([url]) as chain:
+        assert await chain.batch([("echo", [n]) for n in range(7)]) == list(range(7))
+    assert [len(body) for body in seen[:2]] == [7, 3]
+    assert [call["params"][0] for call in seen[-1]][-1] == 6
+    assert sum(call["params"] == [0] for body in seen for call in body) == 2
+
+
 async def test_a_batch_that_lacks_an_answer_is_asked_again(endpoint):
     def reply(body, n):
         answers = [answer(call, "0x1") for call in body]
