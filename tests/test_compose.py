@@ -19,6 +19,7 @@ import yaml
 
 from capdex import __version__
 from cli.main import program
+from indexer.query.search import directory_of
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
@@ -44,6 +45,18 @@ def _instructions(word: str) -> list[str]:
 
 def _words(command: str | list[str]) -> list[str]:
     return shlex.split(command) if isinstance(command, str) else command
+
+
+def _mounts(name: str) -> list[tuple[str, str, bool]]:
+    """The source and the target of each volume of a service, and whether it may write there."""
+    found = []
+    for volume in SERVICES[name].get("volumes", []):
+        if isinstance(volume, str):
+            source, target, *mode = volume.split(":")
+            found.append((source, target, mode != ["ro"]))
+        else:
+            found.append((volume["source"], volume["target"], not volume["read_only"]))
+    return found
 
 
 def _environment(*names: str) -> dict[str, str]:
@@ -98,24 +111,39 @@ def test_ports_are_bound_to_this_machine(name: str) -> None:
 
 @each_lasting_service
 def test_data_lives_in_a_named_volume_of_its_service(name: str) -> None:
-    volumes = [x.split(":") for x in SERVICES[name]["volumes"] if not x.startswith("./")]
-    if name in READERS:
-        assert [(x[0], x[-1]) for x in volumes] == [("node", "ro")]
-    elif name == "balancer":
-        assert volumes == []
+    own, *shared = [source for source, _, _ in _mounts(name) if not source.startswith("./")] or [""]
+    if name == "balancer":
+        assert own == ""
     else:
-        shared = ["deployments"] if name in ("node", "standby") else []
-        assert [x[0] for x in volumes] == [name, *shared]
+        assert own == name
         assert name in COMPOSE["volumes"]
+    others = {"node": ["deployments"], "standby": ["deployments"]}
+    assert shared == others.get(name, ["node"] if name in READERS else [])
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_saves_its_search_in_its_own_volume_and_reads_packages_of_the_node(
+    name: str,
+) -> None:
+    given = _parse(_words(SERVICES[name]["command"]), _environment(name)).params
+    blocks = given["blocks"]
+    mounts = {target: (source, writable) for source, target, writable in _mounts(name)}
+    assert mounts[str(blocks)] == ("node", False)
+    saved = directory_of(given["db"], blocks)
+    inmost = next(str(x) for x in saved.parents if str(x) in mounts)
+    assert mounts[inmost] == (name, True)
+    (part,) = [x for x in SERVICES[name]["volumes"] if not isinstance(x, str)]
+    assert _parse(["node"], _environment("node")).params["blocks"] == Path(
+        "/data", part["volume"]["subpath"]
+    )
 
 
 @each_service
 def test_files_of_this_repository_are_mounted_to_be_read(name: str) -> None:
-    for volume in SERVICES[name].get("volumes", []):
-        if volume.startswith("./"):
-            path, _, mode = volume.split(":")
-            assert (ROOT / path).exists()
-            assert mode == "ro"
+    for source, _, writable in _mounts(name):
+        if source.startswith("./"):
+            assert (ROOT / source).exists()
+            assert not writable
 
 
 def test_the_volume_of_postgres_holds_its_versioned_directory() -> None:

@@ -2,6 +2,8 @@
 
     python benchmarks/search/latency.py [--packages 100000] [--keep DIRECTORY] [--semantic]
 
+With `--starts` it tells how long a build and three restarts take, and asks nothing.
+
 "Found" is the page of ten hits as the index finds it; "answered" has their releases, which are read
 from SQLite, as JSON and as text, from one thread to another.
 """
@@ -92,7 +94,7 @@ def hostile(packages: int) -> dict[str, str]:
     }
 
 
-async def measure(url: str, directory: Path, packages: int, encoder: Encoder | None) -> None:
+async def start(url: str, directory: Path, encoder: Encoder | None, packages: int) -> None:
     begin, before = time.perf_counter(), memory_mb()
     with closing(Index(url)) as index, closing(Reader(index, serve=VERIFIED)) as reader:
         index.follow(directory, encoder)
@@ -106,20 +108,25 @@ async def measure(url: str, directory: Path, packages: int, encoder: Encoder | N
             await asyncio.sleep(0.1)
         print(f"complete after {time.perf_counter() - begin:.1f} s")
         print(f"memory: {memory_mb() - before:.0f} MB more")
-        asked = questions(packages)
-        for some in asked.values():
-            await times(reader, some[:100], Filters())
-        chosen = Filters.parse(FILTERS)
-        for name, filters in {"found": Filters(), "found, filtered": chosen}.items():
-            for kind, some in asked.items():
-                show(f"{kind}, {name}", found_in(index, some, filters))
-        for name, filters in {"answered": Filters(), "answered, filtered": chosen}.items():
-            for kind, some in asked.items():
-                show(f"{kind}, {name}", await times(reader, some, filters))
+        if packages:
+            await measure(index, reader, packages)
+
+
+async def measure(index: Index, reader: Reader, packages: int) -> None:
+    asked = questions(packages)
+    for some in asked.values():
+        await times(reader, some[:100], Filters())
+    chosen = Filters.parse(FILTERS)
+    for name, filters in {"found": Filters(), "found, filtered": chosen}.items():
         for kind, some in asked.items():
-            show(f"{kind}, routed", await routed(reader, some))
-        for kind, query in hostile(packages).items():
-            show(kind, await times(reader, [query] * 5, Filters()))
+            show(f"{kind}, {name}", found_in(index, some, filters))
+    for name, filters in {"answered": Filters(), "answered, filtered": chosen}.items():
+        for kind, some in asked.items():
+            show(f"{kind}, {name}", await times(reader, some, filters))
+    for kind, some in asked.items():
+        show(f"{kind}, routed", await routed(reader, some))
+    for kind, query in hostile(packages).items():
+        show(kind, await times(reader, [query] * 5, Filters()))
 
 
 def main() -> None:
@@ -127,6 +134,7 @@ def main() -> None:
     parser.add_argument("--packages", type=int, default=100_000)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--semantic", action="store_true")
+    parser.add_argument("--starts", action="store_true")
     options = parser.parse_args()
     with TemporaryDirectory() as temporary:
         kept = options.keep or Path(temporary)
@@ -138,9 +146,10 @@ def main() -> None:
             fill([url], asyncio.run(make(options.packages, describe)), kept / "blocks")
             print(f"filled in {time.perf_counter() - begin:.0f} s")
         directory = directory_of(url, kept / "blocks")
-        for _ in range(2):  # built, then read from the disk
+        asked = 0 if options.starts else options.packages
+        for _ in range(4 if options.starts else 2):  # built, then read from the disk
             encoder = SentenceEncoder() if options.semantic else None
-            asyncio.run(measure(url, directory, options.packages, encoder))
+            asyncio.run(start(url, directory, encoder, asked))
         size = sum(x.stat().st_size for x in directory.iterdir())
         print(f"on disk: {size / 1e6:.0f} MB")
 

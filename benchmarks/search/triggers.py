@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing import Segment, TriggerSet, merge
+from capdex.routing import Segment, TriggerSet, from_bytes, merge, to_bytes
 from capdex.routing.patterns import compiled
 
 PACKAGES = 100_000
@@ -138,6 +138,9 @@ def main(count: str = str(PACKAGES)) -> None:
         f"{len(segment.keys)} postings: read {built - began:.1f} s, merged {merged - built:.1f} s, "
         f"{memory() - before:.0f} MiB more, of which {size(segment):.0f} MiB arrays and texts"
     )
+    stored, began = to_bytes(segment), time.perf_counter()
+    from_bytes(stored)
+    print(f"{len(stored) / 2**20:.0f} MiB stored, read back in {time.perf_counter() - began:.1f} s")
     kinds = {
         "one word": [random_.choice(words) for _ in range(MESSAGES)],
         "a sentence of 60 characters": [message(random_, words, 60) for _ in range(MESSAGES)],

@@ -1,1 +1,1 @@
-"""Encodings of bytes that several formats use: ABI words, base58, varint, keccak."""
+"""Encodings of bytes that several formats use: ABI words, base58, varint, keccak, arrays."""

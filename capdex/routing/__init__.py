@@ -7,6 +7,7 @@ packages that it holds alone, never on how they came into it.
 from capdex.routing.combine import Combined, combine
 from capdex.routing.matches import Hit, Match, MatchedTrigger, Page
 from capdex.routing.segment import Segment, merge
+from capdex.routing.stored import from_bytes, to_bytes
 from capdex.routing.triggers import TriggerSet
 
 __all__ = [
@@ -18,5 +19,7 @@ __all__ = [
     "Segment",
     "TriggerSet",
     "combine",
+    "from_bytes",
     "merge",
+    "to_bytes",
 ]

@@ -23,6 +23,7 @@ from capdex.manifest.triggers import (
 from capdex.routing.literals import required, size
 from capdex.routing.text import bounded, fold, has_word, is_negated, views, width
 
+TRAITS_VERSION: Final = 1  # raised whenever the same trigger gives other traits or windows
 MAX_SIZE: Final = 4_000  # instructions of one regex (see literals.size); a usual one has 100
 MAX_UNRELATED_KEYWORD: Final = 2  # "the" stands in more of the unrelated messages
 KEPT: Final = 4_096  # compiled regexes

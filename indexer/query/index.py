@@ -126,14 +126,15 @@ class Index:
         self._follower.start()
 
     def rebuild_search(self, directory: Path, progress: Progress = lambda *_: None) -> State:
-        """Build the search from the database, and save it in a directory; return what was saved.
+        """Build search and routes from the database; return them as they are saved in a directory.
 
         Readers that run already go on with theirs. Raises Unavailable DATABASE_LOCKED if one of
         them is the one that saves there.
         """
         live = LiveSearch()
         with self.read() as connection:
-            state = live.catch_up(connection, progress)
+            live.catch_up(connection, progress)
+            state = live.triggers_at(connection)
         with closing(Snapshots(directory)) as snapshots:
             if not snapshots.save(state):
                 raise Unavailable(

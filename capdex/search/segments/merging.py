@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from capdex.encoding.strings import Strings
 from capdex.search.segments.segment import (
     Doubles,
     Facets,
@@ -17,7 +18,6 @@ from capdex.search.segments.segment import (
     Segment,
     postings,
 )
-from capdex.search.segments.strings import Strings
 from capdex.search.segments.vectors import Vectors
 
 AT_ONCE: Final = 4  # segments of about one size before they are merged

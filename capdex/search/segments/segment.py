@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from capdex.encoding.strings import Strings
 from capdex.search.analyser import squash
 from capdex.search.document import VOTES, Document
-from capdex.search.segments.strings import Strings
 from capdex.search.segments.typos import Shapes
 from capdex.search.segments.vectors import Vectors
 from capdex.search.weights import prior, weigh

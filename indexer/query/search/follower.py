@@ -111,7 +111,10 @@ class Follower:
     def _save(self, snapshots: Snapshots) -> None:
         state = self._live.state
         self._save_at = time.monotonic() + SAVE_S
-        if state is None or (self._saved is not None and state.engine is self._saved.engine):
+        saved = self._saved
+        if state is None or (
+            saved and state.engine is saved.engine and state.triggers is saved.triggers
+        ):
             return
         try:
             snapshots.save(state)

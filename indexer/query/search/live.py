@@ -119,11 +119,16 @@ class LiveSearch:
             if state.encoder != identity:
                 state = replace(state, engine=state.engine.without_vectors(), encoder=identity)
             state = self._advance(connection, state, revision)
-            if _fingerprint(state.engine) != read_fingerprint(connection) & _BITS:
+            engine, triggers = state.engine, state.triggers
+            if _fingerprint(engine) != read_fingerprint(connection) & _BITS or (
+                triggers is not None and triggers.packages != engine.documents
+            ):
                 self._state = None
                 return False
             self._state = state
             self._first.set()
+            if triggers is not None:
+                self._triggers_read.set()
             return True
 
     def merge(self) -> bool:

@@ -1,4 +1,4 @@
-"""Engines kept on disk, so that a restart reads postings instead of building them again.
+"""Engines and triggers kept on disk, so that a restart reads them instead of building them again.
 
 Each segment is a file named by its SHA-256, which is never changed; `manifest` lists the segments
 of one state with their removed documents, and its last line is a SHA-256 of the lines before it.
@@ -11,22 +11,25 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
 from filelock import FileLock, Timeout
 
+from capdex import routing, search
 from capdex.errors import CapdexError, InvalidInput
-from capdex.search import Engine, Segment, from_bytes, to_bytes
 from capdex.search.segments.segment import Mask
 from indexer.query.search.state import State
 
 MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024  # a bit for each document
 MAX_SEGMENT_BYTES: Final = 8 * 1024**3
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
+_S = TypeVar("_S", search.Segment, routing.Segment)
+_Written = dict[int, tuple[object, str]]  # by id; the segment keeps it from reuse
 
 
 class _Stored(msgspec.Struct):
@@ -39,6 +42,7 @@ class _Manifest(msgspec.Struct):
     index: str  # SHA-256 of the secret of the database
     segments: list[_Stored]
     encoder: str | None = None
+    triggers: list[_Stored] | None = None  # None: they had not been read
 
 
 def directory_of(db: str, blocks: Path) -> Path:
@@ -55,7 +59,7 @@ class Snapshots:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock = FileLock(directory / "lock", thread_local=False)  # `close` is another thread's
-        self._written: dict[int, tuple[Segment, str]] = {}  # by id; the segment keeps it from reuse
+        self._written: _Written = {}
 
     def close(self) -> None:
         """Let another process write."""
@@ -79,16 +83,12 @@ class Snapshots:
             raise _damaged(f"the manifest is invalid: {error}") from None
         if manifest.index != sha256(key).hexdigest():
             return None
-        written: dict[int, tuple[Segment, str]] = {}
-        sources: list[tuple[Segment, Mask | None]] = []
-        for stored in manifest.segments:
-            if not _NAME.fullmatch(stored.name):
-                raise _damaged("a segment has no name of one")
-            segment = from_bytes(_read(self._directory / stored.name, MAX_SEGMENT_BYTES))
-            written[id(segment)] = segment, stored.name
-            sources.append((segment, _live(stored.live, len(segment.names))))
-        self._written = written
-        return State(Engine(sources), manifest.revision, key, manifest.encoder)
+        engine = search.Engine(self._sources(manifest.segments, search.from_bytes))
+        triggers = None
+        if manifest.triggers is not None:
+            sources = self._sources(manifest.triggers, routing.from_bytes)
+            triggers = routing.TriggerSet(sources)
+        return State(engine, manifest.revision, key, manifest.encoder, triggers)
 
     def save(self, state: State) -> bool:
         """Save a state; returns False while another process writes here. Raises OSError."""
@@ -98,28 +98,51 @@ class Snapshots:
                 self._lock.acquire(blocking=False)
             except Timeout:
                 return False
-        written: dict[int, tuple[Segment, str]] = {}
-        segments: list[_Stored] = []
-        for part in state.engine.parts:
-            known = self._written.get(id(part.segment))
-            name = known[1] if known else self._write(to_bytes(part.segment))
-            written[id(part.segment)] = part.segment, name
-            segments.append(_Stored(name, _bits(part.live)))
-        manifest = _Manifest(state.revision, sha256(state.key).hexdigest(), segments, state.encoder)
+        written: _Written = {}
+        parts = [(x.segment, x.live) for x in state.engine.parts]
+        segments = self._store(parts, search.to_bytes, written)
+        triggers = None
+        if state.triggers is not None:
+            pieces = [(x.segment, x.live) for x in state.triggers.parts]
+            triggers = self._store(pieces, routing.to_bytes, written)
+        index = sha256(state.key).hexdigest()
+        manifest = _Manifest(state.revision, index, segments, state.encoder, triggers)
         body = msgspec.json.encode(manifest)
         _replace(self._directory / "manifest", body + b"\n" + sha256(body).hexdigest().encode())
         self._written = written
-        kept = {x.name for x in segments}
+        kept = {name for _, name in written.values()}
         for path in self._directory.iterdir():
             if path.name not in kept and (_NAME.fullmatch(path.name) or path.suffix == ".new"):
                 path.unlink(missing_ok=True)
         return True
 
+    def _sources(
+        self, kept: Iterable[_Stored], read: Callable[[bytes], _S]
+    ) -> Iterator[tuple[_S, Mask | None]]:
+        for stored in kept:
+            if not _NAME.fullmatch(stored.name):
+                raise _damaged("a segment has no name of one")
+            segment = read(_read(self._directory / stored.name, MAX_SEGMENT_BYTES))
+            self._written[id(segment)] = segment, stored.name
+            yield segment, _live(stored.live, len(segment.names))
+
+    def _store(
+        self,
+        parts: Iterable[tuple[_S, Mask | None]],
+        to_bytes: Callable[[_S], bytes],
+        written: _Written,
+    ) -> list[_Stored]:
+        stored = []
+        for segment, live in parts:
+            known = self._written.get(id(segment))
+            name = known[1] if known else self._write(to_bytes(segment))
+            written[id(segment)] = segment, name
+            stored.append(_Stored(name, _bits(live)))
+        return stored
+
     def _write(self, data: bytes) -> str:
         name = sha256(data).hexdigest()
-        path = self._directory / name
-        if not path.exists():
-            _replace(path, data)
+        _replace(self._directory / name, data)  # a damaged one may have this name
         return name
 
 

@@ -31,7 +31,11 @@ def directory(tmp_path: Path) -> Path:
 def publish(making: Any, store: Store, chain: Any) -> Callable[..., None]:
     def publish(*names: str) -> None:
         for name in names:
-            chain.publish(name, description=f"Counts {name} and others")
+            chain.publish(
+                name,
+                description=f"Counts {name} and others",
+                triggers=[{"type": "keyword", "value": "/count"}],
+            )
         making.follow(store, chain)
 
     return publish
@@ -63,6 +67,25 @@ def fresh(database_url: str, query: str = "") -> list[str | None]:
 
 def files(directory: Path) -> list[Path]:
     return sorted(x for x in directory.iterdir() if x.name != "lock")
+
+
+def read(manifest: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(manifest.read_bytes().rpartition(b"\n")[0])
+    return found
+
+
+def write(manifest: Path, saved: dict[str, Any]) -> None:
+    body = json.dumps(saved).encode()
+    manifest.write_bytes(body + b"\n" + sha256(body).hexdigest().encode())
+
+
+def routed(index: Index, message: str) -> list[str]:
+    """The packages with a trigger that a message hits."""
+    return sorted(x.combined.name for x in index.route(message).packages if x.combined.match)
+
+
+def never(*_: object) -> object:
+    raise AssertionError("it is built again")
 
 
 def until(done: Callable[[], object]) -> None:
@@ -128,24 +151,74 @@ def test_a_restart_reads_what_was_saved_and_catches_up(
     assert [x.name for x in files(directory)][-1] == "manifest"
     publish("plums")
 
-    def build(*_: object) -> object:
-        raise AssertionError("it is built again")
-
-    monkeypatch.setattr(live_module.LiveSearch, "_build", build)
+    monkeypatch.setattr(live_module.LiveSearch, "_build", never)
     assert names(following()) == ["apples", "pears", "plums"]
     monkeypatch.undo()
     assert fresh(database_url) == ["apples", "pears", "plums"]
 
 
-@pytest.mark.parametrize("end", ["cut", "changed", "gone"])
-@pytest.mark.parametrize("which", ["manifest", "segment"])
-def test_damaged_files_are_built_again(
-    which: str, end: str, publish: Callable[..., None], following: Opened, directory: Path
+def test_a_restart_reads_saved_routes_and_catches_up(
+    publish: Callable[..., None], following: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("apples", "pears")
+    index = following()
+    assert routed(index, "/count") == ["apples", "pears"]
+    index.close()
+    publish("plums")
+    monkeypatch.setattr(live_module, "read_all", never)
+    assert routed(following(), "/count") == ["apples", "pears", "plums"]
+
+
+def test_routes_are_read_from_the_database_if_none_were_saved(
+    publish: Callable[..., None], following: Opened, directory: Path
+) -> None:
+    publish("apples")
     names(index := following())
     index.close()
-    path = files(directory)[-1 if which == "manifest" else 0]
+    write(directory / "manifest", read(directory / "manifest") | {"triggers": None})
+    assert routed(following(), "/count") == ["apples"]
+
+
+def test_saved_routes_of_other_packages_are_built_again(
+    publish: Callable[..., None], following: Opened, directory: Path
+) -> None:
+    publish("apples")
+    index = following()
+    assert routed(index, "/count") == ["apples"]
+    index.close()
+    write(directory / "manifest", read(directory / "manifest") | {"triggers": []})
+    assert routed(following(), "/count") == ["apples"]
+
+
+def test_a_rebuilt_search_has_its_routes(
+    publish: Callable[..., None],
+    following: Opened,
+    directory: Path,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples")
+    with closing(Index(database_url)) as index:
+        index.rebuild_search(directory)
+    monkeypatch.setattr(live_module, "read_all", never)
+    assert routed(following(), "/count") == ["apples"]
+
+
+@pytest.mark.parametrize("end", ["cut", "changed", "gone"])
+@pytest.mark.parametrize("which", ["{", "capdex segment", "capdex triggers"])
+def test_damaged_files_are_built_again(
+    which: str,
+    end: str,
+    publish: Callable[..., None],
+    following: Opened,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples", "pears")
+    index = following()
+    assert routed(index, "/count") == ["apples", "pears"]
+    index.close()
+    (path,) = [x for x in files(directory) if x.read_bytes().startswith(which.encode())]
     data = path.read_bytes()
     match end:
         case "cut":
@@ -154,7 +227,12 @@ def test_damaged_files_are_built_again(
             path.write_bytes(data[:40] + bytes([data[40] ^ 1]) + data[41:])
         case _:
             path.unlink()
-    assert names(following(), "counts") == ["apples", "pears"]
+    index = following()
+    assert names(index, "counts") == ["apples", "pears"]
+    assert routed(index, "/count") == ["apples", "pears"]
+    index.close()
+    monkeypatch.setattr(live_module, "read_all", never)  # nothing damaged is left
+    assert routed(following(), "/count") == ["apples", "pears"]
 
 
 @pytest.mark.parametrize("key", ["index", "revision"])
@@ -166,11 +244,10 @@ def test_what_differs_from_the_database_is_built_again(
     index.close()
     publish("pears")
     manifest = directory / "manifest"
-    saved = json.loads(manifest.read_bytes().rpartition(b"\n")[0])
+    saved = read(manifest)
     # as if another database had been saved, or as if pears were in what was saved
     saved[key] = "0" * 64 if key == "index" else index.at()[0]
-    body = json.dumps(saved).encode()
-    manifest.write_bytes(body + b"\n" + sha256(body).hexdigest().encode())
+    write(manifest, saved)
     assert names(following()) == ["apples", "pears"]
 
 
@@ -271,9 +348,6 @@ def test_routes_follow_the_writer(
     def publish(name: str, version: str, word: str) -> None:
         chain.publish(name, version, triggers=[{"type": "keyword", "value": word}])
         making.follow(store, chain)
-
-    def routed(index: Index, message: str) -> list[str]:
-        return sorted(x.combined.name for x in index.route(message).packages if x.combined.match)
 
     publish("rain", "1.0.0", "umbrella")
     monkeypatch.setattr(live_module, "FIRST_S", 60.0)

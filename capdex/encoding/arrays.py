@@ -1,0 +1,108 @@
+"""Arrays as bytes, which are read back only if nothing about them is wrong.
+
+The bytes are the arrays one after the other, each with its length before it and filled up to a
+multiple of 8, between a line that names what they are and a SHA-256 of all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capdex.encoding.strings import Strings
+from capdex.errors import InvalidInput
+
+_HEAD_BYTES: Final = 32
+_DIGEST_BYTES: Final = 32
+
+
+def write(head: str, arrays: Iterable[NDArray[Any]]) -> bytes:
+    """Return arrays as bytes; equal ones have equal bytes. `head` has fewer than 32 characters."""
+    parts = [_line(head)]
+    for values in arrays:
+        raw = np.ascontiguousarray(values)
+        raw = raw.astype(raw.dtype.newbyteorder("<"), copy=False)
+        parts += [np.array(raw.nbytes, "<u8").tobytes(), raw.tobytes(), bytes(-raw.nbytes % 8)]
+    body = b"".join(parts)
+    return body + sha256(body).digest()
+
+
+def write_texts(texts: Strings) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return texts as arrays."""
+    return np.frombuffer(texts.data, np.uint8), texts.ends
+
+
+class ArrayReader:
+    """Reads arrays one after the other. Each method raises InvalidInput for other bytes."""
+
+    def __init__(self, head: str, data: bytes) -> None:
+        require(data[:_HEAD_BYTES] == _line(head), "another version made it, or it is not one")
+        digest = sha256(memoryview(data)[:-_DIGEST_BYTES]).digest()
+        require(digest == data[-_DIGEST_BYTES:], "the digest differs")
+        self._data, self._at, self._end = data, _HEAD_BYTES, len(data) - _DIGEST_BYTES
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return the next array, of numbers of this type."""
+        kind = np.dtype(name)
+        begin = self._at + 8
+        require(begin <= self._end, "it ends too early")
+        size = int.from_bytes(self._data[self._at : begin], "little")
+        self._at = begin + size + -size % 8
+        require(self._at <= self._end and size % kind.itemsize == 0, "an array is cut")
+        return np.frombuffer(self._data, kind, size // kind.itemsize, begin)
+
+    def texts(self) -> tuple[Strings, list[str]]:
+        """Return the next texts, as they are stored and as a list."""
+        data = self.array("<u1").tobytes()
+        ends = self.array("<i8")
+        last = int(ends[-1]) if len(ends) else 0
+        require(last == len(data) and bool((np.diff(ends, prepend=0) >= 0).all()), "a text is cut")
+        texts = Strings(data, ends)
+        try:
+            return texts, texts[:]
+        except UnicodeDecodeError:
+            raise invalid("a text is not UTF-8") from None
+
+    def end(self) -> None:
+        """Check that nothing is left."""
+        require(self._at == self._end, "it is longer than its arrays")
+
+
+def ascending(texts: list[str]) -> None:
+    """Raise InvalidInput unless each text is above the one before it."""
+    require(all(a < b for a, b in pairwise(texts)), "texts are in no order")
+
+
+def in_range(numbers: NDArray[Any], end: int) -> bool:
+    """Return True if all numbers are from 0 to below `end`."""
+    return bool(((numbers >= 0) & (numbers < end)).all())
+
+
+def lists(starts: NDArray[Any], slots: NDArray[Any], keys: int, end: int) -> None:
+    """Raise InvalidInput unless each key has slots below `end`, ascending."""
+    require(len(starts) == keys + 1 and starts[0] == 0, "the lists are not one for each key")
+    require(int(starts[-1]) == len(slots) and bool((np.diff(starts) > 0).all()), "a list is empty")
+    require(in_range(slots, end), "a slot is of no document")
+    rising = np.diff(slots) > 0
+    rising[starts[1:-1] - 1] = True  # from one list to the next
+    require(bool(rising.all()), "a list is in no order")
+
+
+def require(holds: bool, why: str) -> None:
+    """Raise InvalidInput with a reason unless something holds."""
+    if not holds:
+        raise invalid(why)
+
+
+def invalid(why: str) -> InvalidInput:
+    """Return the error of a segment that cannot be read."""
+    return InvalidInput("a stored segment is invalid", why=why, fix="build it from its documents")
+
+
+def _line(head: str) -> bytes:
+    return f"{head}\n".encode().ljust(_HEAD_BYTES)
