@@ -18,6 +18,7 @@ from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.ipfs.source import Outcome, SourceFault
 from capdex.net.rpc.aiohttp_transport import Response
 from capdex.net.rpc.errors import retry_after
+from capdex.net.rpc.replies import what_it_seems
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ LIMITS: Final = Limits()
 # No block of a package is larger; a larger block needs a Content-Length.
 MAX_UNDECLARED_BYTES: Final = MAX_PACKAGE_BYTES + 4096
 _CHUNK_BYTES: Final = 64 * 1024
+_START_BYTES: Final = 1024  # of a reply with another status than 200
 _STATUSES: Final = {
     404: Outcome.ABSENT,
     408: Outcome.SLOW,
@@ -101,7 +103,8 @@ class Http(ABC):
             why = str(error)[:200] or type(error).__name__
             raise self.fault(why, Outcome.FAILED) from None
         if not cid.matches(data):
-            raise self.fault(f"it answered {cid} with other bytes", Outcome.WRONG)
+            page = what_it_seems(200, data) if data.lstrip().startswith(b"<") else ""
+            raise self.fault(f"it answered {cid} with other bytes{page}", Outcome.WRONG)
         return data
 
     def fault(self, why: str, outcome: Outcome, retry_after_s: float | None = None) -> SourceFault:
@@ -117,6 +120,10 @@ class Http(ABC):
     def outcome(self, status: int) -> Outcome:
         """Classify a status other than 200."""
         return _STATUSES.get(status, Outcome.FAILED if status >= 500 else Outcome.REFUSED)
+
+    def hint(self, status: int, start: bytes) -> str:
+        """Return what a reply with a status other than 200 seems to be, by its first bytes."""
+        return what_it_seems(status, start)
 
     @abstractmethod
     def request(self, cid: Cid) -> tuple[str, str]:
@@ -147,8 +154,9 @@ class Http(ABC):
             method, url, headers=headers, allow_redirects=False
         ) as response:
             if response.status != 200:
+                start = await response.content.read(_START_BYTES)
                 raise self.fault(
-                    f"it answered {response.status} for {cid}",
+                    f"it answered {response.status} for {cid}{self.hint(response.status, start)}",
                     self.outcome(response.status),
                     retry_after(response.headers.get("Retry-After")),
                 )

@@ -43,6 +43,12 @@ class Kubo(Http):
         """Classify a status other than 200; Kubo answers 500 for every failure and absence."""
         return Outcome.ABSENT if status == 500 else super().outcome(status)
 
+    @override
+    def hint(self, status: int, start: bytes) -> str:
+        """Return what a reply seems to be: only another server than Kubo's RPC answers 404."""
+        named = ": it is not Kubo's RPC; write gateway:URL if it is a gateway"
+        return named if status == 404 else super().hint(status, start)
+
     async def put(self, data: bytes) -> Cid:
         """Add and pin a file as one raw block; raises Unavailable if Kubo fails or is down."""
         expected = Cid.of(data)

@@ -69,7 +69,7 @@ def _load(label: str, answer: Answer) -> Any:
         reply = None
     if answer.status == 200:
         if reply is None:
-            why = f"the reply is not JSON{_said(answer)}"
+            why = f"the reply is not JSON{what_it_seems(answer.status, answer.data)}"
             raise rpc_error(label, RpcFault.TRANSIENT, why)
         return reply
     raise _status(label, answer, reply)
@@ -85,19 +85,17 @@ def _status(label: str, answer: Answer, reply: Any) -> RpcError:
         if answer.status == 400 or said.fault is not RpcFault.TRANSIENT:
             return said
         return rpc_error(label, fault, said.why, answer.retry_after_s, answered=True)
-    why = f"HTTP status {answer.status}{_said(answer)}"
+    why = f"HTTP status {answer.status}{what_it_seems(answer.status, answer.data)}"
     return rpc_error(label, fault, why, answer.retry_after_s)
 
 
-def _said(answer: Answer) -> str:
-    """Return what a reply that is not JSON-RPC seems to be."""
-    if 300 <= answer.status < 400:
+def what_it_seems(status: int, data: bytes) -> str:
+    """Return what a reply that was not expected seems to be, to be put behind its status."""
+    if 300 <= status < 400:
         return ": it redirects; give the address that it redirects to"
-    start = answer.data[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip()
+    start = data[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip()
     if start.startswith("<"):
-        return (
-            ": it sends a page for a browser, as a website or a gateway does, not an RPC endpoint"
-        )
+        return ": it sends a page for a browser, as a website does; see that the address is right"
     words = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return f": {words[:200]}" if words else ""
 

@@ -26,7 +26,7 @@ from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import MANY, BlockDirectory
 from capdex.net.ipfs.gateway import MAX_UNDECLARED_BYTES, Gateway, Limits
-from capdex.net.ipfs.kubo import multiaddr_of, url_of
+from capdex.net.ipfs.kubo import Kubo, multiaddr_of, url_of
 from capdex.net.ipfs.open import MultiSource, open_ipfs, open_storage
 from capdex.net.ipfs.source import Outcome, SourceFault
 
@@ -128,6 +128,28 @@ async def test_a_redirect_is_not_followed_to_another_host(serve: Serve) -> None:
         url = await serve(body(b"", status, Location=f"{other}/ipfs/{CID}"))
         assert str(status) in (await refused(url)).why
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "data", "said"),
+    [
+        (301, b"", "it redirects; give the address that it redirects to"),
+        (403, b"API key\x1b inactive", "API key inactive"),
+        (403, b"<html>Just a moment", "it sends a page for a browser"),
+        (200, b" <html>Checking your browser", "it sends a page for a browser"),
+    ],
+)
+async def test_a_reply_that_is_no_block_is_named_as_what_it_seems(
+    serve: Serve, status: int, data: bytes, said: str
+) -> None:
+    assert said in (await refused(await serve(body(data, status)))).why
+
+
+async def test_a_gateway_named_as_kubo_is_said_to_be_one(serve: Serve) -> None:
+    async with Kubo(await serve(body(b"404 page not found", 404))) as kubo:
+        with pytest.raises(SourceFault) as raised:
+            await kubo.get(CID)
+    assert "write gateway:URL" in raised.value.why
 
 
 async def test_an_endless_body_is_cut_where_no_block_of_a_package_goes_on(serve: Serve) -> None:

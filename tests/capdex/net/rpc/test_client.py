@@ -552,9 +552,9 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
         (301, b"", "HTTP status 301: it redirects; give the address that it redirects to"),
         (403, b"IP not on the allow list\n", "HTTP status 403: IP not on the allow list"),
         (404, b"<!doctype html><html>", "HTTP status 404: it sends a page for a browser, as a "
-         "website or a gateway does, not an RPC endpoint"),
+         "website does; see that the address is right"),
         (200, b"  <html>hi", "the reply is not JSON: it sends a page for a browser, as a "
-         "website or a gateway does, not an RPC endpoint"),
+         "website does; see that the address is right"),
         (503, b"\x00\x1b[31m" + b"x" * 9000, f"HTTP status 503: [31m{'x' * 196}"),
         (502, b"", "HTTP status 502"),
     ],
