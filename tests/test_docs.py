@@ -21,7 +21,7 @@ from capdex.codes import error_codes, reason_codes
 from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
 from capdex.manifest import bindings, manifest, metadata, tools, triggers, urls
-from capdex.manifest.bindings import http_request
+from capdex.manifest.bindings import http_auth, http_request
 from capdex.package import VerifiedPackage, judge
 from capdex.problems import Availability, Reason, Verdict
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
@@ -78,7 +78,7 @@ def limit_rows() -> list[str]:
         f"{_bytes(tools.MAX_TOOL_DESCRIPTION_BYTES)}",
         "mapped parameters, fixed headers of a binding": f"{http_request.MAX_MAPPED}, "
         f"{http_request.MAX_HEADERS}; a header {http_request.MAX_HEADER_CHARS}, a name "
-        f"{http_request.MAX_NAME_CHARS}, the name of a secret {http_request.MAX_SECRET_CHARS} "
+        f"{http_request.MAX_NAME_CHARS}, the name of a secret {http_auth.MAX_SECRET_CHARS} "
         "characters",
     }
     return [f"| {what} | {limit} |" for what, limit in limits.items()]

@@ -17,7 +17,7 @@ from typing import Final
 
 from capdex.json_schema import schema as schemas
 from capdex.manifest import bindings, manifest, metadata, tools, triggers
-from capdex.manifest.bindings.http_request import HTTP_TYPES
+from capdex.manifest.bindings.http_request import HTTP_TYPES, METHODS
 from capdex.manifest.editor_schema_parts import (
     FILLED,
     ONE_FILLED_LINE,
@@ -262,6 +262,7 @@ _TARGETS: Final = {
     ),
     "target_did": ("The agent to ask: a DID, or one {placeholder}.", r"^(?:did:\S+|\{\S+\})$"),
     "service_method": ("The method to call.", ONE_FILLED_LINE),
+    "method": ("The method of the request.", rf"^(?:{'|'.join(METHODS)})$"),
     "service_uri": (
         "The MCP service: a DID, or its https URL.",
         r"^(?:did:|[Hh][Tt][Tt][Pp][Ss]://)\S+$",
@@ -279,7 +280,7 @@ def _bindings() -> Json:
             for name, (about, pattern) in _TARGETS.items()
             if name in names
         }
-        more = sent() if kind in HTTP_TYPES else {}
+        more = sent(kind) if kind in HTTP_TYPES else {}
         cases.append(when("type", kind, {"required": list(names), "properties": fields | more}))
     return {
         "description": "How each tool that is not built in is called, by its name.",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from capdex.json_schema.keywords import ANCHOR, KEYWORDS, TYPES, Shape
 from capdex.json_schema.schema import DIALECT
-from capdex.manifest.bindings import http_request
+from capdex.manifest.bindings import http_auth, http_header, http_request
 from capdex.manifest.metadata import MAX_NAMES, MAX_WORD_CHARS
 from capdex.manifest.urls import MAX_URL_CHARS
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 FILLED: Final = r"\S"
 ONE_LINE: Final = r"^\n*[^\n]*\n*$"
 ONE_FILLED_LINE: Final = r"^\n*[^\n]*\S[^\n]*\n*$"
-HEADER: Final = f"^(?:{http_request.HEADER_NAME.pattern})$"
+HEADER: Final = f"^(?:{http_header.HEADER_NAME.pattern})$"
 
 
 def whole(pattern: re.Pattern[str]) -> str:
@@ -72,25 +72,50 @@ def when(name: str, value: str, then: Json) -> Json:
     return {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": then}
 
 
-def sent() -> Json:
-    """Return the optional fields of `http_get` and `http_post`."""
+def sent(kind: str) -> Json:
+    """Return the optional fields of an HTTP binding of a type."""
+    wide = kind == "http"
     place = {
         "in": needed("Where the argument goes.", enum=http_request.PLACES),
         "name": text(
             "Its name there, unless that is the parameter's.", most=http_request.MAX_NAME_CHARS
         ),
     }
+    if wide:
+        styles = "|".join(dict.fromkeys(sum(http_request.STYLES.values(), ())))
+        place |= {
+            "style": text(
+                "How a list or an object is written (OpenAPI 3.1).", pattern=f"^(?:{styles})$"
+            ),
+            "explode": {"description": "Each item by itself.", "type": ["boolean", "null"]},
+            "content": text("The value as JSON text.", pattern=f"^{http_request.JSON}$"),
+        }
+    types = http_auth.HTTP_AUTH_TYPES if wide else http_auth.AUTH_TYPES
     auth = {
-        "type": needed("How the secret is sent.", enum=http_request.AUTH_TYPES),
+        "type": needed("How the secret is sent.", enum=types),
         "secret": needed(
             "The name of a secret; its value never stands in a package.",
             "WEATHER_API_KEY",
-            most=http_request.MAX_SECRET_CHARS,
-            pattern=whole(http_request.SECRET_NAME),
+            most=http_auth.MAX_SECRET_CHARS,
+            pattern=whole(http_auth.SECRET_NAME),
         ),
-        "name": needed("The header, for type header.", "X-API-Key", pattern=HEADER),
+        "name": needed("Its name there, such as that of the header.", "X-API-Key")
+        | ({} if wide else {"pattern": HEADER}),
     }
-    named = [when("type", "header", {"required": ["name"]})]
+    if wide:
+        auth["optional"] = {"description": "Sent only if it is bound.", "type": ["boolean", "null"]}
+    named = [when("type", x, {"required": ["name"]}) for x in http_auth.NAMED if x in types]
+    one = mapping("Auth", auth, ("type", "secret"), allOf=named) | {"additionalProperties": False}
+    body = {
+        "content": text(
+            "The media type: JSON or a form.",
+            most=http_request.MAX_CONTENT_CHARS,
+            pattern=whole(http_request.CONTENT),
+        ),
+        "parameter": text(
+            "The parameter that is the whole body.", most=http_request.MAX_NAME_CHARS
+        ),
+    }
     return {
         "parameters": {
             "description": "The places of arguments; others become the query, or the body.",
@@ -106,15 +131,22 @@ def sent() -> Json:
             "additionalProperties": {
                 "type": "string",
                 "maxLength": http_request.MAX_HEADER_CHARS,
-                "pattern": whole(http_request.HEADER_VALUE),
+                "pattern": whole(http_header.HEADER_VALUE),
             },
         },
-        "auth": mapping("Auth", auth, ("type", "secret"), allOf=named)
-        | {
-            "description": "A secret by name, which the user binds to the host.",
-            "type": ["object", "null"],
-            "additionalProperties": False,
-        },
+        "auth": (
+            {
+                "anyOf": [
+                    one,
+                    {"type": "array", "maxItems": http_auth.MAX_AUTHS, "items": one},
+                    {"type": "null"},
+                ]
+            }
+            if wide
+            else one | {"type": ["object", "null"]}
+        )
+        | {"description": "A secret by name, which the user binds to the host."},
+        **({"body": mapping("Body", body)} if wide else {}),
     }
 
 

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import Annotations, Tool
 
-READS: Final = frozenset({"http_get", "state.query"})
+READS: Final = frozenset({"http_get", "GET", "state.query"})
+WRITES: Final = frozenset({"PUT", "PATCH", "DELETE"})  # methods of `http`, whatever is stated
 KEEPS: Final = frozenset({"state.create", "state.update"})  # what can be undone
 
 
@@ -21,7 +22,11 @@ class Effects(NamedTuple):
 
 def effects(manifest: Manifest, tool: Tool) -> Effects:
     """Return the effects of a tool; what a package states about a built-in tool is not read."""
-    kind = tool.name if tool.built_in else manifest.bindings.get(tool.name, {}).get("type")
+    binding = manifest.bindings.get(tool.name, {})
+    kind = tool.name if tool.built_in else binding.get("type")
+    kind = str(binding.get("method")) if kind == "http" else kind
+    if kind in WRITES:
+        return Effects(idempotent=bool(tool.annotations.idempotent))
     stated = Annotations() if tool.built_in else tool.annotations
     read_only = stated.read_only
     if read_only is None:

@@ -48,7 +48,7 @@ def bound(binding: Mapping[str, Any], *, capability: str, wiring: Wiring) -> Exe
     """
     try:
         match binding.get("type"):
-            case "http_get" | "http_post":
+            case "http_get" | "http_post" | "http":
                 egress, secrets = wiring.egress, wiring.secrets
                 return HttpTool(binding, capability=capability, egress=egress, secrets=secrets)
             case "mcp_service":

@@ -1,17 +1,21 @@
-"""`http_get` and `http_post`: a tool call as one HTTP request (NIP-7, Tool Bindings)."""
+"""`http_get`, `http_post` and `http`: a tool call as one HTTP request (NIP-7, Tool Bindings)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
-from capdex.manifest.bindings import secret_uses
-from capdex.manifest.bindings.http_request import AUTH_TYPES
+from yarl import URL
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.manifest.bindings import carried_secrets
+from capdex.manifest.bindings.http_auth import HTTP_AUTH_TYPES, NAMED, auths
 from capdex.net.json_reply import parse
 from router.bindings.egress import Egress, Reply
 from router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate, check_header
+from router.bindings.styles import in_url
 from router.model.refs import Json
 from router.model.requests import HostRequest
 from router.policy.secrets import Secrets, basic
@@ -34,15 +38,17 @@ class HttpTool:
         self, binding: Mapping[str, Any], *, capability: str, egress: Egress, secrets: Secrets
     ) -> None:
         self._template = RequestTemplate.of(binding)
-        self._auth = _auth(binding)
-        self._secret = next(((x.secret, x.carrier) for x in secret_uses({"": binding})), ())
+        self._auths = [_Auth.of(auth) for auth in auths(binding)]
+        if binding.get("auth") and not self._auths:
+            raise _unknown_auth()
+        self._carried = carried_secrets(binding)
         self._capability = capability
         self._egress = egress
         self._secrets = secrets
 
     def requests(self, arguments: Json) -> Sequence[HostRequest]:
         """Return the one request that a run makes."""
-        return [_host_request(self._template.fill(arguments), self._secret)]
+        return [_host_request(self._template.fill(arguments), self._carried)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Send the request; return the JSON object of the reply, or another reply in an object.
@@ -51,13 +57,12 @@ class HttpTool:
         "status"}`. Raises Unavailable if a later try may succeed, ExecutionFailed for another
         status from 400 on, Refused if a secret is missing or the host is not allowed.
         """
-        outgoing = self._template.fill(arguments)
         try:
-            headers = {**outgoing.headers, **await self._credentials(outgoing.url.host or "")}
+            outgoing = await self._with_secrets(self._template.fill(arguments))
             reply = await self._egress.fetch(
                 outgoing.method,
                 outgoing.url,
-                headers=headers,
+                headers=outgoing.headers,
                 body=outgoing.body,
                 timeout_s=timeout_s,
             )
@@ -65,45 +70,73 @@ class HttpTool:
         except CapdexError as error:
             raise self._secrets.redact_error(error) from None
 
-    async def _credentials(self, host: str) -> dict[str, str]:
-        if self._auth is None:
-            return {}
-        kind, name, header = self._auth
-        # In a thread: a desktop may ask its user to unlock the keyring.
-        secret = await asyncio.to_thread(self._secrets.get, self._capability, host, name)
-        match kind:
-            case "bearer":
-                return {header: f"Bearer {secret}"}
-            case "basic":
-                return {header: f"Basic {basic(secret)}"}
-            case _:
-                return {header: secret}
+    async def _with_secrets(self, outgoing: Outgoing) -> Outgoing:
+        """Return the request with its secrets; raises Refused if one that it needs is missing."""
+        headers, query, cookies = dict(outgoing.headers), "", []
+        for auth in self._auths:
+            where = (self._capability, outgoing.url.host or "", auth.secret)
+            try:
+                # In a thread: a desktop may ask its user to unlock the keyring.
+                secret = await asyncio.to_thread(self._secrets.get, *where)
+            except Refused:
+                if auth.optional:
+                    continue
+                raise
+            match auth.kind:
+                case "bearer":
+                    headers[auth.name] = f"Bearer {secret}"
+                case "basic":
+                    headers[auth.name] = f"Basic {basic(secret)}"
+                case "query":
+                    query += f"&{in_url(auth.name)}={in_url(secret)}"
+                case "cookie":
+                    cookies.append(f"{auth.name}={_cookie_value(auth, secret)}")
+                case _:
+                    headers[auth.name] = secret
+        if cookies:
+            headers["Cookie"] = "; ".join(cookies)
+        text = str(outgoing.url)
+        url = URL(text + (query if "?" in text else query.replace("&", "?", 1)), encoded=True)
+        return replace(outgoing, headers=headers, url=url)
 
 
-def _auth(binding: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Return the type of authentication, the name of its secret, and the header that carries it."""
-    auth = binding.get("auth")
-    if auth is None:
-        return None
-    if not isinstance(auth, dict):
-        raise _unknown_auth()
-    kind, name, header = auth.get("type"), auth.get("secret"), auth.get("name")
-    if kind not in AUTH_TYPES or not isinstance(name, str):
-        raise _unknown_auth()
-    if kind != "header":
-        return kind, name, "Authorization"
-    if not isinstance(header, str):
-        raise _unknown_auth()
-    if header.lower() != "authorization":  # which is for secrets alone
-        check_header(header, "")
-    return kind, name, header
+def _cookie_value(auth: _Auth, secret: str) -> str:
+    if any(x in secret for x in ' ",;\\'):  # RFC 6265, 4.1.1
+        raise InvalidInput(
+            f"the secret {auth.secret} cannot be sent in a cookie",
+            why="it holds a space, a quotation mark, a comma, a semicolon or a backslash",
+        )
+    return secret
+
+
+@dataclass(frozen=True, slots=True)
+class _Auth:
+    """A secret of a binding, and where it goes: in a header, the query or a cookie."""
+
+    kind: str
+    secret: str
+    name: str
+    optional: bool
+
+    @classmethod
+    def of(cls, auth: Mapping[str, Any]) -> _Auth:
+        kind, secret, name = auth.get("type"), auth.get("secret"), auth.get("name")
+        if kind not in HTTP_AUTH_TYPES or not isinstance(secret, str):
+            raise _unknown_auth()
+        if kind not in NAMED:
+            name = "Authorization"
+        if not isinstance(name, str):
+            raise _unknown_auth()
+        if kind == "cookie" or (kind == "header" and name.lower() != "authorization"):
+            check_header(f"x-{name}" if kind == "cookie" else name, "")  # both are RFC 9110 tokens
+        return cls(kind, secret, name, auth.get("optional") is True)
 
 
 def _unknown_auth() -> InvalidInput:
     return InvalidInput("the binding of this tool cannot be used", why="its auth is unknown")
 
 
-def _host_request(outgoing: Outgoing, secret: tuple[str, ...]) -> HostRequest:
+def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> HostRequest:
     url = outgoing.url
     ours = DEFAULT_HEADERS.items()
     return HostRequest(
@@ -115,7 +148,7 @@ def _host_request(outgoing: Outgoing, secret: tuple[str, ...]) -> HostRequest:
         url.raw_query_string,
         tuple(sorted(one for one in outgoing.headers.items() if one not in ours)),
         outgoing.body,
-        secret,
+        secrets,
     )
 
 

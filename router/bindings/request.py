@@ -1,32 +1,51 @@
 """The HTTP request of a binding and its arguments (NIP-7, Tool Bindings; P10). Pure.
 
 An argument fills the placeholder of its name, or goes where `parameters` says; what is left becomes
-the query of `http_get`, and the JSON body of `http_post`.
+the query of GET and DELETE, and the body of other methods.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-from urllib.parse import quote, unquote, unquote_plus, urlencode
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, unquote_plus
 
 import orjson
 from yarl import URL
 
 from capdex.errors import InvalidInput
 from capdex.manifest.bindings import PLACEHOLDER
-from capdex.manifest.bindings.http_request import HEADER_VALUE, PLACES, header_fault
+from capdex.manifest.bindings.http_auth import auths
+from capdex.manifest.bindings.http_header import HEADER_VALUE, header_fault
+from capdex.manifest.bindings.http_request import (
+    CONTENT,
+    FORM,
+    HTTP_TYPES,
+    JSON,
+    METHODS,
+    PLACES,
+    QUERY_METHODS,
+    STYLES,
+    method_of,
+)
+from router.bindings.styles import (
+    header_text,
+    in_form,
+    in_url,
+    json_text,
+    pairs,
+    path_text,
+    to_json,
+)
 from router.model.refs import Json
 
 MAX_URL_CHARS: Final = 8192  # longer than what servers take
 MAX_HEADER_CHARS: Final = 4096
 MAX_BODY_BYTES: Final = 1024 * 1024
 _ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
-_JSON: Final = {"Content-Type": "application/json"}
-DEFAULT_HEADERS: Final = _ACCEPT | _JSON  # unless a binding sets them
-METHODS: Final = {"http_get": "GET", "http_post": "POST"}
+DEFAULT_HEADERS: Final = _ACCEPT | {"Content-Type": JSON}  # unless a binding sets them
 
 _URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
 
@@ -41,86 +60,166 @@ class Outgoing:
     body: bytes | None
 
 
+class Place(NamedTuple):
+    """Where an argument goes, its name there, and how a list or an object is written.
+
+    Without a style they have the form of `http_get`: a list is repeated in a query, an object is
+    JSON text in it, and neither fits into a path or a header. `as_json`: any value is JSON text.
+    """
+
+    place: str
+    name: str
+    style: str = ""
+    explode: bool = False
+    as_json: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class RequestTemplate:
-    """The request that an `http_get` or `http_post` binding describes.
+    """The request that an `http_get`, `http_post` or `http` binding describes.
 
-    `origin` is the scheme, host and port as written; `places` holds, for each mapped parameter, its
-    place and its name there.
+    `origin` is the scheme, host and port as written; `places` has the place of each mapped
+    parameter; `content` is the media type of the body, and `whole` the argument that is all of it;
+    `reserved` are names in the query that secrets have.
     """
 
     method: str
     origin: str
     path: str
     query: str
-    places: Mapping[str, tuple[str, str]]
+    places: Mapping[str, Place]
     headers: Mapping[str, str]
+    styled: bool = False
+    content: str = ""
+    whole: str = ""
+    reserved: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, binding: Mapping[str, Any]) -> RequestTemplate:
         """Return the template of a binding; raises InvalidInput if it cannot be sent."""
-        match = _URL.fullmatch(binding.get("url", ""))
-        if match is None or binding["type"] not in METHODS:
+        match, method = _URL.fullmatch(binding.get("url", "")), method_of(binding)
+        if match is None or binding["type"] not in HTTP_TYPES or method not in METHODS:
             raise _unusable("its URL names no host, or a placeholder stands in front of its path")
         origin, path, query = match[1], match[2] or "/", (match[3] or "?")[1:]
-        places = dict(_places(binding))
+        styled = binding["type"] == "http"
+        places = dict(_places(binding, styled))
         headers = {name: str(value) for name, value in _mapping(binding, "headers").items()}
         for name, value in headers.items():
             check_header(name, value)
-        if binding["type"] == "http_get" and any(place == "body" for place, _ in places.values()):
+        body = _mapping(binding, "body") if styled else {}
+        content = str(body.get("content") or JSON) if body or not styled else ""
+        whole = str(body.get("parameter") or "")
+        if method == "GET" and (body or any(x.place == "body" for x in places.values())):
             raise _unusable("a GET request has no body")
-        return cls(METHODS[binding["type"]], origin, path, query, places, headers)
+        if content and not CONTENT.fullmatch(content):
+            raise _unusable(f"a body of {content[:64]} cannot be sent")
+        reserved = tuple(str(x.get("name")) for x in auths(binding) if x.get("type") == "query")
+        return cls(
+            *(method, origin, path, query, places, headers),
+            *(styled, "" if method == "GET" else content, whole, reserved),
+        )
 
     def fill(self, arguments: Json) -> Outgoing:
         """Return the request for valid arguments.
 
         Raises InvalidInput if an argument is missing, has no text form, or would change the path.
         """
-        in_url = {name: key for key, (place, name) in self.places.items() if place == "path"}
+        simple, form_style = ("simple", "form") if self.styled else ("", "")
+        in_path = {x.name: key for key, x in self.places.items() if x.place == "path"}
         used: set[str] = set()
 
         def filled(match: re.Match[str]) -> str:
-            parameter = in_url.get(match[1], match[1])
+            parameter = in_path.get(match[1], match[1])
             used.add(parameter)
-            return quote(_text(parameter, arguments.get(parameter)), safe="")
+            value = arguments.get(parameter)
+            place = self.places.get(parameter) or Place("path", match[1], simple)
+            value = json_text(value) if place.as_json and parameter in arguments else value
+            if not place.style:
+                value = _scalar(parameter, value)
+            return path_text(parameter, match[1], value, place.style or "simple", place.explode)
 
         path = PLACEHOLDER.sub(filled, self.path)
         query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
         _check_path(path)
         fixed = [_steps(key) for key in _keys(self.query) if not PLACEHOLDER.search(key)]
+        fixed += map(_steps, self.reserved)
         for key in filter(PLACEHOLDER.search, _keys(self.query)):
             _check_new(key, PLACEHOLDER.sub(filled, key), fixed)
         headers = dict(self.headers)
         fixed_headers = {name.lower() for name in headers}
-        pairs: list[tuple[str, str]] = []
         body: Json = {}
-        default = "query" if self.method == "GET" else "body"
+        form: list[tuple[str, str]] = []
+        default = "query" if self.method in QUERY_METHODS else "body"
         for parameter, value in arguments.items():
-            place, name = self.places.get(parameter, (default, parameter))
-            if place == "path" or (parameter in used and parameter not in self.places):
+            place = self.places.get(parameter) or Place(default, parameter, form_style, True)
+            if place.place == "path" or (parameter in used and parameter not in self.places):
                 continue
-            if place != "header":  # a server may read a body's fields beside its query
-                _check_new(parameter, name, fixed)
-            if place == "body":
-                body[name] = value
-            elif value is not None and place == "query":
-                values = value if isinstance(value, list) else [value]
-                pairs += [(name, _query_text(parameter, item)) for item in values]
-            elif value is not None:
-                if name.lower() in fixed_headers:
-                    raise _replaces(parameter)
-                headers[name] = _text(parameter, value)
-                check_header(name, headers[name])
-        if pairs:
-            query.append(urlencode(pairs, quote_via=quote, safe=""))
+            if self.whole and parameter == self.whole:
+                continue
+            if place.place != "header":  # a server may read a body's fields beside its query
+                _check_new(parameter, place.name, fixed)
+            if place.place == "header":
+                if value is not None:
+                    if place.name.lower() in fixed_headers:
+                        raise _replaces(parameter)
+                    headers[place.name] = _header(parameter, value, place)
+                    check_header(place.name, headers[place.name])
+            elif place.place == "query":
+                others = [_steps(x.name) for key, x in self.places.items() if key != parameter]
+                for key, text in _written(parameter, value, place, in_url):
+                    _check_new(parameter, key, fixed if key == place.name else fixed + others)
+                    query.append(f"{in_url(key)}={text}")
+            elif self.content == FORM:
+                form += [(x, y) for x, y in _written(parameter, value, place, in_form)]
+            else:
+                body[place.name] = value
         text = f"{self.origin}{path}{'?' if query else ''}{'&'.join(query)}"
         if len(text) > MAX_URL_CHARS:
             raise InvalidInput("the arguments make a URL that is too long")
         url = URL(text, encoded=True)
-        if self.method == "GET":
+        data = self._body(arguments, body, form)
+        if data is None:
             return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT), None)
-        headers = _with_defaults(headers, DEFAULT_HEADERS)
-        return Outgoing(self.method, url, headers, json_body(body))
+        content = {"Content-Type": self.content or JSON}
+        return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT | content), data)
+
+    def _body(self, arguments: Json, body: Json, form: list[tuple[str, str]]) -> bytes | None:
+        """Return the body, None for a request without one."""
+        if self.whole:
+            if self.whole not in arguments:
+                return None
+            value = arguments[self.whole]
+            if self.content != FORM:
+                return json_body(value)
+            members = value.items() if isinstance(value, dict) else ()
+            place = Place("body", "")
+            form = [x for key, y in members for x in _written(key, y, place, in_form)]
+        if self.content == FORM:
+            return "&".join(f"{in_form(key)}={text}" for key, text in form).encode()
+        return json_body(body) if self.content or body else None
+
+
+def _written(
+    parameter: str, value: Any, place: Place, escape: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the names and encoded values of an argument in a query or a form."""
+    if place.as_json or (isinstance(value, dict) and not place.style):
+        value = None if value is None else to_json(parameter, value)
+    yield from pairs(
+        place.name or parameter,
+        value,
+        place.style or "form",
+        place.explode or not place.style,
+        escape,
+    )
+
+
+def _header(parameter: str, value: Any, place: Place) -> str:
+    if place.as_json:
+        return json_text(value)
+    return header_text(
+        parameter, value if place.style else _scalar(parameter, value), place.explode
+    )
 
 
 def json_body(value: Json) -> bytes:
@@ -157,7 +256,7 @@ def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     return found
 
 
-def _places(binding: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
+def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Place]]:
     for parameter, rule in _mapping(binding, "parameters").items():
         where = rule if isinstance(rule, dict) else {}
         place, name = where.get("in"), where.get("name")
@@ -167,41 +266,22 @@ def _places(binding: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]
             name = parameter
         if place == "header":
             check_header(name, "")
-        yield parameter, (place, name)
+        if not styled:
+            yield parameter, Place(place, name)
+            continue
+        style, explode = where.get("style") or STYLES[place][0], where.get("explode")
+        if style not in STYLES[place]:
+            raise _unusable(f"the parameter {parameter} has no known style")
+        explode = explode if isinstance(explode, bool) else style in ("form", "deepObject")
+        yield parameter, Place(place, name, style, explode, bool(where.get("content")))
 
 
-def _text(parameter: str, value: Any) -> str:
-    """Return a scalar as text, without control characters, which servers and logs misread."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return orjson.dumps(value).decode() if abs(value) < 2**63 else str(value)
-        case str() if all(x >= " " and x != "\x7f" for x in value) and _is_utf8(value):
-            return value
-        case str():
-            why = "it holds control characters, or what is not Unicode text"
-        case None:
-            why = "it is missing, and the URL needs it"
-        case _:
-            why = "a list or an object does not fit into a URL or a header"
-    raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
-
-
-def _query_text(parameter: str, value: Any) -> str:
-    if not isinstance(value, str):
-        return orjson.dumps(value).decode() if isinstance(value, dict | list) else _json_text(value)
-    if _is_utf8(value) and "\x00" not in value:
-        return value  # line ends are percent-encoded, and belong to long texts
-    raise InvalidInput(f"the argument {parameter} cannot be sent", why="it is not Unicode text")
-
-
-def _json_text(value: Any) -> str:
-    return "null" if value is None else _text("", value)
-
-
-def _is_utf8(value: str) -> bool:
-    return value.isascii() or not any("\ud800" <= x <= "\udfff" for x in value)
+def _scalar(parameter: str, value: Any) -> Any:
+    """Return a value of a path or a header; raises InvalidInput for a list or an object."""
+    if isinstance(value, dict | list):
+        why = "a list or an object does not fit into a URL or a header"
+        raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+    return value
 
 
 def _check_path(path: str) -> None:

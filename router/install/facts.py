@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, untrusted_text
-from capdex.manifest.bindings import PLACEHOLDER, contacts, secret_uses
+from capdex.manifest.bindings import PLACEHOLDER, carried_secrets, contacts
+from capdex.manifest.bindings.http_request import method_of
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.prompt_injection import lint_summary
@@ -163,18 +164,17 @@ def _odd(binding: Json) -> str:
 
 def _request(binding: Mapping[str, Any]) -> Request | None:
     match binding.get("type"):
-        case "http_get" | "http_post" as kind:
+        case "http_get" | "http_post" | "http":
             url = urlsplit(str(binding["url"]))
-            use = next(iter(secret_uses({"": binding})), None)
             return HostRequest(
-                "GET" if kind == "http_get" else "POST",
+                method_of(binding),
                 url.scheme.lower(),
                 url.hostname or "",
                 url.port or (80 if url.scheme == "http" else 443),
                 url.path or "/",
                 url.query,
                 tuple(sorted((binding.get("headers") or {}).items())),
-                secret=(use.secret, use.carrier) if use else (),
+                secrets=carried_secrets(binding),
             )
         case "mcp_service":
             return ServiceRequest(str(binding["service_uri"]), str(binding["mcp_action"]))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class HostRequest:
     """A request to a host; `host` is in lower case, `path` has no query.
 
-    `query`, `headers` and `body` (JSON) are what is sent beside. `secret` is the name of the secret
-    that goes with it, and the header that carries it; never its value.
+    `query`, `headers` and `body` are what is sent beside. `secrets` are names of secrets that go
+    with it, each with its place (a header, `query NAME`, `cookie NAME`); never their values.
     """
 
     method: str
@@ -21,7 +21,7 @@ class HostRequest:
     query: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
-    secret: tuple[str, ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,10 +137,15 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
         yield f"  with the query {shortened(request.query)}"
     for name, value in request.headers:
         yield f"  with the header {escaped(name)}: {quoted(value)}"
-    if request.secret:
-        yield "  with the secret {} in the header {}".format(*map(escaped, request.secret))
+    for secret, place in request.secrets:
+        where = place if place.startswith(("query ", "cookie ")) else f"header {place}"
+        yield f"  with the secret {escaped(secret)} in the {escaped(where)}"
     if request.body is not None:
-        body = orjson.loads(request.body)
+        try:
+            body = orjson.loads(request.body)
+        except orjson.JSONDecodeError:  # a form
+            yield f"  with the form {shortened(request.body.decode())}"
+            return
         if body == given:
             yield "  with the input as its JSON body"
         else:

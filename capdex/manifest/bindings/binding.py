@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from capdex.diagnostics import Findings, Path, show, walk
-from capdex.manifest.bindings.http_request import HTTP_TYPES, SENT, check_request
+from capdex.manifest.bindings.http_request import HTTP_TYPES, METHODS, check_request
 from capdex.manifest.bindings.placeholder import PLACEHOLDER, check_placeholders
 from capdex.manifest.fields import Fields
 from capdex.manifest.tools import BUILT_IN, MAX_TOOLS, Tool
@@ -17,6 +17,7 @@ from capdex.problems import Reason
 FIELDS: Final = {
     "http_get": ("url",),
     "http_post": ("url",),
+    "http": ("method", "url"),
     "nuwa_a2a": ("target_did", "service_method"),
     "mcp_service": ("service_uri", "mcp_action"),
 }
@@ -72,7 +73,7 @@ def _read(
         hint = findings.suggest(type_, FIELDS)
         findings.warn(Reason.BAD_BINDING, fields.at("type"), message, hint=hint)
         return fields.values
-    optional = SENT if type_ in HTTP_TYPES else ()
+    optional = HTTP_TYPES.get(type_, ())
     fields.note_unknown(("type", *FIELDS[type_], *optional))
     for name in FIELDS[type_]:
         text = fields.text(name, required=True, most_chars=MAX_FIELD_CHARS, one_line=True)
@@ -91,6 +92,12 @@ def _check_target(name: str, text: str, fields: Fields) -> None:
     match name:
         case "url":
             complaint = url_fault(text)
+        case "method":
+            if text not in METHODS:
+                hint = fields.findings.suggest(text, METHODS)
+                message = f"{show(text)} is not a method; there are {', '.join(METHODS)}"
+                fields.wrong(name, message, hint=hint)
+            return
         case "target_did":
             complaint = _did_fault(text)
         case "service_uri":

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from capdex.diagnostics import walk
-from capdex.manifest.bindings.http_request import HTTP_TYPES, SENT
+from capdex.manifest.bindings.http_auth import auths
+from capdex.manifest.bindings.http_request import HTTP_TYPES
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#\s]*@)?([^/?#\s]*)")
 _ROOT = re.compile(r"\.(?=:|$)")  # `example.com.` is the same host
@@ -18,10 +19,10 @@ _CARRIERS = {"bearer": "Authorization: Bearer", "basic": "Authorization: Basic"}
 
 
 class SecretUse(NamedTuple):
-    """A secret that a package asks for: its name, the host that gets it, and the header it is in.
+    """A secret that a package asks for: its name, the host that gets it, and its place there.
 
     A secret is bound to a host, whatever the port. `carrier` is `Authorization: Bearer`,
-    `Authorization: Basic`, or the name of another header.
+    `Authorization: Basic`, the name of another header, or `query NAME` or `cookie NAME`.
     """
 
     secret: str
@@ -38,7 +39,7 @@ def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for tool, binding in bindings.items():
-        sent = SENT if binding.get("type") in HTTP_TYPES else ()
+        sent = HTTP_TYPES.get(str(binding.get("type")), ())
         for _, text in walk({key: value for key, value in binding.items() if key not in sent}):
             for contact in _contacts(text.strip()) if isinstance(text, str) else ():
                 found.setdefault(contact, tool)
@@ -48,17 +49,29 @@ def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 def secret_uses(bindings: Mapping[str, Mapping[str, Any]]) -> dict[SecretUse, str]:
     """Return the secrets that bindings send, each with the first tool to do so.
 
-    Only `http_get` and `http_post` send any, and only if `auth` is what a manifest may have.
+    Only HTTP bindings send any, and only if `auth` is what a manifest may have.
     """
     found: dict[SecretUse, str] = {}
     for tool, binding in bindings.items():
-        auth = binding.get("auth") if binding.get("type") in HTTP_TYPES else None
-        if not isinstance(auth, dict) or not isinstance(auth.get("secret"), str):
-            continue
-        carrier = _CARRIERS.get(str(auth.get("type"))) or str(auth.get("name"))
-        host = next(iter(_contacts(str(binding.get("url")).strip())), "")
-        found.setdefault(SecretUse(auth["secret"], _PORT.sub("", host), carrier), tool)
+        for auth in auths(binding) if binding.get("type") in HTTP_TYPES else ():
+            if isinstance(auth.get("secret"), str):
+                host = next(iter(_contacts(str(binding.get("url")).strip())), "")
+                use = SecretUse(auth["secret"], _PORT.sub("", host), _carrier(auth))
+                found.setdefault(use, tool)
     return found
+
+
+def carried_secrets(binding: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the secrets of an HTTP binding, each with its place in a request."""
+    return tuple(
+        (str(x.get("secret")), _carrier(x) + ", if it is bound" * (x.get("optional") is True))
+        for x in auths(binding)
+    )
+
+
+def _carrier(auth: Mapping[str, Any]) -> str:
+    kind, name = str(auth.get("type")), str(auth.get("name"))
+    return _CARRIERS.get(kind) or (f"{kind} {name}" if kind in ("query", "cookie") else name)
 
 
 def _contacts(text: str) -> list[str]:

@@ -1,7 +1,4 @@
-"""What `http_get` and `http_post` send: mapped parameters, fixed headers, a named secret (P10).
-
-A package names a secret and never holds its value: whoever runs it binds the value to a host.
-"""
+"""What `http_get`, `http_post` and `http` send: mapped parameters, fixed headers, a body (P10)."""
 
 from __future__ import annotations
 
@@ -10,60 +7,40 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from capdex.diagnostics import Path, show, type_name
+from capdex.manifest.bindings.http_auth import SECRET_WORDS, check_auth
+from capdex.manifest.bindings.http_header import CREDENTIALS, HEADER_VALUE, header_fault
 from capdex.manifest.bindings.placeholder import PLACEHOLDER
-from capdex.manifest.fields import MAX_UNKNOWN, Fields
+from capdex.manifest.fields import Fields
 from capdex.problems import Reason
 
-HTTP_TYPES: Final = ("http_get", "http_post")
-SENT: Final = ("parameters", "headers", "auth")  # the optional fields of these types
+SENT: Final = ("parameters", "headers", "auth")  # the optional fields of HTTP types
+HTTP_TYPES: Final = {"http_get": SENT, "http_post": SENT, "http": (*SENT, "body")}
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # of `http`
+QUERY_METHODS: Final = ("GET", "DELETE")  # unmapped arguments become the query, not the body
 PLACES: Final = ("path", "query", "header", "body")
-AUTH_TYPES: Final = ("bearer", "basic", "header")
+_IN_QUERY: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
+STYLES: Final = {  # of lists and objects (OpenAPI 3.1, 4.8.12.3, Style Values); the first is usual
+    "path": ("simple", "label", "matrix"),
+    "query": _IN_QUERY,
+    "header": ("simple",),
+    "body": _IN_QUERY,
+}
+JSON: Final = "application/json"
+FORM: Final = "application/x-www-form-urlencoded"
 MAX_MAPPED: Final = 64  # parameters
 MAX_HEADERS: Final = 16
 MAX_NAME_CHARS: Final = 128  # in a query or a body
 MAX_HEADER_CHARS: Final = 1024
-MAX_SECRET_CHARS: Final = 64
+MAX_CONTENT_CHARS: Final = 128
 
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)  # RFC 9110, 5.6.2
-HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
-SECRET_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*", re.ASCII)
-# Keys consist of long random words; those of names are words and abbreviations.
-_RANDOM: Final = re.compile(r"[A-Z0-9]{25,}|(?=[A-Z]*[0-9])[A-Z0-9]{16,}", re.ASCII)
-_CREDENTIALS: Final = frozenset(["authorization", "cookie", "proxy-authorization"])
-# These say how a message is framed, where it goes and what it does: the runtime's own business.
-_OWN: Final = frozenset(
-    [
-        *("accept-encoding", "connection", "content-encoding", "content-length", "expect", "host"),
-        *("keep-alive", "te", "trailer", "transfer-encoding", "upgrade"),
-        *("x-http-method", "x-http-method-override", "x-method-override"),
-    ]
-)
-_OWN_PREFIXES: Final = ("proxy-", "sec-")
-_SECRET_WORDS: Final = re.compile(
-    r"(?:.*[-_])?(?:api[-_]?key|access[-_]?key|secret(?:[-_]?key)?|password|passwd|credentials?"
-    r"|(?:access|api|auth|bearer|session)[-_]?token)|(?:x[-_])?token",
-    re.ASCII | re.IGNORECASE,
-)
-
+CONTENT = re.compile(rf"application/(?:[A-Za-z0-9.+_-]+\+)?json|{re.escape(FORM)}", re.ASCII)
 _Place = tuple[str, str]  # where an argument goes, and its name there
 
 
-def header_fault(name: str) -> str | None:
-    """Return the reason why a binding may not set a header, or None."""
-    if not HEADER_NAME.fullmatch(name):
-        return f"{show(name)} is not the name of a header"
-    if name.lower() in _CREDENTIALS:
-        return f"{name} is for credentials, which a package never holds"
-    if name.lower() in _OWN or name.lower().startswith(_OWN_PREFIXES):
-        return f"{name} is set by the runtime alone"
-    return None
-
-
-def is_secret_name(text: str) -> bool:
-    """True if a text is the name of a secret, and does not look like a secret itself."""
-    if len(text) > MAX_SECRET_CHARS or not SECRET_NAME.fullmatch(text):
-        return False
-    return not any(_RANDOM.fullmatch(word) for word in text.split("_"))
+def method_of(binding: Mapping[str, Any]) -> str:
+    """Return the method of an HTTP binding: that of its type, or the one that `http` names."""
+    known = {"http_get": "GET", "http_post": "POST"}
+    return known.get(str(binding.get("type"))) or str(binding.get("method"))
 
 
 def check_request(fields: Fields, parameters: Collection[str] | None) -> frozenset[str]:
@@ -71,20 +48,51 @@ def check_request(fields: Fields, parameters: Collection[str] | None) -> frozens
 
     Return the placeholders of its URL that a mapped parameter of another name fills.
     """
-    mapped = _read_mapping(fields, parameters)
+    body = _read_body(fields, parameters) if "body" in _known(fields) else None
+    mapped = _read_mapping(fields, parameters, body)
     headers = _check_headers(fields)
-    secret_in = _check_auth(fields)
+    secrets = check_auth(fields, several=fields.values.get("type") == "http")
     used = [name.lower() for place, name in mapped.values() if place == "header"]
-    for name in [*used, *([secret_in] if secret_in else [])]:
+    for name in [*used, *(name for place, name in secrets if place == "header")]:
         if name in headers:
             fields.wrong("headers", f"{show(headers[name])} is set twice")
-    if secret_in in used:
-        fields.wrong("auth", f"a parameter is sent in {show(secret_in)}, too")
-    _check_places(fields, mapped, parameters or ())
+    for place, name in secrets:
+        sent = used if place == "header" else [x for where, x in mapped.values() if where == place]
+        if name in sent:
+            fields.wrong("auth", f"a parameter is sent in {show(name)}, too")
+    if body is not None and "content" in body and "content-type" in headers:
+        fields.wrong("headers", "Content-Type is set twice: body.content says it")
+    _check_places(fields, mapped, parameters or (), str((body or {}).get("parameter") or ""))
     return frozenset(name for place, name in mapped.values() if place == "path")
 
 
-def _read_mapping(fields: Fields, parameters: Collection[str] | None) -> dict[str, _Place]:
+def _known(fields: Fields) -> tuple[str, ...]:
+    return HTTP_TYPES[str(fields.values.get("type"))]
+
+
+def _read_body(fields: Fields, parameters: Collection[str] | None) -> dict[str, Any] | None:
+    """Return the body of an `http` binding, None where it says nothing of one."""
+    values: dict[str, Any] | None = fields.get("body", dict)
+    if values is None:
+        return None
+    body = Fields(values, fields.at("body"), fields.findings, Reason.BAD_BINDING)
+    body.note_unknown(("content", "parameter"))
+    if method_of(fields.values) == "GET":
+        fields.wrong("body", "a GET request has no body")
+    content = body.text("content", most_chars=MAX_CONTENT_CHARS, one_line=True)
+    if content is not None and not CONTENT.fullmatch(content):
+        message = f"{show(content)} cannot be sent; there are application/json, …+json and {FORM}"
+        body.wrong("content", message)
+    whole = body.text("parameter", most_chars=MAX_NAME_CHARS, one_line=True)
+    if whole is not None and parameters is not None and whole not in parameters:
+        hint = fields.findings.suggest(whole, parameters)
+        body.wrong("parameter", f"the tool has no parameter {show(whole)}", hint=hint)
+    return values
+
+
+def _read_mapping(
+    fields: Fields, parameters: Collection[str] | None, body: Mapping[str, Any] | None
+) -> dict[str, _Place]:
     """Return the place of each parameter that is mapped in a usable way."""
     mapping: Mapping[str, Any] = fields.get("parameters", dict) or {}
     at = fields.at("parameters")
@@ -97,17 +105,20 @@ def _read_mapping(fields: Fields, parameters: Collection[str] | None) -> dict[st
             hint = fields.findings.suggest(parameter, parameters)
             message = f"the tool has no parameter {show(parameter)}"
             fields.findings.error(Reason.BAD_BINDING, (*at, parameter), message, hint=hint)
-        place = _read_place(rule, parameter, (*at, parameter), fields)
+        place = _read_place(rule, parameter, (*at, parameter), fields, body)
         if place is not None:
             places[parameter] = place
     return places
 
 
-def _read_place(rule: Any, parameter: str, path: Path, binding: Fields) -> _Place | None:
+def _read_place(
+    rule: Any, parameter: str, path: Path, binding: Fields, body: Mapping[str, Any] | None
+) -> _Place | None:
     fields = Fields.of(rule, path, binding.findings, Reason.BAD_BINDING)
     if fields is None:
         return None
-    fields.note_unknown(("in", "name"))
+    written = ("style", "explode", "content") if "body" in _known(binding) else ()
+    fields.note_unknown(("in", "name", *written))
     place = fields.text("in", required=True)
     named = fields.text("name", most_chars=MAX_NAME_CHARS, one_line=True)
     if place is None:
@@ -118,28 +129,58 @@ def _read_place(rule: Any, parameter: str, path: Path, binding: Fields) -> _Plac
         fields.wrong("in", message, hint=hint)
         return None
     name = named or parameter
-    if place == "body" and binding.values.get("type") == "http_get":
-        fields.wrong("in", "a GET request has no body")
+    method = method_of(binding.values)
+    if place == "body" and method in QUERY_METHODS and (method == "GET" or body is None):
+        fields.wrong(
+            "in",
+            f"a {method} request has no body"
+            + ("" if method == "GET" else " unless the binding has the field body"),
+        )
     elif place == "header" and (fault := header_fault(name)):
         fields.wrong("name", fault)
     elif place == "path" and name not in _placeholders(binding):
         fields.wrong("in", f"the path of the URL has no placeholder named {show(name)}")
     elif place in ("header", "query"):
         _lint_name(fields.at("name"), (name, parameter), fields)
+    if written:
+        _check_style(fields, place, body)
     return place, name
 
 
+def _check_style(fields: Fields, place: str, body: Mapping[str, Any] | None) -> None:
+    """Check how a list or an object is written in its place."""
+    style, explode = fields.text("style"), fields.get("explode", bool)
+    content = fields.text("content")
+    if style is not None and style not in STYLES[place]:
+        hint = fields.findings.suggest(style, STYLES[place])
+        known = ", ".join(STYLES[place])
+        fields.wrong("style", f"{show(style)} is no style of {place}; there are {known}", hint=hint)
+    if content is not None and (content != JSON or place == "body"):
+        fields.wrong("content", f"a parameter of path, query or header is {JSON}, or has a style")
+    if content is not None and (style is not None or explode is not None):
+        fields.wrong("content", "content and style exclude each other")
+    if place == "body" and (style or explode is not None) and (body or {}).get("content") != FORM:
+        fields.wrong("style", f"only a body of {FORM} has styles")
+
+
 def _check_places(
-    fields: Fields, mapped: Mapping[str, _Place], parameters: Collection[str]
+    fields: Fields, mapped: Mapping[str, _Place], parameters: Collection[str], whole: str
 ) -> None:
-    """Report two parameters that go to one place under one name."""
-    rest = "query" if fields.values.get("type") == "http_get" else "body"
+    """Report two parameters that go to one place; `whole` is the one that is the whole body."""
+    rest = "query" if method_of(fields.values) in QUERY_METHODS else "body"
     inside = PLACEHOLDER.findall(str(fields.values.get("url")))
     taken: dict[_Place, str] = {}
+    if whole and whole in mapped:
+        fields.wrong("body", f"{show(whole)} is the whole body, and has another place, too")
     for parameter in dict.fromkeys([*mapped, *sorted(parameters)]):
+        if whole and parameter == whole:
+            continue
         unmapped = ("path" if parameter in inside else rest, parameter)
         place, name = mapped.get(parameter, unmapped)
         key = place, name.lower() if place == "header" else name
+        if whole and place == "body":
+            message = f"{show(whole)} is the whole body, so {show(parameter)} has no place in it"
+            fields.wrong("parameters", message, hint=f"map {parameter} to path, query or header")
         other = taken.setdefault(key, parameter)
         if other != parameter:
             message = f"{show(other)} and {show(parameter)} go to one place, {place} {show(name)}"
@@ -161,7 +202,7 @@ def _check_headers(fields: Fields) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in list(values.items())[:MAX_HEADERS]:
         if fault := header_fault(name):
-            hint = "name a secret in auth" if name.lower() in _CREDENTIALS else ""
+            hint = "name a secret in auth" if name.lower() in CREDENTIALS else ""
             headers.wrong(name, fault, hint=hint)
         elif not isinstance(value, str):
             message = f"this is {type_name(value)}; text belongs here"
@@ -179,48 +220,7 @@ def _check_headers(fields: Fields) -> dict[str, str]:
     return found
 
 
-def _check_auth(fields: Fields) -> str | None:
-    """Return the name of the header that carries the secret, in lower case."""
-    value: dict[str, Any] | None = fields.get("auth", dict)
-    if value is None:
-        return None
-    auth = Fields(value, fields.at("auth"), fields.findings, Reason.BAD_BINDING)
-    type_ = auth.text("type", required=True)
-    if type_ is not None and type_ not in AUTH_TYPES:
-        hint = auth.findings.suggest(type_, AUTH_TYPES)
-        message = f"{show(type_)} is not a type of auth; there are {', '.join(AUTH_TYPES)}"
-        auth.wrong("type", message, hint=hint)
-    known = ("type", "secret", "name") if type_ == "header" else ("type", "secret")
-    for name in [name for name in value if name not in known][:MAX_UNKNOWN]:
-        hint = "the value of a secret never stands in a package"
-        auth.wrong(name, f"auth has {', '.join(known)} and nothing else", hint=hint)
-    _check_secret(auth)
-    if type_ != "header":
-        return "authorization"
-    header: str | None = auth.text("name", required=True)
-    if header is None:
-        return None
-    fault = None if header.lower() == "authorization" else header_fault(header)
-    if fault:
-        auth.wrong("name", fault)
-    return header.lower()
-
-
-def _check_secret(auth: Fields) -> None:
-    secret: str | None = auth.get("secret", str, required=True)
-    if secret is None:
-        return
-    if not is_secret_name(secret):
-        # The text is not repeated: it may be what nobody else should read.
-        auth.wrong(
-            "secret",
-            "this is not the name of a secret: words of A-Z and 0-9 with _ between them, such as "
-            "WEATHER_API_KEY",
-            hint="if it is the secret itself, take it out of the file and have it replaced",
-        )
-
-
 def _lint_name(path: Path, names: tuple[str, ...], fields: Fields) -> None:
-    if any(_SECRET_WORDS.fullmatch(name) for name in names):
+    if any(SECRET_WORDS.fullmatch(name) for name in names):
         message = f"{show(names[0])} is named like a secret"
         fields.findings.warn(Reason.LINT_SECRET_VALUE, path, message)

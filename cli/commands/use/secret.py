@@ -34,7 +34,7 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
     kept in the keyring of the desktop, else in a file for its user alone, and the router sends it
     to that host alone, for that capability alone. For basic authentication it is user:password.
     """
-    from capdex.manifest.bindings.http_request import is_secret_name
+    from capdex.manifest.bindings.http_auth import is_secret_name
     from router.policy.secrets import MAX_CHARS, Secrets
     from router.runtime.audit import Audit
 

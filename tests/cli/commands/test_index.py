@@ -118,7 +118,7 @@ def test_a_node_gives_only_the_digests_of_its_newest_block(
         "index_digest": "0x01",
         "content_digest": None,
         "decoder_version": 3,
-        "rules_version": 4,
+        "rules_version": 5,
     }
     value = capdex.json("index", "digest")
     shown = (value["block_number"], value["log_count"], value["index_digest"], value["votes"])

@@ -216,3 +216,56 @@ async def test_many_short_numbers_are_no_attack(serve: Any, make: Any) -> None:
 async def test_the_words_done_in_a_text_stay_text(serve: Any, make: Any) -> None:
     url = await serve(replying('{"done": true}', "text/plain"))
     assert "done" not in await make(url).run({}, timeout_s=5)
+
+
+# several secrets of one binding -------------------------------------------------------------------
+
+
+async def seen(request: web.Request) -> web.Response:
+    return web.json_response({"path": request.raw_path, "headers": dict(request.headers)})
+
+
+TOGETHER = [
+    {"type": "header", "name": "X-App-Id", "secret": "APP_ID"},
+    {"type": "query", "name": "api_key", "secret": "API_KEY"},
+    {"type": "cookie", "name": "sid", "secret": "SESSION"},
+    {"type": "bearer", "secret": "TOKEN", "optional": True},
+]
+
+
+async def test_secrets_are_sent_together_and_an_optional_one_only_if_it_is_bound(
+    make: Any, serve: Any, secrets: Secrets
+) -> None:
+    base = await serve(seen)
+    tool = make(f"{base}/x", "http", method="DELETE", auth=TOGETHER)
+    for name in ("APP_ID", "API_KEY", "SESSION"):
+        secrets.set("weather", "127.0.0.1", name, f"value-of-{name.lower()}")
+    (asked,) = tool.requests({"q": "a"})
+    assert asked.secrets == (
+        ("APP_ID", "X-App-Id"),
+        ("API_KEY", "query api_key"),
+        ("SESSION", "cookie sid"),
+        ("TOKEN", "Authorization: Bearer, if it is bound"),
+    )
+    assert "value-of" not in repr(asked)
+    got = await tool.run({"q": "a"}, timeout_s=5)
+    assert got["path"] == "/x?q=a&api_key=[secret API_KEY]" or "value-of" not in repr(got)
+    assert "Authorization" not in got["headers"]
+    assert got["headers"].keys() >= {"X-App-Id", "Cookie"}
+    secrets.set("weather", "127.0.0.1", "TOKEN", "value-of-token")
+    assert "Authorization" in (await tool.run({}, timeout_s=5))["headers"]
+
+
+async def test_a_needed_secret_that_is_not_bound_sends_nothing(make: Any, serve: Any) -> None:
+    base = await serve(seen)
+    with pytest.raises(Refused):
+        await make(f"{base}/x", "http", method="PUT", auth=TOGETHER).run({}, timeout_s=5)
+
+
+async def test_a_secret_that_would_add_a_cookie_is_not_sent(
+    make: Any, serve: Any, secrets: Secrets
+) -> None:
+    base = await serve(seen)
+    secrets.set("weather", "127.0.0.1", "SESSION", "first; second=value")
+    with pytest.raises(InvalidInput, match="cookie"):
+        await make(f"{base}/x", "http", method="GET", auth=[TOGETHER[2]]).run({}, timeout_s=5)

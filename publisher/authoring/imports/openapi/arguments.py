@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from capdex.manifest.bindings.http_request import _SECRET_WORDS, header_fault
+from capdex.manifest.bindings.http_auth import SECRET_WORDS
+from capdex.manifest.bindings.http_header import header_fault
+from capdex.manifest.bindings.http_request import JSON
 from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.openapi import forms, swagger
 from publisher.authoring.imports.openapi.document import Document, Operation, Refused
@@ -13,7 +15,6 @@ from publisher.authoring.imports.openapi.security import carrier, check_together
 from publisher.authoring.imports.schemas import Resolver, is_read_only
 from publisher.authoring.imports.text import clean
 
-JSON: Final = "application/json"
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
 _ANY_TYPE: Final = ("*/*", "application/*")
 _UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
@@ -94,7 +95,7 @@ class Arguments:
             why = "OpenAPI ignores parameters of this name"
             self._operation.note(f"header {name}", "left out", "", why)
             return
-        secret = _SECRET_WORDS.fullmatch(name) or (is_header and name.lower() == "authorization")
+        secret = SECRET_WORDS.fullmatch(name) or (is_header and name.lower() == "authorization")
         if secret and place in ("query", "header", "cookie"):
             self._add_secret(place, name, needed)
             return

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from capdex.manifest.bindings.http_request import STYLES
 from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.openapi.document import Document, Refused
 
 SCALAR: Final = frozenset(["scalar"])
 ANY: Final = frozenset(["scalar", "array", "object"])
-STYLES: Final = {  # OpenAPI 3.1, 4.8.12.3, Style Values
-    "path": ("simple", "label", "matrix"),
-    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
-    "header": ("simple",),
-    "body": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
-}
 MAX_PARTS: Final = 8  # of schemas in one another that are looked at
 _COMPOUND: Final = ("object", "array")
 # Words that leave a schema an object of its `properties` and nothing else.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any
 
-from capdex.manifest.bindings.http_request import header_fault, is_secret_name
+from capdex.manifest.bindings.http_auth import MAX_AUTHS, is_secret_name
+from capdex.manifest.bindings.http_header import header_fault
 from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.openapi import swagger
 from publisher.authoring.imports.openapi.document import Document, Operation, Refused
-
-MAX_SECRETS: Final = 4  # of one binding
 
 
 def secrets(document: Document, operation: Operation) -> list[Json]:
@@ -55,8 +54,8 @@ def carrier(auth: Json) -> tuple[str, str]:
 
 def check_together(auths: list[Json]) -> None:
     """Raise Refused for secrets that no binding sends together."""
-    if len(auths) > MAX_SECRETS:
-        raise Refused("security", f"a binding has at most {MAX_SECRETS} secrets")
+    if len(auths) > MAX_AUTHS:
+        raise Refused("security", f"a binding has at most {MAX_AUTHS} secrets")
     if len({carrier(x) for x in auths}) < len(auths):
         raise Refused("security", "two secrets would be sent in one place")
 
@@ -96,10 +95,6 @@ def _auth(scheme: Json, scopes: list[Any], operation: Operation, name: str) -> J
         raise Refused("security", "a binding cannot authenticate so", f"{type_} {kind}".strip())
     given = scheme.get("flows")
     flows: Json = given if isinstance(given, dict) else {}
-    only = flows.get("clientCredentials") if len(flows) == 1 else None
-    url = str(only.get("tokenUrl")) if isinstance(only, dict) else ""
-    if url.startswith("https://"):
-        return {"type": "client_credentials", "token_url": url, "scopes": list(map(str, scopes))}
     how = " ".join([str(type_), *flows, *(["for", *map(str, scopes)] if scopes else [])])
     operation.note(f"security {name}", "changed", how, "a bearer token that is bound as a secret")
     return {"type": "bearer"}

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from capdex.diagnostics import Findings
 from capdex.manifest.bindings import read_bindings
-from capdex.manifest.bindings.http_request import MAX_HEADERS, MAX_MAPPED, header_fault
+from capdex.manifest.bindings.http_header import header_fault
+from capdex.manifest.bindings.http_request import MAX_HEADERS, MAX_MAPPED
 from capdex.manifest.fields import Fields
 from capdex.manifest.tools import read_tools
 from capdex.problems import Problem, Reason, Severity
@@ -250,3 +251,84 @@ RULES = st.dictionaries(
 def test_any_value_is_read_to_its_end(type_: str, mapping: Any, headers: Any, auth: Any) -> None:
     for problem in bind(type_=type_, headers=headers, auth=auth, parameters=mapping):
         assert problem.message.isprintable()
+
+
+# the binding type `http` -------------------------------------------------------------------------
+
+
+def http(names: tuple[str, ...] = ("city", "days"), method: str = "PATCH", **fields: Any) -> Any:
+    return errors(bind(names, "http", method=method, **fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"parameters": {"city": {"in": "query", "style": "deepObject"}}},
+        {"parameters": {"city": {"in": "header", "content": "application/json"}}},
+        {"body": {"content": "application/vnd.api+json"}},
+        {"body": {"parameter": "city"}, "parameters": {"days": {"in": "query"}}},
+        {"auth": {"type": "bearer", "secret": "TOKEN"}},
+        {
+            "auth": [
+                {"type": "header", "name": "X-A", "secret": "A"},
+                {"type": "query", "name": "b", "secret": "B", "optional": True},
+                {"type": "cookie", "name": "c", "secret": "C"},
+            ]
+        },
+    ],
+)
+def test_what_http_may_say_has_no_problem(fields: dict[str, Any]) -> None:
+    assert bind(("city", "days"), "http", method="PUT", **fields) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"method": "TRACE"}, "method"),
+        ({"method": "get"}, "method"),
+        ({"method": "GET", "body": {}}, "body"),
+        ({"method": "DELETE", "parameters": {"city": {"in": "body"}}}, "parameters.city.in"),
+        ({"body": {"content": "text/plain"}}, "body.content"),
+        ({"body": {"parameter": "place"}}, "body.parameter"),
+        ({"body": {"parameter": "city"}}, "parameters"),
+        ({"parameters": {"city": {"in": "path", "style": "form"}}}, "parameters.city.in"),
+        ({"parameters": {"city": {"in": "query", "style": "matrix"}}}, "parameters.city.style"),
+        ({"parameters": {"city": {"in": "body", "style": "form"}}}, "parameters.city.style"),
+        (
+            {
+                "parameters": {
+                    "city": {"in": "query", "style": "form", "content": "application/json"}
+                }
+            },
+            "parameters.city.content",
+        ),
+        (
+            {"parameters": {"city": {"in": "query", "content": "text/xml"}}},
+            "parameters.city.content",
+        ),
+        ({"auth": [{"type": "query", "secret": "A"}]}, "auth[0].name"),
+        ({"auth": [{"type": "cookie", "name": "a b", "secret": "A"}]}, "auth[0].name"),
+        ({"auth": [{"type": "bearer", "secret": "A"}, {"type": "basic", "secret": "B"}]}, "auth"),
+        (
+            {
+                "parameters": {"city": {"in": "query"}},
+                "auth": [{"type": "query", "name": "city", "secret": "A"}],
+            },
+            "auth",
+        ),
+        (
+            {"body": {"content": "application/json"}, "headers": {"content-type": "text/plain"}},
+            "headers",
+        ),
+    ],
+)
+def test_what_http_may_not_say(fields: dict[str, Any], path: str) -> None:
+    assert path in [x for _, x in http(**fields)]
+
+
+def test_the_older_types_know_no_word_of_http() -> None:
+    secrets = [{"type": "bearer", "secret": "A"}]
+    assert [x for _, x in errors(bind(type_="http_post", auth=secrets))] == ["auth"]
+    assert errors(bind(type_="http_get", auth={"type": "query", "name": "k", "secret": "A"}))
+    noted = bind(type_="http_get", parameters={"city": {"in": "query", "style": "matrix"}})
+    assert [x.code for x in noted] == [Reason.UNKNOWN_FIELD]

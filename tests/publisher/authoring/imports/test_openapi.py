@@ -251,14 +251,7 @@ def test_a_path_may_be_described_in_the_components(manifest_of: ManifestOf) -> N
                 "type": "oauth2",
                 "flows": {"clientCredentials": {"tokenUrl": "https://rain.dev/t", "scopes": {}}},
             },
-            [
-                {
-                    "type": "client_credentials",
-                    "token_url": "https://rain.dev/t",
-                    "scopes": ["read"],
-                    "secret": "RAIN_KEY",
-                }
-            ],
+            {"type": "bearer", "secret": "RAIN_KEY"},
         ),
     ],
 )

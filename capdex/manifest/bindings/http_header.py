@@ -1,0 +1,32 @@
+"""Headers that a binding may set (P10; RFC 9110, 5)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from capdex.diagnostics import show
+
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)  # RFC 9110, 5.6.2
+HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
+CREDENTIALS: Final = frozenset(["authorization", "cookie", "proxy-authorization"])
+# These say how a message is framed, where it goes and what it does: the runtime's own business.
+_OWN: Final = frozenset(
+    [
+        *("accept-encoding", "connection", "content-encoding", "content-length", "expect", "host"),
+        *("keep-alive", "te", "trailer", "transfer-encoding", "upgrade"),
+        *("x-http-method", "x-http-method-override", "x-method-override"),
+    ]
+)
+_OWN_PREFIXES: Final = ("proxy-", "sec-")
+
+
+def header_fault(name: str) -> str | None:
+    """Return the reason why a binding may not set a header, or None."""
+    if not HEADER_NAME.fullmatch(name):
+        return f"{show(name)} is not the name of a header"
+    if name.lower() in CREDENTIALS:
+        return f"{name} is for credentials, which a package never holds"
+    if name.lower() in _OWN or name.lower().startswith(_OWN_PREFIXES):
+        return f"{name} is set by the runtime alone"
+    return None

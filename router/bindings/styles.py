@@ -1,0 +1,129 @@
+"""A value as text in a path, a query, a header or a form, in a style (P10). Pure.
+
+The styles are those of OpenAPI 3.1, 4.8.12.3 ("Style Values"), which follow RFC 6570. A list or an
+object in another one is JSON text, since the styles have no form for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+import orjson
+
+from capdex.errors import InvalidInput
+
+Quote = Callable[[str], str]
+_DELIMITERS: Final = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
+
+
+def in_url(text: str) -> str:
+    """Return a text percent-encoded for a path or a query: unreserved characters stay."""
+    return quote(text, safe="")
+
+
+def in_form(text: str) -> str:
+    """Return a text as in a form: `+` for a space (application/x-www-form-urlencoded)."""
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def pairs(
+    name: str, value: Any, style: str, explode: bool, escape: Quote = in_url
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of a query or a form, as they are, with their encoded values.
+
+    Nothing for null, an empty list or an empty object. Raises InvalidInput for what is no text.
+    """
+    match value:
+        case None:
+            return
+        case dict() if style == "deepObject":
+            for key, item in value.items():
+                if item is not None:
+                    yield f"{name}[{key}]", escape(_text(name, item))
+        case dict() if explode:
+            yield from ((key, escape(_text(name, item))) for key, item in value.items())
+        case list() if explode or style == "deepObject":
+            yield from ((name, escape(_text(name, item))) for item in value)
+        case dict() | list():
+            if value:
+                yield name, _DELIMITERS[style].join(_items(name, value, escape))
+        case _:
+            yield name, escape(_text(name, value))
+
+
+def path_text(parameter: str, name: str, value: Any, style: str, explode: bool) -> str:
+    """Return a value of a path, encoded; raises InvalidInput if it is empty or no text."""
+    if value is None or value == [] or value == {}:
+        why = "it is missing, and the URL needs it"
+        raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+    before, between = {"simple": ("", ","), "label": (".", "."), "matrix": (";", ";")}[style]
+    key = f"{name}=" if style == "matrix" else ""
+    if isinstance(value, dict | list) and not explode:
+        return f"{before}{key}{','.join(_items(parameter, value, in_url))}"
+    if isinstance(value, dict):
+        shown = (f"{in_url(x)}={in_url(line_of(parameter, y))}" for x, y in value.items())
+    else:
+        listed = value if isinstance(value, list) else [value]
+        shown = (f"{key}{in_url(line_of(parameter, x))}" for x in listed)
+        if style == "matrix":  # RFC 6570, 3.2.7: no `=` before an empty value
+            shown = (x.removesuffix("=") for x in shown)
+    return before + between.join(shown)
+
+
+def header_text(parameter: str, value: Any, explode: bool) -> str:
+    """Return a value of a header; raises InvalidInput for what is no text on one line."""
+    if isinstance(value, list):
+        return ",".join(line_of(parameter, x) for x in value)
+    if not isinstance(value, dict):
+        return line_of(parameter, value)
+    mark = "=" if explode else ","
+    return ",".join(
+        f"{line_of(parameter, x)}{mark}{line_of(parameter, y)}" for x, y in value.items()
+    )
+
+
+def to_json(parameter: str, value: Any) -> str:
+    """Return a value as JSON; raises InvalidInput if it has no such form."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError as error:  # a lone surrogate, an integer over 64 bits
+        raise InvalidInput(f"the argument {parameter} cannot be sent", why=str(error)) from None
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON in ASCII."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def line_of(parameter: str, value: Any) -> str:
+    """Return a value as text without control characters, which servers and logs misread."""
+    text = _text(parameter, value)
+    if all(x >= " " and x != "\x7f" for x in text):
+        return text
+    why = "it holds control characters, or what is not Unicode text"
+    raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+
+
+def _items(parameter: str, value: Any, escape: Quote) -> list[str]:
+    listed = [x for pair in value.items() for x in pair] if isinstance(value, dict) else value
+    return [escape(_text(parameter, item)) for item in listed]
+
+
+def _text(parameter: str, value: Any) -> str:
+    match value:
+        case str():
+            if "\x00" not in value and not any("\ud800" <= x <= "\udfff" for x in value):
+                return value  # line ends belong to long texts
+            why = "it holds control characters, or what is not Unicode text"
+            raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return orjson.dumps(value).decode() if abs(value) < 2**63 else str(value)
+        case None:
+            return "null"
+        case _:
+            return to_json(parameter, value)
