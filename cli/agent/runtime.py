@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,14 @@ async def open_agent(
     mounts: Mounts | None = None,
     egress: Egress | None = None,
     work: Path = Path(),
+    at: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Agent]:
     """Open the runtime of this user, and close it at the end.
 
-    `work` is the directory that learned programs see. Raises as `router.runtime.opened.opened`.
+    `work` is the directory that learned programs see, `at` that of `router.bindings.build.Wiring`.
+    Raises as `router.runtime.opened.opened`.
     """
-    from router.bindings.egress import Egress
+    from router.bindings.build import moving
     from router.faces.actions import Actions
     from router.faces.manage import Packages
     from router.policy.secrets import Secrets
@@ -49,7 +51,7 @@ async def open_agent(
     secrets = Secrets.of(home.path / "secrets.json")
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(
-            packages(home, open_grants(home.path), secrets, egress or Egress())
+            packages(home, open_grants(home.path), secrets, egress or moving(at or {}), at)
         )
         runtime = await stack.enter_async_context(
             opened(home.path, [source], mounts=mounts, work=work, hidden=secrets)

@@ -27,6 +27,8 @@ MAX_BODY_BYTES: Final = 4 * 1024 * 1024  # of a reply, decompressed
 MAX_CONNECTIONS: Final = 64
 MAX_CONNECTIONS_PER_HOST: Final = 16
 CONNECT_S: Final = 10.0
+AGENT: Final = {"User-Agent": f"capdex/{__version__}"}
+OWN_HEADERS: Final = AGENT | {"Accept-Encoding": "gzip"}  # unless a request sets them
 
 _REFUSED: Final = "the router refuses the address"
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052
@@ -132,7 +134,7 @@ class Egress:
         Raises Refused for an address or a redirect, Unavailable TIMEOUT or SERVICE_UNAVAILABLE, and
         ExecutionFailed for a reply that is not HTTP or is over a limit.
         """
-        sent = {"Accept-Encoding": "gzip", **(headers or {})}
+        sent = {**OWN_HEADERS, **(headers or {})}
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s), self.open(method, url, sent, body) as response:
                 _check_redirect(url, response)
@@ -153,7 +155,7 @@ class Egress:
         url = self._moved(url)
         inside = self.allows_inside(url)
         _check_url(url, inside)
-        sent = {"User-Agent": f"capdex/{__version__}", **headers}
+        sent = {**AGENT, **headers}
         try:
             async with self._session(inside).request(
                 method, url, headers=sent, data=body, allow_redirects=False

@@ -160,7 +160,7 @@ class Secrets:
                 details={"capability": capability, "host": host, "secret": name},
             )
         self._read[key] = value
-        self._hidden.update(_forms(value))
+        self._hidden.update(forms(value))
         return value
 
     def set(self, capability: str, host: str, name: str, value: str | None) -> None:
@@ -203,7 +203,7 @@ def basic(user_and_password: str) -> str:
     return b64encode(user_and_password.encode()).decode()
 
 
-def _forms(value: str) -> Iterator[str]:
+def forms(value: str) -> Iterator[str]:
     """The ways in which a server may repeat a secret."""
     _, _, password = value.partition(":")  # of Basic authentication
     _, _, token = value.rpartition(" ")  # behind a scheme such as `Token`

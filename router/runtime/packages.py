@@ -29,7 +29,8 @@ def capabilities(package: VerifiedPackage, executors: Executors) -> Iterator[Cap
     """Yield the skill of a package, then its tools in their order."""
     yield skill(package)
     for tool in offered(package.manifest):
-        yield tool_of(package, tool, executors(package, tool.name))
+        executor = executors(package, tool.name)
+        yield tool_of(package.manifest, owner_of(package), tool, executor)
 
 
 def offered(manifest: Manifest) -> Iterator[Tool]:
@@ -44,17 +45,21 @@ def offered(manifest: Manifest) -> Iterator[Tool]:
             yield standard(verb, manifest.schema_uri)
 
 
-def owner(package: VerifiedPackage) -> Owner:
-    """Return the owner of all capabilities of a package."""
-    manifest = package.manifest
+def owner(manifest: Manifest, digest: str, signer: str = "") -> Owner:
+    """Return the owner of all capabilities of a package; `digest` is its sha256 in hex."""
     return Owner(
         "package",
         cap.capability_id(manifest.uri.name),
-        package.announcement.sha256.hex(),
+        digest,
         manifest.memory_scope,
         tuple(manifest.permissions),
-        package.signer,
+        signer,
     )
+
+
+def owner_of(package: VerifiedPackage) -> Owner:
+    """Return the owner of all capabilities of a verified package."""
+    return owner(package.manifest, package.announcement.sha256.hex(), package.signer)
 
 
 def skill(package: VerifiedPackage) -> Capability:
@@ -66,29 +71,27 @@ def skill(package: VerifiedPackage) -> Capability:
         manifest.title,
         manifest.description,
         VARS,
-        owner(package),
+        owner_of(package),
         prompt=manifest.prompt,
         resources=tuple(cap.resources(manifest.uri.name, str(manifest.uri.version))),
         read={"package": package.data, "schema": orjson.dumps(manifest.schema)}.__getitem__,
     )
 
 
-def tool_of(package: VerifiedPackage, tool: Tool, executor: Executor | None) -> Capability:
+def tool_of(manifest: Manifest, owner: Owner, tool: Tool, executor: Executor | None) -> Capability:
     """Return one tool of a package."""
-    made = cap.tool_manifest(package.manifest, tool)
+    made = cap.tool_manifest(manifest, tool)
     closed = {"unevaluatedProperties": False, **made["input_schema"]}
-    given = (
-        x["input"] for x in package.manifest.examples if "input" in x and x.get("tool") == tool.name
-    )
+    given = (x["input"] for x in manifest.examples if "input" in x and x.get("tool") == tool.name)
     return Capability(
         CapabilityRef(made["capability_id"], made["version"]),
         "tool",
         made["name"],
         made["description"],
         made["input_schema"],
-        owner(package),
+        owner,
         output_schema=made["output_schema"],
-        annotations=Annotations(*effects(package.manifest, tool)),
+        annotations=Annotations(*effects(manifest, tool)),
         executor=executor,
         closed_schema=None if tool.built_in else closed,
         example=next(given, None),

@@ -16,7 +16,7 @@ PAGE = (REPOSITORY / "docs" / "authors.md").read_text("utf-8")
 def test_the_page_leads_from_a_tool_to_a_withdrawn_version() -> None:
     verbs = [command.split()[1] for command, _ in console_blocks(PAGE) if "capdex" in command]
     assert verbs == [
-        *("init", "validate", "publish", "publish", "search", "show"),
+        *("init", "validate", "try", "publish", "publish", "search", "show"),
         *("diff", "publish", "deprecate", "yank", "show"),
     ]
 

@@ -174,11 +174,12 @@ def _write(out: Path | None, name: str, text: str) -> Path:
 
 
 def _show(app: App, path: Path, imported: Imported) -> None:
-    value = {
+    value: dict[str, Any] = {
         "file": str(path),
         "name": imported.name,
         "notes": [note.to_json() for note in imported.notes],
         "to_edit": list(imported.to_edit),
+        "next": _next(path, imported),
     }
     human = [f"{app.output.out.mark('ok')} {safe(path)}"]
     if notes := imported.notes:
@@ -189,8 +190,22 @@ def _show(app: App, path: Path, imported: Imported) -> None:
         human += ["", "  to edit before you publish:"]
         human += [f"    {safe(x)}" for x in edits[:MAX_EDITS]]
         human += [f"    and {len(edits) - MAX_EDITS} more"] if len(edits) > MAX_EDITS else []
-    human += ["", f"  then: capdex validate {safe(path)}"]
+    human += ["", f"  then: {safe(value['next'])}"]
     app.output.result("package", value, human=human, plain=[path])
+
+
+def _next(path: Path, imported: Imported) -> str:
+    """Return the command that shows the first request, or checks a package that makes none."""
+    import shlex
+
+    from capdex.manifest.manifest import read
+    from cli.agent.calls import command_line
+
+    manifest = read(imported.text.encode()).require()
+    for tool in manifest.tools:
+        if tool.name in manifest.bindings:
+            return command_line("capdex", "try", f"{path}#{tool.name}", schema=tool.parameters)
+    return shlex.join(["capdex", "validate", str(path)])
 
 
 def _ask(question: str, default: str = "") -> str:

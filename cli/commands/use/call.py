@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from capdex.errors import Code, ExecutionFailed, InvalidInput
+from cli.agent.calls import at_option, command_line, read_input, show_moves, show_result
 from cli.agent.runtime import open_agent
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
@@ -16,10 +14,8 @@ from cli.terminal.text import safe
 from cli.views.installing import Terminal
 
 if TYPE_CHECKING:
-    from router.model.refs import InvokeResult
+    from router.model.refs import InvokeResult, Json
     from router.policy.proposal import Proposal
-
-MAX_INPUT_BYTES: Final = 1024 * 1024
 
 
 @command("route", examples=['capdex route "What will the weather be in Oslo?"'])
@@ -50,49 +46,32 @@ async def _route(app: App, message: str) -> dict[str, Any]:
         'capdex call city-weather#current_weather \'{"latitude": 59.9, "longitude": 10.7}\'',
         'capdex call did:nuwa:cap:note@1.0.0 \'{"message": "milk"}\'',
         "capdex call mail#send - --plan < input.json",
+        "capdex call mail#send - --at https://api.example.org=http://127.0.0.1:8000 < input.json",
     ],
 )
 @click.argument("capability")
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option("--plan", is_flag=True, help="Show the whole question about this call, and stop.")
-def call_command(app: App, capability: str, arguments: str, plan: bool) -> None:
+@at_option
+def call_command(app: App, capability: str, arguments: str, plan: bool, at: dict[str, str]) -> None:
     """Call a tool of an installed capability, and show its output.
 
     CAPABILITY is a name, a tool as NAME#TOOL, or a whole URI. JSON is the input, an object as the
     tool's schema says; `-` reads it from stdin. You are asked before a first access to a host,
     and before anything that may destroy something.
     """
-    given = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if arguments == "-" else arguments.encode()
-    if len(given) > MAX_INPUT_BYTES:
-        raise InvalidInput(f"the input has more than {MAX_INPUT_BYTES} bytes", Code.TOO_LARGE)
+    given = read_input(arguments)
     if plan:
-        _show_plan(app, app.run(_proposal(app, capability, given)))
+        _show_plan(app, app.run(_proposal(app, capability, given, at)))
         return
-    result, example = app.run(_call(app, capability, given))
-    if result.error is not None:
-        raise _error(result.error, shlex.join(["capdex", "call", capability, example]))
-    import orjson
-
-    shown = orjson.dumps(result.output, option=orjson.OPT_INDENT_2).decode("utf-8")
-    human = [safe(line) for line in shown.splitlines()]
-    app.output.result("call", result.to_json(), human=human, plain=human)
+    show_moves(app, at)
+    result, schema = app.run(_call(app, capability, given, at))
+    show_result(app, result, command_line("capdex", "call", capability, schema=schema))
 
 
-def _read(given: bytes) -> Any:
-    import orjson
-
-    try:
-        return orjson.loads(given)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(
-            "the input is not JSON", why=str(error), fix="quote it: capdex call NAME '{\"a\": 1}'"
-        ) from None
-
-
-async def _proposal(app: App, name: str, given: bytes) -> Proposal | None:
+async def _proposal(app: App, name: str, arguments: Any, at: dict[str, str]) -> Proposal | None:
     """Return what a person would be asked about a call, None for nothing."""
-    arguments = _read(given)
-    async with open_agent(app) as agent:
+    async with open_agent(app, at=at) as agent:
         ref = agent.runtime.catalog.find(name).ref
         return agent.runtime.invoker.proposal(ref.capability_id, ref.version, arguments)
 
@@ -106,32 +85,16 @@ def _show_plan(app: App, proposal: Proposal | None) -> None:
     app.output.result("call", {"proposal": value}, human=human, plain=human)
 
 
-async def _call(app: App, name: str, given: bytes) -> tuple[InvokeResult, str]:
-    """Return the result of a call, and an example of its input."""
-    import orjson
-
-    from router.faces.arguments import example
+async def _call(
+    app: App, name: str, arguments: Any, at: dict[str, str]
+) -> tuple[InvokeResult, Json]:
+    """Return the result of a call, and the schema of its input."""
     from router.runtime.invoke import Caller
 
-    arguments = _read(given)
-    async with open_agent(app) as agent:
+    async with open_agent(app, at=at) as agent:
         capability = agent.runtime.catalog.find(name)
         ref = capability.ref
         result = await agent.runtime.invoker.invoke(
             ref.capability_id, ref.version, arguments, Caller(Terminal(app))
         )
-        return result, orjson.dumps(example(capability.input_schema)).decode("utf-8")
-
-
-def _error(found: dict[str, Any], example: str) -> ExecutionFailed:
-    """Return the error of a result as the one that a command ends with."""
-    details = dict(found["details"])
-    if found["reason"] == Code.INVALID_INPUT:
-        details.setdefault("fix", f"for example: {example}")
-    return ExecutionFailed(
-        found["message"],
-        Code(found["reason"]),
-        why=str(details.pop("why", "")),
-        fix=str(details.pop("fix", "")),
-        details=details or None,
-    )
+        return result, capability.input_schema

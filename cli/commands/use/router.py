@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.agent.calls import addresses
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, command
 
@@ -30,17 +31,6 @@ def _servers(
         if not name.replace("-", "").replace("_", "").isalnum() or not words or name in found:
             raise click.BadParameter(f"{value!r} is not NAME=COMMAND, each name once", ctx)
         found[name] = words
-    return found
-
-
-def _addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Return the URL of each origin or DID."""
-    found: dict[str, str] = {}
-    for value in values:
-        name, _separator, url = value.partition("=")
-        if not name.startswith(("https://", "did:")) or not url.startswith(("http://", "https://")):
-            raise click.BadParameter(f"{value!r} is not https://ORIGIN=URL or DID=URL", ctx)
-        found[name.rstrip("/")] = url
     return found
 
 
@@ -71,7 +61,7 @@ def _addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) 
     help="Who agrees to commands on the socket: a person, by `capdex grant`, or its caller.",
 )  # fmt: skip
 @click.option(
-    "--at", "addresses", multiple=True, metavar="NAME=URL", callback=_addresses,
+    "--at", "at", multiple=True, metavar="NAME=URL", callback=addresses,
     help="Reach an origin (https://…) or a DID at this URL.",
 )  # fmt: skip
 def router_command(
@@ -79,7 +69,7 @@ def router_command(
     servers: dict[str, list[str]],
     skills: tuple[Path, ...],
     socket_path: Path | None,
-    addresses: dict[str, str],
+    at: dict[str, str],
     work: Path,
     confirm: str,
 ) -> int:
@@ -95,7 +85,7 @@ def router_command(
     stdio = Stdio(INTRODUCTION)
 
     def serve() -> None:
-        app.run(_serve(app, stdio, servers, skills, socket_path, addresses, work, confirm))
+        app.run(_serve(app, stdio, servers, skills, socket_path, at, work, confirm))
 
     if socket_path:  # its programs send nothing over stdin
         serve()
@@ -109,7 +99,7 @@ async def _serve(
     servers: dict[str, list[str]],
     skills: tuple[Path, ...],
     socket_path: Path | None,
-    addresses: dict[str, str],
+    at: dict[str, str],
     work: Path,
     confirm: str,
 ) -> None:
@@ -129,7 +119,7 @@ async def _serve(
         name: StdioServerParameters(command=words[0], args=words[1:])
         for name, words in servers.items()
     }
-    mounts, egress = Mounts(started, skills), Egress(addresses=addresses)
+    mounts, egress = Mounts(started, skills), Egress(addresses=at)
     async with AsyncExitStack() as stack:
         agent = await stack.enter_async_context(
             open_agent(app, mounts=mounts, egress=egress, work=work)

@@ -1,1 +1,1 @@
-"""Installed packages in the catalogue, and the short forms that a start reads."""
+"""Packages in the catalogue: installed ones with their short forms, and a file that is tried."""

@@ -7,7 +7,7 @@ verified again from its bytes before one of its tools is loaded.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -33,7 +33,7 @@ from router.policy.proposal import INSTALL
 from router.policy.secrets import Secrets
 from router.runtime.catalog import Listed
 from router.runtime.installed.short_forms import ShortForms, decode, short
-from router.runtime.packages import Executors, offered, owner, skill, tool_of
+from router.runtime.packages import Executors, offered, owner_of, skill, tool_of
 from router.runtime.validation import Validation
 from router.state.store import Store
 from router.state.strategies import model
@@ -87,7 +87,8 @@ class Installed:
             return skill(package)
         for tool in offered(package.manifest):
             if tool.name == name:
-                return tool_of(package, tool, self._executors(package, name))
+                executor = self._executors(package, name)
+                return tool_of(package.manifest, owner_of(package), tool, executor)
         raise _gone(ref)
 
     def _entries(self) -> Iterator[Locked]:
@@ -117,11 +118,18 @@ class Installed:
 
 @asynccontextmanager
 async def packages(
-    home: Home, rights: GrantFile, secrets: Secrets, egress: Egress
+    home: Home,
+    rights: GrantFile,
+    secrets: Secrets,
+    egress: Egress,
+    at: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Installed]:
-    """Open the source of installed packages with what runs their tools; `egress` is closed, too."""
+    """Open the source of installed packages with what runs their tools; `egress` is closed, too.
+
+    `at` is that of `Wiring`.
+    """
     services = McpServices(egress, Pins(home.path / "pins.json"))
-    wiring = Wiring(egress, secrets, services, Agents(egress))
+    wiring = Wiring(egress, secrets, services, Agents(egress), at or {})
     try:
         with Store(home.state) as store:
             parts = Parts(store, Validation().check)
@@ -140,7 +148,7 @@ def executor_of(
     found = model(manifest.schema_uri, manifest.schema)
     for warning in found.warnings:
         log.warning("state schema", schema=manifest.schema_uri, why=warning)
-    return StateTool(tool, owner(package), found, parts)
+    return StateTool(tool, owner_of(package), found, parts)
 
 
 def _gone(ref: CapabilityRef) -> InvalidInput:
