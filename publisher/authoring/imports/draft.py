@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
@@ -24,6 +25,7 @@ from publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_s
 
 Json = dict[str, Any]
 
+MAX_HEAVY: Final = 8  # tools that an error weighs
 _ROUNDS: Final = 3  # of leaving out what the format refuses
 
 _TOOL = re.compile(r"tools\[(\d+)\]")
@@ -100,6 +102,14 @@ def write_package(
         if not said:
             break
     first = errors[0]
+    if len(draft.tools) > 1 and first.code in (Reason.TOO_LARGE, Reason.TOO_MANY):
+        weights = {x.source: len(_flow([x.parameters, x.output_schema])) for x in draft.tools}
+        heavy = sorted(weights.items(), key=itemgetter(1), reverse=True)[:MAX_HEAVY]
+        raise InvalidInput(
+            "these tools do not fit into one package",
+            why=f"{first.message}; " + ", ".join(f"{x} has {n} bytes" for x, n in heavy),
+            fix="make two packages of them, or leave out the first of these",
+        )
     raise InvalidInput(
         f"a value does not fit {first.path or 'the file'}: {first.message}",
         why=str(first.code),

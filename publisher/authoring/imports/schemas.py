@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import jsonschema_rs
+
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
 from capdex.json_schema.schema import MAX_SUBSCHEMAS, at_pointer, pointer_steps
 from capdex.yaml.characters import forbidden
@@ -15,6 +17,7 @@ from publisher.authoring.imports.text import clean, cut, tool_name_of
 MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000
 MAX_TOOL_SCHEMA_BYTES: Final = 160 * 1024  # of the 256 KiB that a package has
 MAX_DESCRIPTION_BYTES: Final = 1024  # of one part of a schema
+MAX_PARTS: Final = MAX_SUBSCHEMAS - 20  # objects and lists of one tool: what a router holds
 MAX_INLINE_DEPTH: Final = 14  # what is deeper moves to `$defs`: a package has at most 32 levels
 MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
 MAX_REFERENCES: Final = 32  # that lead to one another
@@ -84,7 +87,7 @@ class Resolver:
     def __init__(self, document: Json | None = None, *, old: bool = False) -> None:
         self._document = document
         self._old = old  # of a dialect that ignores what stands beside a reference
-        self._subschemas = self._nodes = self._bytes = 0
+        self._parts = self._nodes = self._bytes = 0
         self._names: dict[str, tuple[str, Any]] = {}  # by reference: the name here, and the schema
         self.lost: list[tuple[str, str, str]] = []
 
@@ -95,8 +98,7 @@ class Resolver:
         if not isinstance(value, dict):
             self._lose("schema", value, "it is not a schema")
             return {}
-        self._subschemas += 1
-        self._count(0)
+        self._count(0, parts=1)
         reference = value.get("$ref")
         if self._document is not None and isinstance(reference, str):
             return self._reference(reference, value, depth)
@@ -126,13 +128,13 @@ class Resolver:
         while len(made) < len(self._names):
             known = len(self._names)
             name, value = list(self._names.values())[len(made)]
-            counts = self._subschemas, self._nodes, self._bytes
+            counts = self._parts, self._nodes, self._bytes
             try:
                 made[name] = self.schema(value)
             except TooLarge as fault:
                 while len(self._names) > known:
                     self._names.popitem()
-                self._subschemas, self._nodes, self._bytes = counts
+                self._parts, self._nodes, self._bytes = counts
                 made[name] = {}
                 self.lost.append((f"schema {name}", str(fault), "any value is accepted there"))
         return made
@@ -160,7 +162,7 @@ class Resolver:
         return f"#/$defs/{self._names[reference][0]}"
 
     def _item(self, key: str, item: Any, depth: int) -> Any:
-        self._count(len(key))
+        self._count(len(key), parts=int(isinstance(item, dict | list)))
         shape = RULES[key][0] if key in RULES else None
         if shape is Shape.SCHEMA and isinstance(item, dict | bool):
             return self.schema(item, depth + 1)
@@ -177,6 +179,8 @@ class Resolver:
             if kept != text:
                 self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes")
             return self._value(kept)
+        if key == "pattern" and isinstance(item, str):
+            _check_pattern(item)
         if key == "$ref":
             item = str(item).replace("#/definitions/", "#/$defs/")
         return self._value(item)
@@ -185,15 +189,14 @@ class Resolver:
         """Return any JSON that a package may hold; what YAML reads as a date becomes text."""
         if depth > MAX_VALUE_DEPTH:
             raise Unfit(f"it nests deeper than {MAX_VALUE_DEPTH} levels")
+        self._count(8, parts=int(depth > 0 and isinstance(item, dict | list)))
         if isinstance(item, dict):
             return {self._value(str(key)): self._value(x, depth + 1) for key, x in item.items()}
         if isinstance(item, list):
             return [self._value(x, depth + 1) for x in item]
         if isinstance(item, bool | None):
-            self._count(4)
             return item
         if isinstance(item, int | float):
-            self._count(8)
             if not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER:
                 raise Unfit("the number is not the same in every JSON reader")
             return item
@@ -203,16 +206,27 @@ class Resolver:
             raise Unfit("it has characters that a package may not hold")
         return text
 
-    def _count(self, size: int) -> None:
+    def _count(self, size: int, *, parts: int = 0) -> None:
         self._nodes += 2
         self._bytes += size
-        if self._subschemas > MAX_SUBSCHEMAS - 10:
-            raise TooLarge(f"more than {MAX_SUBSCHEMAS} subschemas")
+        self._parts += parts
+        if self._parts > MAX_PARTS:
+            raise TooLarge(f"more than {MAX_PARTS} objects and lists")
         if self._nodes > MAX_SCHEMA_NODES or self._bytes > MAX_TOOL_SCHEMA_BYTES:
             raise TooLarge(f"more than {MAX_SCHEMA_NODES} values or {MAX_TOOL_SCHEMA_BYTES} bytes")
 
     def _lose(self, key: str, value: Any, why: str) -> None:
         self.lost.append((f"schema word {key}", str(value)[:80], why))
+
+
+def _check_pattern(text: str) -> None:
+    """Raise Unfit for a pattern that a router cannot run in linear time."""
+    try:
+        jsonschema_rs.Draft202012Validator(
+            {"pattern": text}, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except ValueError:
+        raise Unfit("a router cannot run this pattern in linear time") from None
 
 
 def _nullable(made: Json, schema: Json) -> Json:

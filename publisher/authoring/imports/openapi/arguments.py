@@ -204,7 +204,13 @@ class Arguments:
             own: Json = given if isinstance(given, dict) else {}
             rule: Json = {}
             if own.keys() & {"style", "explode", "allowReserved"}:
-                rule, said = forms.rule(self._document, "body", own, value)
+                try:
+                    rule, said = forms.rule(self._document, "body", own, value)
+                except Refused as fault:
+                    if name in flat.required:
+                        raise
+                    self._operation.note(f"body {name}", "left out", fault.before, fault.why)
+                    continue
                 if said:
                     self._operation.note(f"body {name}", "changed", str(own.get("style")), said)
             elif own.get("contentType", JSON) not in (JSON, "text/plain"):

@@ -27,7 +27,11 @@ def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: s
     if one is not there, or if none is named and the document has several; InvalidInput for what is
     not an OpenAPI 3 or Swagger 2.0 document.
     """
-    document = Document(data, name, base)
+    return import_operations(Document(data, name, base), name, operations)
+
+
+def import_operations(document: Document, name: str, operations: Sequence[str]) -> Draft:
+    """Return the draft of some operations of a document that was read; raises as above."""
     notes: list[Note] = []
     tools: list[DraftTool] = []
     edits: list[str] = []

@@ -152,3 +152,75 @@ def test_references_stay_references_however_wide_a_schema_is(manifest_of: Manife
     parameters = manifest_of(package).tools[0].parameters
     assert parameters["properties"]["p0"] == {"$ref": "#/$defs/A1"}
     assert list(parameters["$defs"]) == ["A1", "A2", "A3", "A4", "A5"]
+
+
+def test_a_schema_over_the_limits_keeps_what_is_near_and_says_the_rest(
+    manifest_of: ManifestOf,
+) -> None:
+    names = [f"A{i}" for i in range(1_200)]
+    schemas: dict[str, Any] = {
+        name: {"type": "object", "properties": {"x": {"$ref": f"#/components/schemas/{after}"}}}
+        for name, after in zip(names, [*names[1:], "A0"], strict=True)
+    }
+    package = write_package(import_openapi(large(schemas, 1), "deep", []))
+    assert "$ref" in manifest_of(package).tools[0].parameters["properties"]["x"]
+    assert any(x.after == "any value is accepted there" for x in package.notes)
+
+
+def test_tools_that_do_not_fit_together_are_weighed() -> None:
+    schemas: dict[str, Any] = {
+        "A0": {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(300)}}
+    }
+    draft = import_openapi(large(schemas, 16), "wide", [f"send{i}" for i in range(16)])
+    with pytest.raises(InvalidInput, match="do not fit into one package") as told:
+        write_package(draft)
+    assert "send0 has " in told.value.why
+
+
+def large(schemas: dict[str, Any], operations: int) -> bytes:
+    """A document of operations whose body is the schema A0."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/A0"}}}
+    body = {"required": True, "content": content}
+    document = {
+        "openapi": "3.0.0",
+        "info": {"title": "Large"},
+        "servers": [{"url": "https://api.largecase.dev"}],
+        "paths": {
+            f"/a{i}": {"post": {"operationId": f"send{i}", "requestBody": body}}
+            for i in range(operations)
+        },
+        "components": {"schemas": schemas},
+    }
+    return json.dumps(document).encode()
+
+
+def test_a_swagger_document_is_read_by_its_own_rules(manifest_of: ManifestOf) -> None:
+    ids = {"name": "ids", "in": "query", "type": "array", "items": {"type": "string"}}
+    form = [
+        {"name": "city", "in": "formData", "type": "string", "required": True},
+        {"name": "days", "in": "formData", "type": "array", "items": {"type": "integer"}},
+    ]
+    document = {
+        "swagger": "2.0",
+        "info": {"title": "Rain"},
+        "host": "rain.dev",
+        "basePath": "/v2",
+        "schemes": ["http", "https"],
+        "securityDefinitions": {"key": {"type": "basic"}},
+        "security": [{"key": []}],
+        "paths": {
+            "/a": {
+                "get": {"operationId": "list", "parameters": [{**ids, "collectionFormat": "pipes"}]}
+            },
+            "/b": {"post": {"operationId": "send", "parameters": form}},
+        },
+    }
+    data = json.dumps(document).encode()
+    bindings = manifest_of(write_package(import_openapi(data, "rain", ["list", "send"]))).bindings
+    rule = {"in": "query", "name": "ids", "style": "pipeDelimited", "explode": False}
+    assert bindings["list"]["url"] == "https://rain.dev/v2/a"
+    assert bindings["list"]["parameters"] == {"ids": rule}
+    assert bindings["list"]["auth"] == [{"type": "basic", "secret": "KEY"}]
+    assert bindings["send"]["body"] == {"content": "application/x-www-form-urlencoded"}
+    days = {"in": "body", "name": "days", "style": "form", "explode": False}
+    assert bindings["send"]["parameters"] == {"days": days}
