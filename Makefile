@@ -30,7 +30,7 @@ SEMANTIC ?= 1
 .DELETE_ON_ERROR:
 .PHONY: help install run dev node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-openapi soak-load soak-mcp lock clean
+  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-import soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
@@ -273,6 +273,14 @@ soak-connections: dev ## hold COUNT hostile connections to a node with 1 024 des
 soak-rebuild: COUNT = 5000
 soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times
 	OPERATIONS=$(COUNT) SEEDS=$(SEEDS) $(BIN)/pytest -s tests/e2e/test_rebuild.py $(PYTEST_ARGS)
+
+.tools/imports/.done: tests/soak/import_documents/package.json tests/soak/import_documents/package-lock.json | .venv/.run
+	mkdir -p .tools/imports && cp .npmrc tests/soak/import_documents/package.json tests/soak/import_documents/package-lock.json .tools/imports
+	cd .tools/imports && npm ci --loglevel=error && touch .done
+
+soak-import: COUNT = 100
+soak-import: .venv/.dev .tools/imports/.done ## import all operations of well-known and COUNT other OpenAPI documents, and compare their requests with a library's (SEED, 1 GB)
+	$(BIN)/python tests/soak/imports.py $(COUNT) $(if $(SEED),--seed $(SEED))
 
 soak-openapi: COUNT = 10000
 soak-openapi: .venv/.dev ## COUNT requests made from the OpenAPI document against a running node (SEED: others)
