@@ -37,6 +37,11 @@ allow_option = click.option(
     help="Publish although the version moves less than its changes require.",
 )
 
+secret_option = click.option(
+    "--allow-secret-like", multiple=True, metavar="PATH",
+    help="Publish a text that looks like a secret and is none, by its path in the file.",
+)  # fmt: skip
+
 
 class PublishProgress(Progress):
     """Shows the steps of one call. `codes` are the exit codes of files that are not published."""
@@ -91,14 +96,14 @@ class PublishProgress(Progress):
         return True
 
     def _show_read(self, step: FileRead) -> None:
-        name, manifest, problems = step.file.name, step.reading.manifest, step.reading.problems
+        name, manifest, problems = step.file.name, step.reading.manifest, step.problems
         if not self._many:
             self.show_title(f"{manifest.uri.name} {manifest.uri.version}" if manifest else name)
+        for problem in problems:
+            if problem.severity is not Severity.NOTE:
+                for line in full(name, step.file.data, problem, self._output.err):
+                    self._output.say(line)
         if manifest is None:
-            for problem in problems:
-                if problem.severity is Severity.ERROR:
-                    for line in full(name, step.file.data, problem, self._output.err):
-                        self._output.say(line)
             return
         tools, triggers = len(manifest.tools), len(manifest.triggers)
         words = f"{number_of(tools, 'tool')}, {number_of(triggers, 'trigger')}, {counted(problems)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from capdex.codes import reason_codes
-from capdex.problems import Problem, Severity
+from capdex.problems import Problem, Reason, Severity
 from cli.terminal.output import Stream
 from cli.terminal.text import clip, safe, width
 
@@ -18,7 +18,8 @@ def full(name: str, data: bytes, problem: Problem, stream: Stream) -> list[str]:
     """Return position and message, the source line with a caret, and the fix."""
     lines = [concise(name, problem, stream)]
     text = _line(data, problem.line)
-    if problem.line and text is not None:
+    # A line that holds a secret is not repeated: logs of other machines would have it.
+    if problem.line and text is not None and problem.code is not Reason.LINT_SECRET_VALUE:
         gutter = " " * len(str(problem.line))
         before = safe(text[: max(problem.column - 1, 0)])
         shown = clip(safe(text), MAX_LINE_COLUMNS, "…" if stream.unicode else "...")

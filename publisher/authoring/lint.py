@@ -1,12 +1,13 @@
 """What is valid in a package and is probably a mistake of its author.
 
-Nodes do not look for these: `validate` warns of them, and `publish` refuses an unedited template.
+Nodes do not look for these: `validate` shows them, and `publish` refuses a secret, and a
+template that nobody edited.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from capdex.codes import reason_codes
@@ -16,6 +17,7 @@ from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest, ManifestReading
 from capdex.problems import Problem, Reason, Severity
 from publisher.authoring.scaffold import DESCRIPTION_END, TOOL_DESCRIPTION
+from publisher.authoring.secret_shapes import secret_like
 
 _EXAMPLE_HOST: Final = re.compile(r"(?:.+\.)?example\.(?:com|net|org)(?::\d+)?", re.IGNORECASE)
 _ELSEWHERE: Final = frozenset(
@@ -23,29 +25,44 @@ _ELSEWHERE: Final = frozenset(
 )
 
 
-def lint(reading: ManifestReading) -> tuple[Problem, ...]:
-    """Return warnings for unedited template lines, and for `required` of unknown properties."""
+def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem, ...]:
+    """Return errors for texts that look like secrets, and warnings for other mistakes.
+
+    These are unedited template lines, and `required` of unknown properties. `allow` has paths of
+    texts that look like secrets and are none: they are warnings, too.
+    """
     manifest = reading.manifest
     if manifest is None:
         return ()
     found = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
     found += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
-    return tuple(_problem(reading, *x) for x in found)
+    problems = [_problem(reading, *x) for x in found]
+    for path, why in secret_like(reading.yaml.value):
+        severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
+        problems.append(_problem(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
+    return tuple(problems)
 
 
-def refuse_unedited(reading: ManifestReading) -> None:
-    """Raise InvalidInput for a package with lines of a template that nobody edited."""
-    problems = [x for x in lint(reading) if x.code is Reason.UNEDITED]
+def refuse_mistakes(problems: Sequence[Problem]) -> None:
+    """Raise InvalidInput for a package with unedited lines of a template, or with a secret."""
+    secrets = [x for x in problems if x.severity is Severity.ERROR]
+    problems = secrets or [x for x in problems if x.code is Reason.UNEDITED]
     if not problems:
         return
     first = problems[0]
+    message = "the package has lines of the template that are not edited"
+    fix = "edit them; capdex validate FILE shows each one"
+    if secrets:
+        message = "the package seems to hold a secret, and everyone could read it for good"
+        named = " ".join(f"--allow-secret-like '{x.path}'" for x in secrets)
+        fix = f"take it out, have it replaced, and name it in auth; if it is no secret: {named}"
     place = f"line {first.line}: " if first.line else ""
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     raise InvalidInput(
-        "the package has lines of the template that are not edited",
+        message,
         why=f"{place}{first.path}: {first.message}{more}",
-        fix="edit them; capdex validate FILE shows each one",
-        details={"reason": str(Reason.UNEDITED), "problems": [x.to_json() for x in problems]},
+        fix=fix,
+        details={"reason": str(first.code), "problems": [x.to_json() for x in problems]},
     )
 
 
@@ -94,11 +111,17 @@ def _missing(schema: Any, path: Path) -> Iterator[tuple[Path, str]]:
             yield from _missing(item, (*path, key))
 
 
-def _problem(reading: ManifestReading, code: Reason, path: Path, message: str) -> Problem:
+def _problem(
+    reading: ManifestReading,
+    code: Reason,
+    path: Path,
+    message: str,
+    severity: Severity = Severity.WARNING,
+) -> Problem:
     steps, mark = path, None
     while steps and mark is None:
         mark = reading.yaml.outline.mark(steps)
         steps = steps[:-1]
     line, column = mark or (1, 1)
     hint = reason_codes()[code].hint
-    return Problem(code, show_path(path), message, line, column, Severity.WARNING, hint)
+    return Problem(code, show_path(path), message, line, column, severity, hint)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
 from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import RejectedPackage, VerifiedPackage, judge
-from capdex.problems import Reason
-from publisher.authoring.lint import refuse_unedited
+from capdex.problems import Problem, Reason
+from publisher.authoring.lint import lint, refuse_mistakes
 from publisher.authoring.sign import Author, author_url, sign_file
 from publisher.authoring.validate import PackageFile, announcement_of
 
@@ -20,10 +20,11 @@ CURED_BY_SIGNING: Final = (Reason.UNSIGNED, Reason.BAD_SIGNATURE)
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """A file was read; it is not published if its manifest has errors."""
+    """A file was read; it is not published if it has errors. `problems` are those of `validate`."""
 
     file: PackageFile
     reading: ManifestReading
+    problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,17 @@ class FileSigned:
 
 @dataclass(slots=True)
 class Preparation:
-    """Prepares the files of one call; the author's key is opened for the first that needs it."""
+    """Prepares the files of one call; the author's key is opened for the first that needs it.
+
+    `allow_secret_like` has the paths of texts that look like secrets and are none.
+    """
 
     account: str
     chain_id: int
     author: Author | OpenAuthor
     write: bool
     on_step: Callable[[FileRead | FileSigned], None]
+    allow_secret_like: Collection[str] = ()
 
     async def prepare(self, file: PackageFile) -> VerifiedPackage | RejectedPackage:
         """Return the verified package; raise InvalidInput or VerificationFailure.
@@ -53,8 +58,9 @@ class Preparation:
         author has to correct it.
         """
         reading = read(file.data)
-        self.on_step(FileRead(file, reading))
-        refuse_unedited(reading)
+        mistakes = lint(reading, self.allow_secret_like)
+        self.on_step(FileRead(file, reading, (*reading.problems, *mistakes)))
+        refuse_mistakes(mistakes)
         judged = self._judge(reading)
         if isinstance(judged, RejectedPackage) and judged.reason in CURED_BY_SIGNING:
             judged = await self._sign(file, judged)

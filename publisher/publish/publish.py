@@ -11,7 +11,7 @@ transactions in their files, uploads by their CIDs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +100,7 @@ async def publish(
     uploader: Uploader,
     author: Author | OpenAuthor | None = None,
     allow: frozenset[Allowance] = frozenset(),
+    allow_secret_like: Collection[str] = (),
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
     dry_run: bool = False,
     confirm: Confirm | None = None,
@@ -126,6 +127,7 @@ async def publish(
             author=author or signer,
             write=not dry_run,
             on_step=on_step,
+            allow_secret_like=allow_secret_like,
         )
     )
     if not prepared:

@@ -19,7 +19,7 @@ from cli.publish.account import (
     spending_options,
 )
 from cli.publish.change import ChangeProgress, sending_options
-from cli.publish.publish import PublishProgress, allow_option
+from cli.publish.publish import PublishProgress, allow_option, secret_option
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import OK, show, worst
@@ -46,6 +46,7 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--dry-run", is_flag=True, help="Check everything, show the transactions, send none.")
 @allow_option
+@secret_option
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @click.option(
     "--wait",
@@ -62,6 +63,7 @@ def publish_command(
     files: tuple[str, ...],
     dry_run: bool,
     allow: tuple[str, ...],
+    allow_secret_like: tuple[str, ...],
     ipfs: str | None,
     wait: float,
 ) -> int:
@@ -72,7 +74,7 @@ def publish_command(
     twice. A file that is not signed yet is signed in place. A new name is reserved first where
     the registry asks for that. If the node does not serve them in time, the exit code is 6.
     """
-    return app.run(_publish(app, expand(files), dry_run, allow, ipfs, wait))
+    return app.run(_publish(app, expand(files), dry_run, allow, allow_secret_like, ipfs, wait))
 
 
 async def _publish(
@@ -80,6 +82,7 @@ async def _publish(
     names: Sequence[str],
     dry_run: bool,
     allow: Sequence[str],
+    allow_secret_like: Sequence[str],
     ipfs: str | None,
     wait_s: float,
 ) -> int:
@@ -115,6 +118,7 @@ async def _publish(
             uploader=uploader,
             author=partial(open_author, app),
             allow=frozenset(map(Allowance, allow)),
+            allow_secret_like=allow_secret_like,
             fee_cap_wei=fee_cap_wei(app),
             dry_run=dry_run,
             confirm=progress.confirm,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capdex.errors import UsageError
+from capdex.problems import Severity
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK, exit_code, show, worst
@@ -98,6 +99,6 @@ def _value(one: Validation) -> dict[str, Any]:
         "cap_uri": str(one.manifest.uri) if one.manifest else None,
         "cid": cid.text,
         "sha256": cid.digest.hex(),
-        "lint": lint_summary(problem.code for problem in one.problems),
+        "lint": lint_summary(x.code for x in one.problems if x.severity is not Severity.ERROR),
         "problems": [problem.to_json() for problem in one.problems],
     }

@@ -346,6 +346,26 @@ def test_a_template_is_not_published(
     assert "metadata.description: this is the description of the template" in refused.stderr
 
 
+def test_a_secret_is_not_published_and_warnings_are_shown_whole(
+    capdex: Any, folder: Path, author: dict[str, str], alone: None
+) -> None:
+    file, key = folder / "weather.acp.yaml", "8f14e45fceea167a5a36dedd4bea2543"
+    before = file.read_text()
+    file.write_text(before.replace("prompt: |\n", f"prompt: |\n  Send api_key={key} along.\n"))
+    refused = capdex("publish", "weather.acp.yaml", "--dry-run")
+    assert refused.exit_code == 1
+    assert "the package seems to hold a secret" in refused.stderr
+    assert "--allow-secret-like 'prompt'" in refused.stderr
+    words = ("publish", "weather.acp.yaml", "--dry-run", "--allow-secret-like", "prompt")
+    allowed = capdex(*words)
+    assert allowed.exit_code == 0, allowed.stderr
+    assert "warning[LINT_SECRET_VALUE] prompt: this holds" in allowed.stderr
+    assert "= fix:" in allowed.stderr
+    checked = capdex("validate", "weather.acp.yaml", "--format", "full")
+    assert checked.exit_code == 1
+    assert key not in "".join(x.stderr + x.stdout for x in (refused, allowed, checked))
+
+
 def test_who_may_not_publish_is_told_whom_to_ask(
     capdex: Any, folder: Path, author: dict[str, str], alone: None, anvil: Any
 ) -> None:

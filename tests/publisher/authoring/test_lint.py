@@ -7,7 +7,7 @@ import pytest
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import read
 from capdex.problems import Reason, Severity
-from publisher.authoring.lint import lint, refuse_unedited
+from publisher.authoring.lint import lint, refuse_mistakes
 from publisher.authoring.scaffold import PackageKind, scaffold
 from publisher.authoring.validate import PackageFile, validate
 
@@ -52,12 +52,13 @@ def test_validate_warns_and_publish_refuses() -> None:
     warned = [x for x in validation.problems if x.code is Reason.UNEDITED]
     assert {x.severity for x in warned} == {Severity.WARNING}
     with pytest.raises(InvalidInput, match="lines of the template that are not edited") as told:
-        refuse_unedited(read(data))
+        refuse_mistakes(lint(read(data)))
     assert "metadata.description: " in told.value.why
     assert "(and 2 more)" in told.value.why
     assert told.value.details is not None
     assert told.value.details["reason"] == "UNEDITED"
-    refuse_unedited(read(scaffold("tea", description="T.", kind=PackageKind.PROMPT).encode()))
+    text = scaffold("tea", description="T.", kind=PackageKind.PROMPT)
+    refuse_mistakes(lint(read(text.encode())))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+"""Texts of a package that look like secrets: keys of known services, by their names, or by chance.
+
+A published package is public for good. Hashes, UUIDs, CIDs and DIDs are no secrets.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from capdex.diagnostics import Path, show, walk
+from capdex.manifest.bindings.http_auth import SECRET_WORDS, is_secret_name
+
+_KNOWN: Final = {
+    "a private key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----\s*[\w+/=:, -]{16}",
+    "a token of GitHub": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,})",
+    "a token of GitLab": r"\bglpat-[\w-]{20,}",
+    "an access key of AWS": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "a key of OpenAI or Anthropic": r"\bsk-[\w-]{20,}",
+    "a key of Stripe": r"\b(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}",
+    "a key of Google": r"\b(?:AIza[\w-]{35}|GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,})",
+    "a token of Slack": r"\bxox[a-z]-[\w-]{10,}|\bhooks\.slack\.com/services/T\w+/B\w+/\w{16,}",
+    "a token of npm or PyPI": r"\b(?:npm_\w{36}|pypi-[\w-]{50,})",
+    "a token of Hugging Face": r"\bhf_[A-Za-z]{30,}",
+    "a key of SendGrid": r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
+    "a JSON Web Token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
+    "a password in a URL": r"\b[a-z][a-z0-9+.-]*://[\w.~%-]+:[^\s/?#@:\\\"'<>()\[\]{}|^]{4,}@\w",
+}
+_SHAPES: Final = tuple((what, re.compile(pattern)) for what, pattern in _KNOWN.items())
+_QUERY: Final = re.compile(r"[?&;]([\w.~-]+)=([^&#;\s\"'<>`)]+)")
+_ASSIGNED: Final = re.compile(
+    r"\b([\w-]{3,40})[\"']?\s*(?:[:=]|\bis\b)\s*[\"'`]?(?:(?:Bearer|Basic|Token)\s+)?([\w+/=.~-]{12,})"
+)
+_RANDOM: Final = re.compile(r"(?<![\w/+.:-])[\w-]{32,}(?![\w/+=.-])", re.ASCII)
+_NAMES: Final = re.compile(
+    r"(?:.*[-_.])?(?:token|api-?key|pass(?:word|phrase|wd)|pwd|private[-_]?key|credentials?)",
+    re.IGNORECASE,
+)
+_WEAK_NAMES: Final = re.compile(r"(?:.*[-_.])?(?:key|app-?_?id|auth\w*|sig)", re.IGNORECASE)
+_EXAMPLE: Final = re.compile(
+    r"your|demo|example|sample|dummy|placeholder|change|insert|replace|secret|redacted|xxxx|\*\*\*"
+    r"|\.\.\.|…|[{}<>$]|user:pass|123456789|abcdef|000000",
+    re.IGNORECASE,
+)
+_PUBLIC: Final = re.compile(  # a UUID, a CID, a DID's key, a hash
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:Qm|z)[1-9A-HJ-NP-Za-km-z]{34,}"
+    r"|b[a-z2-7]{50,}|(?:0x)?[0-9a-fA-F]+|sha\d+-.*",
+    re.ASCII,
+)
+_OWN: Final = ("id", "author", "publisher", "signature")  # of metadata: public by their nature
+MIN_CHARS: Final = 8
+MIN_BITS: Final = 3.0  # of a character of a key; of words there are fewer that differ
+
+
+def secret_like(value: Any) -> Iterator[tuple[Path, str]]:
+    """Yield the path of each text in a package that looks like a secret, and why, never all of it.
+
+    `value` is the package as JSON.
+    """
+    for path, text in walk(value):
+        if isinstance(text, str) and not (path[:1] == ("metadata",) and path[-1] in _OWN):
+            name = path[-1] if path and isinstance(path[-1], str) else ""
+            if why := _why(name, text):
+                yield path, why
+
+
+def _why(name: str, text: str) -> str:
+    """Return why a text that stands under a name looks like a secret; else nothing."""
+    for what, shape in _SHAPES:
+        for match in shape.finditer(text):
+            if not _is_example(match[0].replace("_test_", "")):
+                return _said(match[0], f"which looks like {what}")
+    for key, found in [(name, text), *_QUERY.findall(text)]:
+        value = found.rpartition(" ")[2] if found.count(" ") == 1 else found  # `Bearer …`
+        named = SECRET_WORDS.fullmatch(key) or _NAMES.fullmatch(key)
+        plain = len(value) < MIN_CHARS or bool(re.search(r"[\s{}]|://", value))
+        if plain or is_secret_name(value) or _is_example(value):
+            continue
+        if named or (_WEAK_NAMES.fullmatch(key) and _is_random(value, 16)):
+            return _said(value, f"and {show(key)} is the name of a secret")
+    for key, value in _ASSIGNED.findall(text):
+        named = SECRET_WORDS.fullmatch(key) or _NAMES.fullmatch(key)
+        if named and _is_random(value, 12) and not _is_example(value):
+            return _said(value, f"and {show(key)} is the name of a secret")
+    for match in _RANDOM.finditer(text):
+        cased = not match[0].islower() and not match[0].isupper()
+        public = _PUBLIC.fullmatch(match[0]) or _is_example(match[0])
+        if cased and _is_random(match[0], 32) and not public:
+            return _said(match[0], "which is as random as a key")
+    return ""
+
+
+def _said(secret: str, why: str) -> str:
+    return f"this holds {show(secret[:4] + '…')} with {len(secret)} characters, {why}"
+
+
+def _is_example(text: str) -> bool:
+    return bool(_EXAMPLE.search(text)) or len(set(text[4:])) < 5
+
+
+def _is_random(text: str, least: int) -> bool:
+    """True for letters and digits without an order, as words and dates are not."""
+    if (
+        len(text) < least
+        or sum(x.isdigit() for x in text) < 3
+        or sum(x.isalpha() for x in text) < 3
+    ):
+        return False
+    counts = Counter(text).values()
+    bits = -sum(x / len(text) * math.log2(x / len(text)) for x in counts)
+    return bits >= MIN_BITS

@@ -1,0 +1,144 @@
+"""Texts that look like secrets: keys of real services by their shapes, and what only seems so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.errors import InvalidInput
+from capdex.manifest.manifest import read
+from capdex.problems import Reason, Severity
+from publisher.authoring.lint import lint, refuse_mistakes
+from publisher.authoring.scaffold import PackageKind, scaffold
+from publisher.authoring.secret_shapes import secret_like
+from publisher.authoring.validate import PackageFile, validate
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
+MIXED = "b7Kq2Xv9Tz4Lm8Rw3Yp6Nc1Hd5Js0Fg7Ae2Uo9Ik"  # of no service, as is everything below
+HEX = "8f14e45fceea167a5a36dedd4bea2543"
+# In two parts, so that no scanner of this repository takes them for keys.
+SHAPES = {
+    "github": "ghp" + "_" + MIXED[:36],
+    "github fine-grained": "github" + "_pat_" + MIXED + "_" + MIXED,
+    "aws": "AKI" + "AQ7T2ZK4XW9LM3VRP",
+    "openai": "sk" + "-proj-" + MIXED,
+    "anthropic": "sk" + "-ant-api03-" + MIXED,
+    "stripe": "sk" + "_live_" + MIXED[:24],
+    "stripe test": "sk" + "_test_" + MIXED[:24],
+    "google": "AIz" + "a" + MIXED[:35],
+    "slack": "xox" + "b-2401938475-" + MIXED[:24],
+    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiJqb2huIn0.T9kWq3Zr7Yb1Nx5Lc8Vm2Pd4",
+    "pem": "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA7Kq2Xv9Tz4Lm8Rw3Yp6Nc1Hd5Js0",
+    "url": "postgres" + "://tides:k3Yq9Zp2@db.tides.dev/x",
+    "nothing but chance": MIXED,
+}
+
+
+def found(value: Any) -> list[str]:
+    return [".".join(map(str, path)) for path, _ in secret_like(value)]
+
+
+@pytest.mark.parametrize("key", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("text", ["{}", "Call it with {} and wait.", "https://a.dev/x?q=1&r={}"])
+def test_a_key_of_a_known_shape_is_found_wherever_it_stands(key: str, text: str) -> None:
+    value = {"prompt": text.format(key), "examples": [{"input": {"city": text.format(key)}}]}
+    assert found(value) == ["prompt", "examples.0.input.city"]
+
+
+@pytest.mark.parametrize("key", SHAPES.values(), ids=SHAPES)
+def test_a_message_never_has_more_than_the_first_characters(key: str) -> None:
+    ((_, why),) = secret_like({"prompt": key})
+    assert key[:12] not in why
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"url": f"https://a.dev/x?api_key={HEX}"},
+        {"url": f"https://a.dev/x?q={{q}}&appid={HEX}"},
+        {"url": f"https://a.dev/x?token={HEX}#top"},
+        {"url": f"https://a.dev/x?key={HEX}"},
+        {"url": "https://a.dev/x?password=correcthorse"},
+        {"X-API-Key": HEX},
+        {"X-Auth-Token": f"Token {HEX}"},
+        {"Ocp-Apim-Subscription-Key": HEX},
+        {"prompt": f"Send api_key={HEX} with each call."},
+        {"prompt": f'Send {{"access_token": "{HEX}"}}.'},
+        {"prompt": f"The password is {MIXED[:14]} for now."},
+        {"input": {"client_secret": HEX}},
+    ],
+    ids=json.dumps,
+)
+def test_a_secret_is_found_by_its_name(value: Any) -> None:
+    assert len(found(value)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "YOUR_API_KEY",
+        "https://a.dev/x?api_key=YOUR_API_KEY&appid={appid}&token=<token>&key=$KEY",
+        "https://a.dev/x?api_key=DEMO_KEY",
+        "https://a.dev/x?key=population_total&token=next",
+        "api_key: 32-character hex string",
+        "password: at least 12 characters, 3 of them digits",
+        "AKIA" + "IOSFODNN7EXAMPLE",
+        "sk-" + "x" * 40,
+        "ghp_" + "x" * 36,
+        "6f2c1f0e-8a4b-4c57-9d1e-3b5a7c9e0f12",
+        "id=6f2c1f0e-8a4b-4c57-9d1e-3b5a7c9e0f12",
+        HEX,
+        f"https://a.dev/files?id={HEX}",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "0x5FbDB2315678afecb367f032d93F642f64180aa3",
+        "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+        "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPbdG",
+        "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp",
+        "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+        "getTheForecastOfTheCityInTheNextDays2",
+        "https://user:pass@example.org/",
+        "did:nuwa:state:reading-list#v1",
+    ],
+)
+@pytest.mark.parametrize("name", ["prompt", "url", "Accept"])
+def test_what_is_no_secret_is_not_named(name: str, text: str) -> None:
+    assert found({name: text}) == []
+
+
+def test_names_of_secrets_and_words_under_such_names_are_no_secrets() -> None:
+    auth = {"type": "bearer", "secret": "WEATHER_API_KEY_2", "token": "a token of the user"}
+    schema = {"properties": {"password": {"type": "string"}}, "required": ["password"]}
+    mapped = {"token": {"in": "query", "name": "access_token"}}
+    assert found({"auth": auth, "schema": schema, "parameters": mapped}) == []
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_no_example_holds_a_secret(path: Path) -> None:
+    assert found(read(path.read_bytes()).yaml.value) == []
+
+
+def test_a_secret_is_an_error_of_validate_and_publish_unless_it_is_named() -> None:
+    text = scaffold("tea", description="T.", kind=PackageKind.PROMPT)
+    data = text.replace("You help", f"Send api_key={HEX}. You help").encode()
+    validation = validate(PackageFile("tea.acp.yaml", data))
+    (error,) = [x for x in validation.problems if x.code is Reason.LINT_SECRET_VALUE]
+    assert (error.severity, error.path, validation.valid) == (Severity.ERROR, "prompt", False)
+    assert HEX not in error.message
+    with pytest.raises(InvalidInput, match="seems to hold a secret") as told:
+        refuse_mistakes(lint(read(data)))
+    assert "--allow-secret-like 'prompt'" in told.value.fix
+    (warning,) = lint(read(data), ["prompt"])
+    assert warning.severity is Severity.WARNING
+    refuse_mistakes([warning])
+
+
+def test_the_verdict_of_a_node_does_not_depend_on_it() -> None:
+    text = scaffold("tea", description="T.", kind=PackageKind.PROMPT)
+    plain, leaking = (
+        validate(PackageFile("tea.acp.yaml", one.encode()))
+        for one in (text, text.replace("You help", f"Send api_key={HEX}. You help"))
+    )
+    assert plain.verdict == leaking.verdict
