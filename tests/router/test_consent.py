@@ -277,11 +277,13 @@ def open_tool(kind: str) -> VerifiedPackage:
     parameters = {"type": "object", "properties": {"to": {}}, "additionalProperties": True}
     tool = {"name": "do", "description": "It does.", "parameters": parameters}
     binding = {"type": kind, "url": "https://mail.example.org/send?mode=fixed"}
+    if kind in ("PATCH", "DELETE"):
+        binding |= {"type": "http", "method": kind}
     data = making.package_bytes("weather", tools=[tool], bindings={"do": binding})
     return verified("1.0.0", data)
 
 
-TOOLS = {kind: open_tool(kind) for kind in ("http_get", "http_post")}
+TOOLS = {kind: open_tool(kind) for kind in ("http_get", "http_post", "PATCH", "DELETE")}
 
 
 def says(shown: str, value: str) -> bool:

@@ -239,7 +239,7 @@ async def test_secrets_are_sent_together_and_an_optional_one_only_if_it_is_bound
     base = await serve(seen)
     tool = make(f"{base}/x", "http", method="DELETE", auth=TOGETHER)
     for name in ("APP_ID", "API_KEY", "SESSION"):
-        secrets.set("weather", "127.0.0.1", name, f"value-of-{name.lower()}")
+        secrets.set("weather", "127.0.0.1", name, f"value-of/+{name.lower()}")
     (asked,) = tool.requests({"q": "a"})
     assert asked.secrets == (
         ("APP_ID", "X-App-Id"),
@@ -249,7 +249,8 @@ async def test_secrets_are_sent_together_and_an_optional_one_only_if_it_is_bound
     )
     assert "value-of" not in repr(asked)
     got = await tool.run({"q": "a"}, timeout_s=5)
-    assert got["path"] == "/x?q=a&api_key=[secret API_KEY]" or "value-of" not in repr(got)
+    assert "api_key=" in got["path"]
+    assert "value-of" not in repr(got)
     assert "Authorization" not in got["headers"]
     assert got["headers"].keys() >= {"X-App-Id", "Cookie"}
     secrets.set("weather", "127.0.0.1", "TOKEN", "value-of-token")
