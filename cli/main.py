@@ -32,6 +32,7 @@ _COMMANDS = {
         "keygen": "Make a signing key (did:key)",
         "account": "Make and show the account that publishes",
         "validate": "Check packages and show what to correct",
+        "schema": "Print the schema of package files, for editors",
         "try": "Show the request that a tool of a file makes",
         "sign": "Sign a package",
         "verify": "Verify files against the chain: digest, CID, signature, publisher",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import lru_cache
 from typing import Final
 
 from capdex.json_schema import schema as schemas
@@ -38,6 +39,13 @@ from capdex.uri import MAX_URI_CHARS, NAME, PREFIX
 from capdex.version import VERSION
 
 ID: Final = "urn:capdex:schema:acp-1"
+PATH: Final = "/schema/acp-1.json"  # at a node
+
+
+@lru_cache(1)
+def to_json() -> bytes:
+    """Return the published schema as the file that editors read."""
+    return (json.dumps(document(), ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def document() -> Json:
@@ -314,4 +322,4 @@ def _state() -> Json:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(document(), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.buffer.write(to_json())

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from capdex.manifest import editor_schema
 from mcp_service.answers.rendered import Answer
 from mcp_service.http import openapi, v0_1
 from mcp_service.http.change_stream import ChangeStream
@@ -69,6 +70,7 @@ def build_reader_routes(
         Route("/v1/changes/stream", stream, methods=["GET"]),
         *v0_1.build_routes(reader),
         Route(openapi.PATH, Page(reader, _openapi), methods=["GET"]),
+        Route(editor_schema.PATH, Page(reader, _editor_schema), methods=["GET"]),
         Route("/c/{name}.json", releases),
         Route("/c/{name}", releases),
     ]
@@ -92,3 +94,8 @@ def build_reader_routes(
 async def _openapi(_: Reader, query: bytes) -> Answer:
     read_parameters(query, ())
     return Answer(openapi.document(), b'""')
+
+
+async def _editor_schema(_: Reader, query: bytes) -> Answer:
+    read_parameters(query, ())
+    return Answer(editor_schema.to_json(), b'""')

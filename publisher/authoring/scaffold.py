@@ -38,10 +38,12 @@ def scaffold(
     homepage: str | None = None,
     repository: str | None = None,
     kind: PackageKind = PackageKind.TOOL,
+    schema: str = "",
 ) -> str:
     """Return the text of a new package that is valid.
 
-    Omitted texts get a placeholder made of the name. `keywords` become triggers. Raises
+    Omitted texts get a placeholder made of the name. `keywords` become triggers.
+    Editors check the file with the JSON Schema at the URL `schema`, if there is one. Raises
     InvalidInput if a value does not fit its field.
     """
     has_tool = kind is PackageKind.TOOL
@@ -73,7 +75,8 @@ def scaffold(
         _PROMPT.format(hint=" Use get_answer to look things up." if has_tool else ""),
         *([_TOOLS.format(name=name, description=TOOL_DESCRIPTION)] if has_tool else []),
     ]
-    text = "\n".join(sections)
+    modeline = f"# yaml-language-server: $schema={schema}\n" if schema else ""
+    text = modeline + "\n".join(sections)
     reading = manifest.read(text.encode("utf-8", "surrogatepass"))
     if reading.problems:
         first = reading.problems[0]

@@ -27,7 +27,7 @@ _KNOWN: Final = {
     "a token of Hugging Face": r"\bhf_[A-Za-z]{30,}",
     "a key of SendGrid": r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
     "a JSON Web Token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
-    "a password in a URL": r"\b[a-z][a-z0-9+.-]*://[\w.~%-]+:[^\s/?#@:\\\"'<>()\[\]{}|^]{4,}@\w",
+    "a password in a URL": r"\b[a-z][a-z0-9+.-]{0,20}://[\w.~%-]+:[^\s/?#@:\\\"'<>()\[\]{}|^]{4,}@\w",
 }
 _SHAPES: Final = tuple((what, re.compile(pattern)) for what, pattern in _KNOWN.items())
 _QUERY: Final = re.compile(r"[?&;]([\w.~-]+)=([^&#;\s\"'<>`)]+)")

@@ -99,7 +99,12 @@ def init_command(
         title = title or _ask("Title", name.replace("-", " ").title())
         description = description or _ask("Description, in a sentence or two") or None
     check_name(name)
-    text = scaffold(name, title=title, description=description, kind=PackageKind(kind), **more)
+    from capdex.manifest.editor_schema import PATH
+
+    network = app.settings.network
+    schema = f"{network.node_url.rstrip('/')}{PATH}" if network and network.node_url else ""
+    more |= {"title": title, "description": description, "schema": schema}
+    text = scaffold(name, kind=PackageKind(kind), **more)
     path = _write(out, name, text)
     mark = app.output.out.mark("ok")
     human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from capdex.manifest import editor_schema
+
 PROBLEM_KEYS = {"code", "path", "message", "line", "column", "severity", "hint"}
 
 
@@ -137,3 +139,17 @@ def test_a_signed_file_gets_the_verdict_of_every_node(
     path.write_bytes(path.read_bytes().replace(b"note", b"nope", 30))
     result = capdex("validate", path.name)
     assert result.exit_code == 1
+
+
+def test_the_schema_of_package_files_is_printed_and_named_by_a_new_file(
+    capdex: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert json.loads(capdex("schema").stdout) == editor_schema.document()
+    capdex("init", "tides")
+    monkeypatch.setenv("CAPDEX_NODE_URL", "https://node.tides.dev/")
+    capdex("init", "shores")
+    first, named = ((folder / f"{x}.acp.yaml").read_text() for x in ("tides", "shores"))
+    url = "https://node.tides.dev/schema/acp-1.json"
+    assert named.splitlines()[0] == f"# yaml-language-server: $schema={url}"
+    assert first.splitlines()[0].startswith("# An agent capability package.")
+    assert capdex("validate", "shores.acp.yaml").exit_code == 0

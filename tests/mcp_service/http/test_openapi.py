@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from capdex.manifest import editor_schema
 from mcp_service.http import openapi
 from mcp_service.http.v1 import QUESTIONS
 
@@ -32,6 +33,13 @@ async def test_a_node_serves_the_document(http: aiohttp.ClientSession) -> None:
     async with http.get("/openapi.json") as answer:
         assert await answer.json() == DOCUMENT
         assert "ETag" in answer.headers
+
+
+async def test_a_node_serves_the_schema_of_package_files(http: aiohttp.ClientSession) -> None:
+    async with http.get(editor_schema.PATH) as answer:
+        assert answer.status == 200
+        assert answer.content_type == "application/json"
+        assert await answer.json() == editor_schema.document()
 
 
 @pytest.mark.parametrize(
