@@ -157,7 +157,7 @@ tools:
       # annotations: {{read_only: true}}  # or destructive, idempotent: when a person is asked
 
 # … and how a call is carried out. http_get sends the arguments as query parameters; the other
-# types are http_post, mcp_service and nuwa_a2a.
+# types are http_post, http, mcp_service and nuwa_a2a.
 tool_bindings:
   get_answer:
     type: http_get
