@@ -87,6 +87,26 @@ def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) 
     assert granted == {"install", HOST, "state.create"}
 
 
+def test_a_call_goes_to_another_server_for_once_with_a_right_of_its_own(
+    capdex: Any, publish: Any, node: Any
+) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    words = (
+        "call",
+        "weather#now",
+        '{"city": "Oslo"}',
+        "--at",
+        f"https://tools.example.org={node.url}",
+    )
+    asked = capdex(*words)
+    assert asked.exit_code == 4
+    assert f"GET {node.url}/do" in asked.stderr
+    assert "127.0.0.1 answered with status 404" in capdex(*words, "--yes").stderr
+    wrong = capdex(*words[:-1], f"https://other.example.org={node.url}", "--yes")
+    assert "the tool is not at any of the URLs that are moved" in wrong.stderr
+
+
 def test_install_needs_a_yes_where_nobody_can_be_asked(capdex: Any, publish: Any) -> None:
     publish()
     result = capdex("install", "weather")

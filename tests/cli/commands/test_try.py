@@ -188,6 +188,16 @@ def test_a_call_is_sent_to_this_machine_alone_after_a_yes(
     assert done["output"] == {"saw": "Bearer [secret]"}
 
 
+def test_a_call_of_an_mcp_service_is_sent_to_a_server_of_this_machine(
+    capdex: Any, file: Path, node: Any
+) -> None:
+    node.answer("tell", {"tide": "high"})
+    move = f"https://mcp.tides.dev={node.url}"
+    done = capdex.json("try", f"{file}#remote", SHORE, "--send", "--yes", "--at", move)
+    assert done["output"]["tide"] == "high"
+    assert node.calls == [("tell", {"beach": "Ny Å"})]
+
+
 def test_a_secret_of_the_real_host_is_not_sent_elsewhere(
     capdex: Any, file: Path, server: Any, folder: Path
 ) -> None:

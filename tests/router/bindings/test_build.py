@@ -18,7 +18,7 @@ from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from router.bindings.a2a import Agents, AgentTool
-from router.bindings.build import Wiring, bound, executor
+from router.bindings.build import Wiring, bound, executor, moved
 from router.bindings.egress import Egress
 from router.bindings.http import HttpTool
 from router.bindings.mcp import McpServices, McpTool
@@ -106,3 +106,28 @@ async def test_a_tool_of_a_package_runs_against_a_service_that_the_user_runs(
     assert tool is not None
     assert [x.host for x in tool.requests({"city": "Oslo"})] == ["api.weather.example"]
     assert await tool.run({"city": "Oslo"}, timeout_s=5) == {"path": "/v1/Oslo", "sky": "clear"}
+
+
+AT = {"https://api.weather.example": "http://127.0.0.1:9/base/", "did:nuwa:mcp:w": "http://[::1]:9"}
+
+
+@pytest.mark.parametrize(
+    ("value", "moved_to"),
+    [
+        (
+            {"url": "https://api.weather.example/v1/{city}"},
+            {"url": "http://127.0.0.1:9/base/v1/{city}"},
+        ),
+        ({"url": "https://API.weather.example:443?q=1"}, {"url": "http://127.0.0.1:9/base?q=1"}),
+        ({"service_uri": "did:nuwa:mcp:w"}, {"service_uri": "http://[::1]:9"}),
+        (
+            {"auth": [{"token_url": "https://api.weather.example/t"}]},
+            {"auth": [{"token_url": "http://127.0.0.1:9/base/t"}]},
+        ),
+        ({"url": "https://api.weather.example.org/"}, None),
+        ({"url": "https://api.weather.example:8443/"}, None),
+        ({"headers": {"Referer": "https://api.weather.example/"}}, None),
+    ],
+)
+def test_the_urls_of_an_origin_are_moved_and_no_others(value: Any, moved_to: Any) -> None:
+    assert moved(value, AT) == (moved_to or value)
