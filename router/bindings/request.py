@@ -124,7 +124,7 @@ class RequestTemplate:
 
         Raises InvalidInput if an argument is missing, has no text form, or would change the path.
         """
-        simple, form_style = ("simple", "form") if self.styled else ("", "")
+        simple = "simple" if self.styled else ""
         in_path = {x.name: key for key, x in self.places.items() if x.place == "path"}
         used: set[str] = set()
 
@@ -149,9 +149,12 @@ class RequestTemplate:
         fixed_headers = {name.lower() for name in headers}
         body: Json = {}
         form: list[tuple[str, str]] = []
-        default = "query" if self.method in QUERY_METHODS else "body"
+        in_query = self.method in QUERY_METHODS
+        form_style = "form" if in_query and self.styled else ""
         for parameter, value in arguments.items():
-            place = self.places.get(parameter) or Place(default, parameter, form_style, True)
+            place = self.places.get(parameter) or Place(
+                "query" if in_query else "body", parameter, form_style, explode=True
+            )
             if place.place == "path" or (parameter in used and parameter not in self.places):
                 continue
             if self.whole and parameter == self.whole:
@@ -266,7 +269,8 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Pla
             name = parameter
         if place == "header":
             check_header(name, "")
-        if not styled:
+        words = ("style", "explode", "content")
+        if not styled or (place == "body" and not any(where.get(x) is not None for x in words)):
             yield parameter, Place(place, name)
             continue
         style, explode = where.get("style") or STYLES[place][0], where.get("explode")

@@ -144,7 +144,7 @@ class Document:
             parts = [self.example(x, random, depth + 1) for x in found["allOf"]]
             objects = [x for x in parts if isinstance(x, dict)]
             return {k: v for x in objects for k, v in x.items()} if objects else parts[0]
-        if kind == "object" or isinstance(found.get("properties"), dict):
+        if kind == "object" or (kind is None and isinstance(found.get("properties"), dict)):
             own = found.get("properties")
             own = own if isinstance(own, dict) and depth < 3 else {}
             items = [(k, x) for k, x in own.items() if not self.is_read_only(x)][:6]
@@ -517,7 +517,8 @@ def _placeholders(text: str) -> list[str]:
 def _authorized(document: Document, operation: Json, package: Imported) -> Json | None:
     """Secrets by scheme, of the first alternative that the report does not call left out."""
     security = operation.get("security", document.value.get("security")) or []
-    out = {x.subject for x in package.notes if x.fate == "left out"}
+    lost = (x for x in package.notes if x.fate == "left out" and x.before != "an alternative")
+    out = {x.subject for x in lost}  # alternatives behind the chosen one may have its names
     for one in security:
         if one and "security " + " and ".join(one) not in out:
             user, _, password = SECRET.partition(":")

@@ -128,7 +128,9 @@ class Arguments:
             self.in_path[name] = key
 
     def _add_secret(self, place: str, name: str, needed: bool) -> None:
-        secret: Json = {"type": place, "name": name, "secret": secret_name(name)}
+        own, taken = secret_name(name), [x["secret"] for x in self.secrets]
+        own = own if own not in taken else f"{own}_{len(taken) + 1}"
+        secret: Json = {"type": place, "name": name, "secret": own}
         if carrier(secret) not in map(carrier, self.secrets):
             made = [*self.secrets, secret if needed else {**secret, "optional": True}]
             check_together(made)
