@@ -30,14 +30,13 @@ from indexer.options import NodeOptions
 from mcp_service.limits.hosts import known_hosts
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
-from publisher.ethereum.anvil import pick_port, run_anvil
+from publisher.ethereum.anvil import FUNDS_WEI, fund, pick_port, run_anvil
 from publisher.ethereum.client import Chain
 from publisher.files import write_atomically
 from publisher.keys.public_accounts import DEV_CHAIN_ID
 from publisher.registry.registry import Registry
 
 HOST: Final = "127.0.0.1"
-FUNDS_WEI: Final = 1000 * 10**18  # play money
 POLL_S: Final = 0.2  # new heads come by websocket; polling is the fallback
 KUBO: Final = "http://127.0.0.1:5001"
 
@@ -86,7 +85,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, output: Output) -> Non
             Chain.connect(anvil.url, DEV_CHAIN_ID, state_dir=home.path / "state")
         )
         if await chain.balance(signer.address) < FUNDS_WEI // 2:
-            await chain.rpc.call("anvil_setBalance", [signer.address, hex(FUNDS_WEI)])
+            await fund(chain.rpc, signer.address)
         deployment, is_new = await deploy(chain, signer, home.path / "deployments")
         output.step("ok", "registry", f"{deployment.registry}{', deployed now' if is_new else ''}")
         votes, _ = await deploy(

@@ -26,6 +26,7 @@ from publisher.keys.public_accounts import DEV_CHAIN_ID
 
 START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
 STOP_S: Final = 5.0
+FUNDS_WEI: Final = 1000 * 10**18  # play money
 KEEP_S: Final = 0.25  # Anvil writes a draft every second
 _SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -37,6 +38,11 @@ class Anvil:
 
     url: str
     pid: int
+
+
+async def fund(rpc: Rpc, address: str) -> None:
+    """Give an account of a local chain FUNDS_WEI; raises RpcError where the chain is no Anvil."""
+    await rpc.call("anvil_setBalance", [address, hex(FUNDS_WEI)])
 
 
 def find_anvil() -> Path:

@@ -140,6 +140,38 @@ def balance_command(app: App) -> None:
     app.output.result("balance", value, human=human, plain=[wei])
 
 
+@command("fund", examples=["capdex account fund", "capdex account fund --keystore second.json"])
+@click.argument("address", required=False)
+@account_options
+def fund_command(app: App, address: str | None) -> None:
+    """Give the account, or another address, play money on a local chain.
+
+    So a second account can rehearse what it will do on a public chain.
+    """
+    from capdex.encoding.abi import parse_address
+    from publisher.ethereum.anvil import FUNDS_WEI, fund
+    from publisher.ethereum.client import Chain
+    from publisher.ethereum.transaction import ether
+    from publisher.keys.public_accounts import DEV_CHAIN_ID
+
+    network = app.settings.need_network("rpc_url", "chain_id")
+    if network.chain != DEV_CHAIN_ID:
+        raise Refused(
+            f"chain {network.chain} is no local chain, and its ether has a price",
+            fix="run capdex up, and this command beside it",
+        )
+
+    async def give() -> str:
+        to, state = address or await account_address(app), user_directories().state
+        async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
+            await fund(chain.rpc, parse_address(to))
+        return to
+
+    to = app.run(give())
+    value = {"address": to, "chain_id": network.chain, "wei": str(FUNDS_WEI)}
+    app.output.result("balance", value, human=[f"{to}  {ether(FUNDS_WEI)}"], plain=[FUNDS_WEI])
+
+
 def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
     """The private key, and where it came from."""
     from publisher.keys.secret import MAX_SECRET_BYTES, Secret, read_secret, secret_of
@@ -166,7 +198,7 @@ def _show(app: App, address: str, path: Path | None, after: str = "") -> None:
 
 account_command = Group(
     "account",
-    commands=[new_command, import_command, show_command, balance_command],
+    commands=[new_command, import_command, show_command, balance_command, fund_command],
     help="Make and show the account that publishes.",
     examples=["capdex account new", "capdex account show", "capdex account balance"],
 )

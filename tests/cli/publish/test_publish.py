@@ -453,6 +453,21 @@ def test_on_a_terminal_the_wait_is_one_line_that_counts_down(
     assert said.strip().endswith("did:nuwa:cap:weather@0.1.0")
 
 
+def test_an_account_is_given_play_money_on_a_local_chain_alone(
+    capdex: Any, author: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = capdex.json("account", "new", "--light", "--out", "second.json")["address"]
+    assert capdex.json("account", "fund", "--keystore", "second.json")["address"] == second
+    found = capdex.json("account", "balance", "--keystore", "second.json")
+    assert found["wei"] == str(1000 * 10**18)
+    other = "0x" + "11" * 20
+    assert capdex.json("account", "fund", other)["address"] == other
+    assert capdex("account", "fund", "0x12").exit_code == 2
+    monkeypatch.setenv("CAPDEX_CHAIN_ID", "1")
+    refused = capdex("account", "fund")
+    assert (refused.exit_code, "is no local chain" in refused.stderr) == (4, True)
+
+
 def test_an_account_shows_its_balance(capdex: Any, author: dict[str, str]) -> None:
     document = capdex.json("account", "balance")
     assert set(document) == {"schema", "address", "chain_id", "wei", "ether"}
