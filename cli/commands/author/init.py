@@ -53,6 +53,10 @@ _HEADER: Final = ("of", "what", "is", "before", "now, or why not")
     "--operation", "operations", multiple=True, metavar="ID",
     help="With --from-openapi: an operationId, or 'GET /path'.",
 )  # fmt: skip
+@click.option(
+    "--tool", "tools", multiple=True, metavar="NAME",
+    help="With --from-mcp: take this tool alone; several times for several.",
+)  # fmt: skip
 @click.option("--from-skill", metavar="FOLDER", help="Take an Agent Skill, whose SKILL.md it has.")
 @click.option("--out", type=FILE, metavar="FILE", help="[default: NAME.acp.yaml]")
 def init_command(
@@ -67,6 +71,7 @@ def init_command(
     from_openai: str | None,
     from_openapi: str | None,
     operations: tuple[str, ...],
+    tools: tuple[str, ...],
     from_skill: str | None,
     **more: Any,
 ) -> None:
@@ -79,11 +84,13 @@ def init_command(
     sources = Sources(from_mcp, from_openai, from_openapi, from_skill)
     if service and not from_mcp:
         raise UsageError("--service is an option of --from-mcp")
+    if tools and not from_mcp:
+        raise UsageError("--tool is an option of --from-mcp")
     if operations and not from_openapi:
         raise UsageError("--operation is an option of --from-openapi")
     if any(source is not None for source in sources):
         values = {"title": title, "description": description, **more}
-        imported = app.run(_import(app, sources, name, service or "", operations, values))
+        imported = app.run(_import(app, sources, name, service or "", operations, tools, values))
         path = _write(out, imported.name, imported.text)
         _show(app, path, imported)
         return
@@ -126,6 +133,7 @@ async def _import(
     name: str | None,
     service: str,
     operations: tuple[str, ...],
+    tools: tuple[str, ...],
     values: dict[str, Any],
 ) -> Imported:
     from publisher.authoring.imports import (
@@ -147,14 +155,14 @@ async def _import(
     stem = PurePosixPath(source.rstrip("/")).stem
     if kind == "mcp":
         app.output.say(f"  asking {safe(source)} for its tools")
-        draft = await import_mcp(source, service=service, name=own or "")
+        draft = await import_mcp(source, service=service, name=own or "", wanted=tools)
     elif kind == "openai":
         draft = import_openai(await read_source(source), stem)
     elif kind == "openapi":
         base = source if source.startswith(("http://", "https://")) else ""
         draft = import_openapi(await read_source(source), stem, operations, base=base)
     else:
-        draft = import_skill(Path(source))
+        draft = import_skill(Path(source), own or "")
     texts = ("title", "description", "summary", "license")
     draft = draft.with_values(name=own, **{key: values[key] for key in texts})
     more = {key: values[key] for key in ("keywords", "tags", "domain")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from capdex.errors import InvalidInput
-from publisher.authoring.imports.openai import is_tool_list
+from publisher.authoring.imports.openai import is_tool_list, tools_in
 from publisher.authoring.imports.source import parse
 
 MAX_LOOKED_AT_BYTES: Final = 1024 * 1024
@@ -38,7 +38,7 @@ def import_option_for(data: bytes) -> str:
         "mcpServers" in value or "servers" in value or _is_server(value)
     ):
         return "--from-mcp"
-    if is_tool_list(value.get("tools") if isinstance(value, dict) else value):
+    if is_tool_list(tools_in(value)):
         return "--from-openai"
     return ""
 

@@ -18,7 +18,7 @@ from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, M
 from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import PREFIX, CapabilityURI
-from publisher.authoring.imports.report import Note, tidied
+from publisher.authoring.imports.report import DOCUMENT, Note, tidied
 from publisher.authoring.imports.text import clean, cut
 from publisher.authoring.lint import lint
 from publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
@@ -63,7 +63,10 @@ class Draft:
     def with_values(self, **values: str | None) -> Draft:
         """Return a draft with the given values in place of what was found; None keeps a value."""
         given: Any = {key: value for key, value in values.items() if value is not None}
-        return replace(self, **given)
+        notes = self.notes
+        if values.get("name") is not None:
+            notes = [x for x in notes if (x.source, x.subject) != (DOCUMENT, "name")]
+        return replace(self, notes=notes, **given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,9 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
             size = f"{len(description.encode())} bytes"
             after = f"{MAX_TOOL_DESCRIPTION_BYTES} bytes, without its end"
             notes.append(Note(tool.source, "description", "changed", size, after))
+        if tool.name != tool.source:
+            notes.append(Note(tool.source, "name", "changed", tool.source, tool.name))
+            kept = cut(f"{tool.source}: {kept}".removesuffix(": "), MAX_TOOL_DESCRIPTION_BYTES)
         tools.append(replace(tool, description=kept or f"Calls {tool.source}."))
     over = f"a package has at most {MAX_TOOLS} tools"
     notes += [Note(x.source, "tool", "refused", "", over) for x in draft.tools[MAX_TOOLS:]]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
@@ -17,42 +19,51 @@ from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from publisher.authoring.imports.draft import Draft, DraftTool, Json
 from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import Resolver, TooLarge, adapted
+from publisher.authoring.imports.source import parse, read_file
 from publisher.authoring.imports.text import clean, name_of, tool_name_of
 from publisher.authoring.scaffold import placeholder_url
 
 if TYPE_CHECKING:
     import mcp
-    from mcp.types import Tool
 
 TIMEOUT_S: Final = 60.0  # a command may install the server first
 MAX_PAGES: Final = 50
 MAX_LISTED: Final = 1_000  # tools that are looked at
 MAX_TOOL_BYTES: Final = 64 * 1024
+MAX_NAMED: Final = 40  # tools or servers in an error
 MAX_SAID_BYTES: Final = 500  # of what a program that fails wrote to stderr
 
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _HINTS: Final = {
-    "read_only_hint": "read_only",
-    "destructive_hint": "destructive",
-    "idempotent_hint": "idempotent",
+    "readOnlyHint": "read_only",
+    "destructiveHint": "destructive",
+    "idempotentHint": "idempotent",
 }
 
 
-async def import_mcp(source: str, *, service: str = "", name: str = "") -> Draft:
+async def import_mcp(
+    source: str, *, service: str = "", name: str = "", wanted: Sequence[str] = ()
+) -> Draft:
     """Return the draft of the tools of an MCP server.
 
     `source` is the server's http(s) URL, or the command that starts it on stdio, which gets the
-    environment of this process without the variables of capdex. `service` is the https address at
-    which others reach it; by default the URL, and a line to edit for a command. Raises UsageError
-    for a command that cannot be read, and Unavailable if the server does not answer.
+    environment of this process without the variables of capdex, and those in front of it; or a
+    file with `mcpServers`. `wanted` are the names of the tools to take: all, if none. `service` is
+    the https address at which others reach it; by default the URL, and a line to edit for a
+    command. Raises UsageError for a command that cannot be read, and Unavailable if the server does
+    not answer.
     """
+    source = _configured(source)
     is_url = source.startswith(("http://", "https://"))
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            with _quiet(), tempfile.TemporaryFile("w+", errors="replace") as errors:
+    with _quiet(), tempfile.TemporaryFile("w+", errors="replace") as errors:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
                 found = await _ask(source, is_url, errors)
-    except TimeoutError:
-        raise _unavailable(source, f"it did not answer in {TIMEOUT_S:g} s") from None
-    return _draft(found, source if is_url else "", service, name)
+        except TimeoutError:
+            said = "" if is_url else _last_lines(errors)
+            why = f"it did not answer in {TIMEOUT_S:g} s" + (f"; it wrote: {said}" if said else "")
+            raise _unavailable(source, why) from None
+    return _draft(found, source if is_url else "", service, name, wanted)
 
 
 class _Found:
@@ -66,7 +77,7 @@ class _Found:
         self.website = clean(getattr(info, "website_url", "") or "")
         self.instructions = clean(client.instructions or "")
         self.capabilities = client.server_capabilities
-        self.tools: list[Tool] = []
+        self.tools: list[Any] = []  # as JSON
 
 
 async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
@@ -76,20 +87,21 @@ async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
     if is_url:
         client = mcp.Client(source)
     else:
-        command = _command(source)
+        command, variables = _command(source)
         # By default the SDK hides the shell's keys, proxies and certificates, which servers need.
         shell = {key: x for key, x in os.environ.items() if not key.startswith("CAPDEX_")}
-        parameters = StdioServerParameters(command=command[0], args=command[1:], env=shell)
+        parameters = StdioServerParameters(
+            command=command[0], args=command[1:], env=shell | variables
+        )
         client = mcp.Client(stdio_client(parameters, errlog=errors))
     try:
         async with client:
             found, cursor = _Found(client), None
-            for _ in range(MAX_PAGES):
-                page = await client.list_tools(cursor=cursor)
-                found.tools += page.tools
-                cursor = page.next_cursor
-                if not cursor or len(found.tools) >= MAX_LISTED:
-                    break
+            seen: set[str | None] = set()
+            while cursor not in seen and len(seen) < MAX_PAGES and len(found.tools) < MAX_LISTED:
+                seen.add(cursor)
+                listed, cursor = await _page(client, cursor)
+                found.tools += [x for x in listed if x not in found.tools]
             return found
     except TimeoutError:
         raise
@@ -104,26 +116,51 @@ async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
         raise _unavailable(source, said or _cause(error)) from None
 
 
-def _draft(found: _Found, url: str, service: str, name: str) -> Draft:
+async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str | None]:
+    """Return a page of tools as JSON, and the cursor of the next one."""
+    from pydantic import ValidationError
+
+    try:
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+    except ValidationError:  # one odd tool: the SDK refuses the whole page
+        parameters = {"cursor": cursor} if cursor else None
+        dispatcher: Any = client.session._dispatcher  # which has no public face
+        raw = await dispatcher.send_raw_request("tools/list", parameters, {})
+        listed, following = raw.get("tools"), raw.get("nextCursor")
+        if not isinstance(listed, list):
+            raise
+        return listed, following if isinstance(following, str) and following else None
+    tools = [x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in page.tools]
+    return tools, page.next_cursor or None
+
+
+def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[str]) -> Draft:
     own = name or name_of(found.name) or "mcp-tools"
     address = service or (url if url.startswith("https://") else placeholder_url("mcp"))
     notes: list[Note] = []
     tools: list[DraftTool] = []
+    names: list[str] = []
     for tool in found.tools[:MAX_LISTED]:
-        source = clean(tool.name)[:128] or "a tool without a name"
-        if len(orjson.dumps(tool.model_dump(mode="json"))) > MAX_TOOL_BYTES:
-            why = f"it has more than {MAX_TOOL_BYTES} bytes"
-            notes.append(Note(source, "tool", "refused", "", why))
+        given = tool.get("name") if isinstance(tool, dict) else None
+        source = clean(given if isinstance(given, str) else "")[:128] or "a tool without a name"
+        if fault := _fault(tool, names):
+            notes.append(Note(source, "tool", "refused", "", fault))
             continue
-        parameters, lost = adapted(tool.input_schema, source)
+        names.append(tool["name"])
+        if wanted and tool["name"] not in wanted:
+            continue
+        parameters, lost = adapted(tool.get("inputSchema"), source)
         notes += lost
         made = tool_name_of(source, [x.name for x in tools])
-        output, lost = _output(tool.output_schema, source)
+        output, lost = _output(tool.get("outputSchema"), source)
         notes += lost
-        description = tool.description or tool.title or ""
-        binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool.name}
+        description = str(tool.get("description") or tool.get("title") or "")
+        binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool["name"]}
         annotations = _annotations(tool)
         tools.append(DraftTool(made, source, description, parameters, binding, output, annotations))
+    if missing := [x for x in wanted if x not in names]:
+        listed = ", ".join(map(clean, names[:MAX_NAMED]))
+        raise UsageError(f"the server has no tool {missing[0]!r}", why=f"it has {listed}")
     if not tools:
         raise InvalidInput(
             "the server offers no tool that a package can carry",
@@ -151,7 +188,7 @@ def _draft(found: _Found, url: str, service: str, name: str) -> Draft:
 def _output(schema: Any, source: str) -> tuple[Json | None, list[Note]]:
     if schema is None:
         return None, []
-    if schema.get("type", "object") != "object":
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         why = "it is not the schema of an object"
         return None, [Note(source, "output schema", "left out", "", why)]
     try:
@@ -160,26 +197,72 @@ def _output(schema: Any, source: str) -> tuple[Json | None, list[Note]]:
         return None, [Note(source, "output schema", "left out", "", "it is too large")]
 
 
-def _annotations(tool: Tool) -> dict[str, bool]:
+def _fault(tool: Any, names: Sequence[str]) -> str:
+    """Return the reason why an entry of the list is no tool, empty if it is one."""
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
+        return "it is not an object with a name"
+    if tool["name"] in names:
+        return "another tool has this name, by which a server is called"
+    if len(orjson.dumps(tool, default=str)) > MAX_TOOL_BYTES:
+        return f"it has more than {MAX_TOOL_BYTES} bytes"
+    return ""
+
+
+def _annotations(tool: Json) -> dict[str, bool]:
     """Return what a server states of a tool's effects; a tool that only reads destroys nothing."""
-    stated = {
-        ours: value
-        for theirs, ours in _HINTS.items()
-        if isinstance(value := getattr(tool.annotations, theirs, None), bool)
-    }
+    given = tool.get("annotations")
+    hints: Json = given if isinstance(given, dict) else {}
+    stated = {ours: hints[x] for x, ours in _HINTS.items() if isinstance(hints.get(x), bool)}
     if stated.get("read_only") and stated.get("destructive"):
         del stated["destructive"]
     return stated
 
 
-def _command(text: str) -> list[str]:
+def _command(text: str) -> tuple[list[str], dict[str, str]]:
+    """Return the words of a command, and the variables that stand in front of it as in a shell."""
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"the command {text!r} cannot be read", why=str(error)) from None
-    if not words:
+    first = next((i for i, x in enumerate(words) if not _VARIABLE.match(x)), len(words))
+    variables = dict(x.split("=", 1) for x in words[:first])
+    if not words[first:]:
         raise UsageError("--from-mcp is empty", fix="give a URL, or the command of a server")
-    return words
+    return words[first:], variables
+
+
+def _configured(source: str) -> str:
+    """Return the command line or URL of the one server in a file of `mcpServers`.
+
+    Another source is returned as it is. Raises UsageError if the file has several or none.
+    """
+    path = Path(source)
+    if path.suffix != ".json" or not path.is_file():
+        return source
+    value = parse(read_file(path), source)
+    given = value.get("mcpServers", value.get("servers")) if isinstance(value, dict) else None
+    servers: Json = given if isinstance(given, dict) else {}
+    lines: dict[str, str] = {}
+    for name, server in servers.items():
+        if not isinstance(server, dict):
+            continue
+        args, env = server.get("args"), server.get("env")
+        held = env.items() if isinstance(env, dict) else ()
+        # An error names all servers, and holds no key of theirs.
+        variables = [f"{x}={y if len(servers) == 1 else 'VALUE'}" for x, y in held]
+        words = [server.get("command"), *(args if isinstance(args, list) else [])]
+        lines[str(name)] = str(server.get("url") or shlex.join([*variables, *map(str, words)]))
+    if len(lines) == 1:
+        return next(iter(lines.values()))
+    raise UsageError(
+        f"{source} lists {len(lines)} MCP servers; a package is made of one",
+        why=", ".join(map(clean, lines)) or "it has no mcpServers",
+        fix="; or ".join(
+            f"capdex init {name_of(x) or 'NAME'} --from-mcp {shlex.quote(line)}"
+            for x, line in list(lines.items())[:MAX_NAMED]
+        )
+        or "give the URL of a server, or its command",
+    )
 
 
 def _last_lines(errors: TextIO) -> str:

@@ -12,20 +12,22 @@ from publisher.authoring.imports.source import parse
 from publisher.authoring.imports.text import name_of, tool_name_of
 from publisher.authoring.scaffold import placeholder_url
 
-_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
+_HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
 
 
 def import_openai(data: bytes, name: str) -> Draft:
     """Return the draft of a JSON file with tools; `name` is the file's, without its ending.
 
-    Both forms are read, `{type, function: {name, …}}` and `{type, name, …}`, and the schema of
-    arguments also by the names that it has in other lists of tools (`input_schema` of Anthropic,
-    `inputSchema` of MCP). How a call is carried out is not in them, so that each binding is a line
-    to edit. Raises InvalidInput.
+    Read are `{type, function: {name, …}}`, `{type, name, …}`, the older `functions`, tools of
+    Anthropic (`input_schema`), of a reply to `tools/list` (`inputSchema`), declarations of Gemini
+    (`functionDeclarations`) and of Bedrock (`toolSpec`). How a call is carried out is not in them,
+    so that each binding is a line to edit. Raises InvalidInput.
     """
     value = parse(data, name)
-    listed: Any = value.get("tools", [value]) if isinstance(value, dict) else value
+    listed = tools_in(value)
     if not is_tool_list(listed):
         raise InvalidInput(f"{name} holds no list of OpenAI tools", fix=_FORM)
     own_name = name_of(name) or "my-tools"
@@ -40,6 +42,8 @@ def import_openai(data: bytes, name: str) -> Draft:
             continue
         source = str(function["name"])[:128]
         schema = next((function[x] for x in _SCHEMAS if x in function), None)
+        if isinstance(schema, dict) and schema.keys() == {"json"}:  # of Bedrock
+            schema = schema["json"]
         parameters, lost = adapted(schema, source)
         notes += lost
         if function.get("strict"):
@@ -56,15 +60,36 @@ def import_openai(data: bytes, name: str) -> Draft:
     return Draft(own_name, own_name.replace("-", " ").title(), tools=tools, notes=notes)
 
 
+def tools_in(value: Any, depth: int = 0) -> Any:
+    """Return the list of tools that a value is or has; the value alone, as a list, if none."""
+    if isinstance(value, list):
+        return [
+            tool
+            for x in value
+            for tool in (tools_in(x, depth + 1) if depth < 2 and _holds(x) else [x])
+        ]
+    for word in (*_LISTS, *_HOLDERS) if isinstance(value, dict) else ():
+        if isinstance(value.get(word), dict | list) and depth < 4:
+            return tools_in(value[word], depth + 1)
+    return [value]
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, dict) and any(isinstance(value.get(x), list) for x in _LISTS)
+
+
 def is_tool_list(value: Any) -> bool:
     """Return True for a list with at least one function tool."""
     return isinstance(value, list) and any(_function(item) for item in value)
 
 
 def _function(item: Any) -> Json | None:
-    if not isinstance(item, dict) or item.get("type", "function") != "function":
+    if not isinstance(item, dict):
         return None
-    function = item.get("function", item)
+    own = item.get("type", "function")
+    if own != "function" and not (own == "custom" and "input_schema" in item):
+        return None
+    function = item.get("function", item.get("toolSpec", item))
     if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
         return function
     return None

@@ -105,6 +105,10 @@ class Resolver:
         if self._document is not None and depth > MAX_INLINE_DEPTH:
             return {"$ref": self._named(f"part {id(value)}", value)}
         made: Json = {}
+        if isinstance(value.get("items"), list):  # a tuple of draft-07
+            tuple_ = {"prefixItems": value["items"], "items": value.get("additionalItems", {})}
+            value = {k: x for k, x in value.items() if k not in ("items", "additionalItems")}
+            value |= tuple_
         for key, item in value.items():
             key = "$defs" if key == "definitions" else str(key)
             if (key not in RULES and key not in _ANY_VALUE) or key in _DROPPED:

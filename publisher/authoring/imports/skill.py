@@ -6,6 +6,7 @@ Format: agentskills.io specification (a folder with SKILL.md: YAML front matter 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -23,19 +24,32 @@ SKILL: Final = "SKILL.md"
 MAX_FILES: Final = 50  # of the folder that are named
 
 _FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
+_ID: Final = r"\(*[A-Za-z0-9.+-]{1,64}\)*"
+_SPDX: Final = re.compile(rf"{_ID}(?: (?:AND|OR|WITH) {_ID}){{0,8}}")  # SPDX 3, Annex B
+# A text with `: ` in it needs quotes in YAML; other readers of skills take it as it is.
+_UNQUOTED: Final = re.compile(rb"(?m)^([A-Za-z][\w-]*): +([^\s\"'>|\[{&*!].*: .*?)\r?$")
 _CARRIED: Final = frozenset(["name", "description", "license"])
 
 
-def import_skill(folder: Path) -> Draft:
-    """Return the draft of a skill's folder, or of its SKILL.md.
+def import_skill(folder: Path, wanted: str = "") -> Draft:
+    """Return the draft of a skill's folder, or of its SKILL.md; `wanted` is the name to have.
 
     Scripts and other files of the folder are not carried over. Raises UsageError UNREADABLE, or
     InvalidInput for a SKILL.md that does not follow its specification.
     """
-    path = folder if folder.is_file() else folder / SKILL
-    front, prompt = split(read_file(path), str(path))
+    lower = folder / SKILL.replace("SKILL", "skill")
+    path = folder if folder.is_file() else lower if lower.is_file() else folder / SKILL
+    data, notes = read_file(path), []
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        data = data.decode("latin-1").encode()
+        notes.append(Note(DOCUMENT, "encoding", "changed", "Latin-1", "UTF-8"))
+    front, prompt = split(data, str(path))
     name, description = clean(front.get("name")), clean(front.get("description"))
-    own = name_of(name) or name_of(path.resolve().parent.name)
+    own = wanted or name_of(name) or name_of(path.resolve().parent.name)
+    if own != name and not wanted:
+        notes.append(Note(DOCUMENT, "name", "changed", name, own))
     if not own or not description:
         missing = "description" if own else "name"
         raise _bad(str(path), f"its front matter has no {missing}")
@@ -53,10 +67,10 @@ def import_skill(folder: Path) -> Draft:
     lost += [(f"file {x}", "a package has one prompt and no files") for x in _others(path)]
     title = name.replace("-", " ").replace("_", " ").title()
     license_ = clean(front.get("license"))
-    if license_ and not re.fullmatch(r"[A-Za-z0-9.+() -]{1,128}", license_):
+    if license_ and not _SPDX.fullmatch(license_):
         lost.append((f"license {license_}", "it is not an SPDX expression"))
         license_ = ""
-    notes = [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
+    notes += [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
     return Draft(own, title, description, prompt=prompt, license=license_, notes=notes)
 
 
@@ -67,12 +81,18 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
         raise _bad(name, "it does not begin with front matter between two lines ---")
     reading = read_yaml(match[1])
     if not isinstance(reading.value, dict):
+        reading = read_yaml(_UNQUOTED.sub(_quoted, match[1]))
+    if not isinstance(reading.value, dict):
         why = reading.problems[0].message if reading.problems else "it is not a mapping"
         raise _bad(name, f"its front matter cannot be read: {why}")
     prompt = clean(match[2].decode("utf-8", "replace").replace("\r\n", "\n").expandtabs(4))
     if not prompt:
         raise _bad(name, "it has no instructions below its front matter")
     return reading.value, prompt
+
+
+def _quoted(match: re.Match[bytes]) -> bytes:
+    return match[1] + b": " + json.dumps(match[2].decode(), ensure_ascii=False).encode()
 
 
 def _others(skill: Path) -> list[str]:

@@ -100,8 +100,6 @@ def _tool(
         text = f"Deprecated. {text}"
     binding = _binding(operation.method, f"{url}{path}", arguments)
     name = tool_name_of(operation.id, taken)
-    if name != operation.id:
-        operation.note("name", "changed", operation.id, name)
     return DraftTool(name, operation.id, text, arguments.schema(), binding), edits
 
 

@@ -1,0 +1,67 @@
+"""A small MCP server on stdio whose tools are odd: mcp_stub.py CASE."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}}
+GOOD = {"name": "good", "description": "A good tool.", "inputSchema": OBJECT}
+CHOICE = {"oneOf": [OBJECT, {"type": "object", "properties": {"k": {"const": "y"}}}]}
+TUPLE = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "t": {"type": "array", "items": [{"type": "string"}], "additionalItems": False},
+        "n": {"$ref": "#/definitions/N"},
+    },
+    "definitions": {"N": {"type": "integer"}},
+}
+TOOLS: dict[str, list[Any]] = {
+    "notype": [GOOD, {"name": "odd", "inputSchema": CHOICE}],
+    "empty": [GOOD, {"name": "odd", "inputSchema": {}}],
+    "noschema": [GOOD, {"name": "odd"}],
+    "nullschema": [GOOD, {"name": "odd", "inputSchema": None}],
+    "draft7": [{"name": "odd", "inputSchema": TUPLE}],
+    "outarr": [{**GOOD, "outputSchema": {"type": "array"}}, {"name": "odd", "inputSchema": OBJECT}],
+    "badann": [GOOD, {"name": "odd", "inputSchema": OBJECT, "annotations": {"readOnlyHint": "1"}}],
+    "twice": [GOOD, {**GOOD, "description": "Another one."}],
+    "names": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "天気", "plain")],
+    "endless": [GOOD],
+    "slow": [],
+}
+
+
+def answer(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def main(case: str) -> None:
+    if case == "die":
+        sys.exit("missing API key: set FOO_KEY")
+    if case == "slow":
+        sys.stderr.write("waiting for the database\n")
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" not in message:
+            continue
+        result: dict[str, Any] = {"tools": TOOLS[case]}
+        if case == "slow":
+            continue
+        if message["method"] == "initialize":
+            version = message["params"].get("protocolVersion", "2025-06-18")
+            info = {"name": "stub", "version": "1"}
+            result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+        elif message["method"] != "tools/list":
+            error = {"code": -32601, "message": "no such method"}
+            answer({"id": message["id"], "error": error})
+            continue
+        elif case == "endless":
+            result["nextCursor"] = "7"
+        answer({"id": message["id"], "result": result})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,191 @@
+"""Odd tools of a server, and lists of tools and skills in other forms than the usual one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capdex.errors import Unavailable, UsageError
+from capdex.manifest.manifest import read
+from publisher.authoring.imports import (
+    Imported,
+    import_mcp,
+    import_openai,
+    import_option_for,
+    import_skill,
+    mcp,
+    write_package,
+)
+
+STUB = Path(__file__).with_name("mcp_stub.py")
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+
+
+def command(case: str) -> str:
+    return shlex.join([sys.executable, str(STUB), case])
+
+
+async def imported(case: str, **more: Any) -> Imported:
+    return write_package(await import_mcp(command(case), service="https://mcp.rain.dev/m", **more))
+
+
+def tools(package: Imported) -> dict[str, Any]:
+    return {x.name: x for x in read(package.text.encode()).require().tools}
+
+
+@pytest.mark.parametrize("case", ["notype", "empty", "noschema", "nullschema", "outarr", "badann"])
+async def test_one_odd_tool_does_not_fail_its_server(case: str) -> None:
+    found = tools(await imported(case))
+    assert set(found) == {"good", "odd"}
+    assert found["odd"].parameters["type"] == "object"
+
+
+async def test_a_choice_at_the_top_is_carried() -> None:
+    assert len(tools(await imported("notype"))["odd"].parameters["oneOf"]) == 2
+
+
+async def test_a_tuple_of_draft_07_is_written_as_prefix_items() -> None:
+    schema = tools(await imported("draft7"))["odd"].parameters
+    listed = {"type": "array", "prefixItems": [{"type": "string"}], "items": False}
+    assert schema["properties"]["t"] == listed
+    assert schema["$defs"] == {"N": {"type": "integer"}}
+
+
+async def test_an_output_that_is_no_object_is_named() -> None:
+    package = await imported("outarr")
+    assert ("good", "output schema") in [(x.source, x.subject) for x in package.notes]
+
+
+async def test_a_cursor_that_repeats_ends_the_list() -> None:
+    assert set(tools(await imported("endless"))) == {"good"}
+
+
+async def test_of_two_tools_of_one_name_the_second_is_refused() -> None:
+    package = await imported("twice")
+    assert set(tools(package)) == {"good"}
+    assert [x.after for x in package.notes if x.fate == "refused"] == [
+        "another tool has this name, by which a server is called"
+    ]
+
+
+async def test_changed_names_are_said_and_kept_in_the_description() -> None:
+    package = await imported("names")
+    said = {x.before: x.after for x in package.notes if x.subject == "name"}
+    found = tools(package)
+    assert set(said) == {"a.b", "天気"}
+    assert found[said["天気"]].description.startswith("天気")
+    bindings = read(package.text.encode()).require().bindings
+    assert bindings[said["a.b"]]["mcp_action"] == "a.b"
+
+
+async def test_named_tools_alone_are_taken() -> None:
+    assert set(tools(await imported("notype", wanted=["odd"]))) == {"odd"}
+    with pytest.raises(UsageError, match="no tool 'none'") as error:
+        await imported("notype", wanted=["none"])
+    assert "good, odd" in error.value.why
+
+
+async def test_what_a_server_says_as_it_ends_is_the_error() -> None:
+    with pytest.raises(Unavailable) as error:
+        await imported("die")
+    assert "missing API key: set FOO_KEY" in error.value.why
+
+
+async def test_what_a_server_wrote_is_told_at_a_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp, "TIMEOUT_S", 3.0)
+    with pytest.raises(Unavailable) as error:
+        await imported("slow")
+    assert "did not answer in 3 s; it wrote: waiting for the database" in error.value.why
+
+
+async def test_variables_in_front_of_a_command_are_those_of_the_server(tmp_path: Path) -> None:
+    script = "import os, sys; sys.exit('FOO is ' + os.environ['FOO'])"
+    with pytest.raises(Unavailable) as error:
+        await import_mcp(shlex.join(["FOO=1 2", sys.executable, "-c", script]))
+    assert "FOO is 1 2" in error.value.why
+
+
+async def test_the_one_server_of_a_configuration_is_asked(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    one = {"command": sys.executable, "args": [str(STUB), "empty"], "env": {"FOO": "1"}}
+    file.write_text(json.dumps({"mcpServers": {"x": one}}))
+    assert import_option_for(file.read_bytes()) == "--from-mcp"
+    draft = await import_mcp(str(file), service="https://mcp.rain.dev/m")
+    assert {x.name for x in draft.tools} == {"good", "odd"}
+    file.write_text(json.dumps({"mcpServers": {"x": one, "rain": {"url": "https://y.dev/mcp"}}}))
+    with pytest.raises(UsageError, match="lists 2 MCP servers") as error:
+        await import_mcp(str(file))
+    assert "capdex init rain --from-mcp https://y.dev/mcp" in error.value.fix
+    assert "FOO=VALUE " in error.value.fix
+
+
+# lists of tools -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"model": "m", "functions": [{"name": "find", "parameters": SCHEMA}]},
+        [{"type": "custom", "name": "find", "input_schema": SCHEMA}, {"type": "bash", "name": "b"}],
+        {"tools": [{"type": "function", "name": "find", "parameters": SCHEMA, "strict": True}]},
+        {"tools": [{"functionDeclarations": [{"name": "find", "parameters": SCHEMA}]}]},
+        [{"function_declarations": [{"name": "find", "parametersJsonSchema": SCHEMA}]}],
+        {
+            "toolConfig": {
+                "tools": [{"toolSpec": {"name": "find", "inputSchema": {"json": SCHEMA}}}]
+            }
+        },
+        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "find", "inputSchema": SCHEMA}]}},
+    ],
+    ids=["legacy", "anthropic", "responses", "gemini", "gemini-list", "bedrock", "tools/list"],
+)
+def test_lists_of_tools_in_other_forms_are_read(value: Any) -> None:
+    data = json.dumps(value).encode()
+    assert import_option_for(data) == "--from-openai"
+    [tool] = import_openai(data, "mine").tools
+    assert (tool.name, tool.parameters) == ("find", SCHEMA)
+
+
+# skills -------------------------------------------------------------------------------------------
+
+
+def skill(folder: Path, text: str, name: str = "SKILL.md", encoding: str = "utf-8") -> Path:
+    (folder / name).write_bytes(text.encode(encoding))
+    return folder
+
+
+def test_a_colon_without_quotes_is_read(tmp_path: Path) -> None:
+    text = "---\nname: chart\ndescription: Use when: a chart is wanted\n---\nDraw it.\n"
+    draft = import_skill(skill(tmp_path, text))
+    assert draft.description == "Use when: a chart is wanted"
+
+
+def test_a_changed_name_and_a_licence_that_is_no_expression_are_said(tmp_path: Path) -> None:
+    text = (
+        "---\nname: 2fa-helper\ndescription: Helps.\nlicense: Proprietary. See LICENSE\n---\nDo.\n"
+    )
+    draft = import_skill(skill(tmp_path, text))
+    assert (draft.name, draft.license) == ("fa-helper", "")
+    assert {x.subject for x in draft.notes} == {"name", "license Proprietary. See LICENSE"}
+    named = import_skill(tmp_path, "two-factor").with_values(name="two-factor")
+    assert "name" not in {x.subject for x in named.notes}
+
+
+def test_the_name_that_is_given_names_a_skill_of_another_script(tmp_path: Path) -> None:
+    folder = tmp_path / "表計算"
+    folder.mkdir()
+    text = "---\r\nname: 表計算\r\ndescription: 表を作る。\r\n---\r\n表を作ってください。\r\n"
+    draft = import_skill(skill(folder, text, "skill.md"), "hyo")
+    assert (draft.name, draft.title) == ("hyo", "表計算")
+
+
+def test_latin_1_is_converted_and_said(tmp_path: Path) -> None:
+    text = "---\nname: cafe\ndescription: Pour le café.\n---\nÀ table.\n"
+    draft = import_skill(skill(tmp_path, text, encoding="latin-1"))
+    assert (draft.description, draft.prompt) == ("Pour le café.", "À table.")
+    assert [(x.subject, x.before) for x in draft.notes] == [("encoding", "Latin-1")]
