@@ -95,7 +95,8 @@ def _foreign(file: PackageFile) -> tuple[Problem, ...]:
     option = import_option_for(file.data)
     if not option:
         return ()
-    named = "the URL or the command in it" if option == "--from-mcp" else file.name
+    is_read = option != "--from-mcp" or b'"mcpServers"' in file.data
+    named = file.name if is_read else "the URL or the command in it"
     message = f"this is {FORMATS[option]} and not a package"
     hint = f"make a package of it: capdex init {option} {named}"
     return (Problem(Reason.MISSING_FIELD, "", message, 1, 1, Severity.ERROR, hint),)
