@@ -77,21 +77,15 @@ async def serve_app(
         server_log = logging.getLogger("uvicorn.error")
         server_log.addFilter(faults)
         parts.callback(server_log.removeFilter, faults)
-        # Not uvicorn's own `serve`: it would replace the signal handlers of `run_until_stopped`.
+        # Not uvicorn's own `serve`: it would replace the signal handlers of `run_until_stopped`,
+        # and wake ten times a second.
         config.load()
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         server.server_state.default_headers = list(config.encoded_headers)
         await server.startup(sockets=[listener])
-        serving = asyncio.create_task(_serve(server, listener))
         try:
             yield
         finally:
             server.should_exit = True
-            await asyncio.gather(serving, return_exceptions=True)
-
-
-async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    if not server.should_exit:
-        await server.main_loop()
-    await server.shutdown(sockets=[listener])
+            await asyncio.gather(server.shutdown(sockets=[listener]), return_exceptions=True)

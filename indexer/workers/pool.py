@@ -39,6 +39,7 @@ JUDGE_S: Final = 10.0  # wall clock; the worker's own bound is 1 s of CPU
 # -P: never a module of the directory that the node was started in
 COMMAND: Final = (sys.executable, "-P", "-m", "indexer.workers.main")
 TRIES: Final = 2
+REST_S: Final = 60.0  # without work, then a worker ends: it holds 35 MB and starts in 0.5 s
 MAX_BATCH: Final = 8  # packages sent at once
 REFILL_AT: Final = 4  # packages left at a worker, and it is sent more: neither side waits
 MAX_BATCH_BYTES: Final = 256 * 1024
@@ -87,6 +88,9 @@ class Verifier:
 
     When many packages wait, a worker is sent several at once, and more before it has done those. It
     answers one by one, so the package that ends a worker is known and the others are sent again.
+
+    One process starts at once, which shows that they start; the others start when packages wait.
+    Each ends after REST_S without work.
     """
 
     def __init__(
@@ -108,8 +112,8 @@ class Verifier:
         self._replies = asyncio.Semaphore(max(1, self._count - 1))
 
     async def __aenter__(self) -> Self:
-        starting = (WorkerProcess.start(self._command) for _ in range(self._count))
-        workers = await asyncio.gather(*starting)
+        workers = [WorkerProcess() for _ in range(self._count - 1)]
+        workers.append(await WorkerProcess.start(self._command))
         self._serving = [asyncio.create_task(self._serve(worker)) for worker in workers]
         return self
 
@@ -186,10 +190,18 @@ class Verifier:
             while True:
                 self._idle += 1
                 try:
-                    await self._arrived.wait()
+                    async with asyncio.timeout(None if worker.has_ended else REST_S):
+                        await self._arrived.wait()
+                except TimeoutError:
+                    await worker.end()
+                    continue
                 finally:
                     self._idle -= 1
+                if worker.has_ended:
+                    await asyncio.sleep(0)  # workers that run take first
                 sent += self._take()
+                if not sent:
+                    continue
                 try:
                     if not worker.alive or worker.has_ended:
                         await worker.end()

@@ -28,16 +28,16 @@ class WorkerLost(Unavailable):
 
 
 class WorkerProcess:
-    """A started worker; `alive` until the node gives up on it."""
+    """A worker, which has ended if no process is given; `alive` until the node gives up on it."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | None = None) -> None:
         self._process = process
         self.alive = True
 
     @property
     def has_ended(self) -> bool:
         """True if the process has ended; its answers may still be read."""
-        return self._process.returncode is not None
+        return self._process is None or self._process.returncode is not None
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> WorkerProcess:
@@ -68,7 +68,7 @@ class WorkerProcess:
 
     def send(self, frames: Iterable[Frame]) -> None:
         """Send requests, without waiting until they are read; raise WorkerLost if it has ended."""
-        pipe = self._process.stdin
+        pipe = self._process.stdin if self._process else None
         try:
             if pipe is not None:
                 pipe.writelines(chain.from_iterable(frames))  # in one call of the system, if it can
@@ -77,7 +77,7 @@ class WorkerProcess:
 
     async def answer(self) -> tuple[Status, bytes]:
         """Return the next answer, unchecked; raise EOFError or OSError if the worker has ended."""
-        pipe = self._process.stdout
+        pipe = self._process.stdout if self._process else None
         if pipe is None:
             raise EOFError
         status, length = ANSWER.unpack(await pipe.readexactly(ANSWER.size))
@@ -88,11 +88,14 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the process now."""
         self.alive = False
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
 
     async def end(self) -> int:
         """Close its stdin, wait until it has ended by that, and return its exit status."""
+        if self._process is None:
+            return 0
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

@@ -20,7 +20,8 @@ from indexer.query.search.state import State
 log = structlog.get_logger(part="search")
 
 AT_ONCE: Final = 1024  # documents that are encoded between two changes of the engine
-LOOK_S: Final = 0.05  # between two looks for a commit
+LOOK_S: Final = 0.05  # between two looks for a commit, twice as long after each that found none
+REST_S: Final = 0.5  # the longest of those pauses: a query brings in few changes by itself
 SAVE_S: Final = 60.0  # between two snapshots
 RETRY_S: Final = 1.0  # after an error of the database
 TELL_S: Final = 5.0  # between two lines on how far a build is
@@ -37,7 +38,7 @@ class Follower:
         snapshots: Snapshots | None = None,
     ) -> None:
         self._live, self._read, self._watch, self._snapshots = live, read, watch, snapshots
-        self._stop = threading.Event()
+        self._stop, self._changed = threading.Event(), threading.Event()
         self._threads = [
             threading.Thread(target=work, name=f"search-{name}", daemon=True)
             for name, work in {"follower": self._run, "completion": self._complete}.items()
@@ -55,6 +56,7 @@ class Follower:
     def close(self) -> None:
         """End, and save the newest state."""
         self._stop.set()
+        self._changed.set()
         for thread in self._threads:
             thread.join()
         self._watch.close()
@@ -63,9 +65,9 @@ class Follower:
             self._snapshots.close()
 
     def _run(self) -> None:
-        token: int | None = None
+        token, pause = None, LOOK_S
         while not self._stop.is_set():
-            pause = LOOK_S
+            pause = min(2 * pause, REST_S)
             try:
                 if token is None:
                     self._restore()
@@ -73,7 +75,8 @@ class Follower:
                 if newest != token:
                     with self._read() as connection:
                         self._live.catch_up(connection, self._tell)
-                    token = newest
+                    token, pause = newest, LOOK_S
+                    self._changed.set()
                 while self._live.merge() and not self._stop.is_set():
                     pass
                 if self._snapshots is not None and time.monotonic() >= self._save_at:
@@ -88,7 +91,9 @@ class Follower:
     def _complete(self) -> None:
         """Add what searches by words can do without: triggers, then vectors."""
         encoder = self._live.encoder
-        while not self._stop.wait(LOOK_S):
+        while not self._stop.is_set():
+            self._changed.wait()
+            self._changed.clear()
             try:
                 self._live.read_triggers(self._read)
                 while encoder is not None and not self._stop.is_set():
@@ -98,6 +103,7 @@ class Follower:
                 if not self._stop.is_set():
                     log.warning("routes and meanings do not follow", why=error.message)
                 self._stop.wait(RETRY_S)
+                self._changed.set()
 
     def _restore(self) -> None:
         if self._snapshots is None or self._live.state is not None:

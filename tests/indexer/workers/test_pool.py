@@ -262,6 +262,38 @@ async def test_an_idle_worker_that_is_killed_costs_nothing(
             os.kill(int(pids[-1]), signal.SIGKILL)
 
 
+async def test_workers_end_when_there_is_no_work_and_start_when_there_is(
+    making: Any,
+    announce: Any,
+    hostile: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "REST_S", 0.01)
+    good = making.package_bytes()
+
+    def started() -> list[int]:
+        steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
+        return [int(what) for step, what in steps if step == "start"]
+
+    async with Verifier(2, command=hostile) as verifier:
+        for times in range(1, 4):
+            while any(map(is_there, started())):  # noqa: ASYNC110 - a process
+                await asyncio.sleep(0.01)
+            assert len(started()) == times
+            assert (await verifier.judge(announce(good), good)).verdict is Verdict.VERIFIED
+
+
+async def test_packages_that_come_one_by_one_go_to_the_worker_that_runs(
+    making: Any, announce: Any, hostile: tuple[str, ...], tmp_path: Path
+) -> None:
+    good = making.package_bytes()
+    async with Verifier(3, command=hostile) as verifier:
+        for _ in range(4):
+            assert (await verifier.judge(announce(good), good)).verdict is Verdict.VERIFIED
+    assert (tmp_path / "steps").read_text().count("start") == 1
+
+
 async def test_no_file_that_is_known_to_be_hostile_ends_its_worker(
     announce: Any, hostile: tuple[str, ...], tmp_path: Path
 ) -> None:
