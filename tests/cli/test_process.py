@@ -269,6 +269,8 @@ def test_a_terminal_without_utf8_gets_ascii_marks() -> None:
 def test_init_asks_on_a_terminal_and_keygen_asks_twice_without_echo(folder: Path) -> None:
     process = spawn("init")
     process.expect("Name")
+    process.sendline("Rain Radar")
+    process.expect("warning.*Name")  # it asks again
     process.sendline("weather")
     process.expect("Title")
     process.sendline("")

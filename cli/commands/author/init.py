@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from capdex.errors import Code, Refused, UsageError
+from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.uri import check_name
 from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, command
@@ -102,7 +102,7 @@ def init_command(
                 "init was given no name, and there is no terminal to ask for it",
                 fix="capdex init NAME --description …",
             )
-        name = check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))
+        name = _asked_name(app)
         title = title or _ask("Title", name.replace("-", " ").title())
         description = description or _ask("Description, in a sentence or two") or None
     check_name(name)
@@ -219,6 +219,15 @@ def _next(path: Path, imported: Imported) -> str:
         if tool.name in manifest.bindings:
             return command_line("capdex", "try", f"{path}#{tool.name}", schema=tool.parameters)
     return shlex.join(["capdex", "validate", str(path)])
+
+
+def _asked_name(app: App) -> str:
+    """Ask for a name until one is a name."""
+    while True:
+        try:
+            return check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))
+        except InvalidInput as error:
+            app.output.warn(error.line)
 
 
 def _ask(question: str, default: str = "") -> str:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest
 
 MAX_LINES = 10_000  # of a text: lining up more takes longer than anybody waits
+BELOW_1 = (
+    "below 1.0.0: what breaks callers requires a minor step (0.0.z: a patch), "
+    "what widens rights a minor step, all else a patch"
+)
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -162,6 +166,8 @@ def _human(stream: Stream, found: Comparison) -> list[str]:
         lines += ["", *(_colored(stream, line) for line in found.text)]
     mark = stream.mark("fail" if found.refusal else "ok")
     lines += ["", f"required: {found.required} {dot} taken: {found.taken or 'none'} {mark}"]
+    if found.old.manifest.uri.version.major == 0 and found.required != "none":
+        lines.append(f"  {BELOW_1}")
     if found.refusal:
         lines += [f"  {safe(found.refusal.message)}", f"  fix: {safe(found.refusal.fix)}"]
     return lines

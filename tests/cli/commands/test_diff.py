@@ -217,3 +217,14 @@ def test_a_release_is_fetched_and_verified_before_it_is_compared(
     result = capdex("diff", "weather@0.1.0", next_one)
     assert (result.exit_code, result.stdout) == (3, "")
     assert capdex("diff", "weather@9.9.9", next_one).exit_code == 1
+
+
+def test_the_rule_below_1_0_0_is_said_in_words(capdex: Any, folder: Path) -> None:
+    old = edited(folder, "old.acp.yaml", ("@1.0.0", "@0.1.0"), source=CONVERTER[0])
+    new = edited(folder, "new.acp.yaml", ("@1.1.0", "@0.2.0"))
+    shown = capdex("diff", old, new, "--format", "human").stdout.splitlines()
+    assert shown[-2:] == [
+        "required: minor · taken: minor ✓",
+        "  below 1.0.0: what breaks callers requires a minor step (0.0.z: a patch), "
+        "what widens rights a minor step, all else a patch",
+    ]
