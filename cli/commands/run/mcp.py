@@ -87,10 +87,10 @@ async def _serve(
     semantic: bool | None,
 ) -> None:
     from capdex.net.ipfs.block_store import BlockDirectory
-    from capdex.search.encoder import SentenceEncoder
     from cli.node.serve import open_prover
     from cli.terminal import logs
     from indexer.query.search import directory_of
+    from indexer.query.search.mapped_encoder import MappedEncoder
     from mcp_service.mcp.server import serve_stdio
     from mcp_service.queries.reader import Reader
 
@@ -99,8 +99,8 @@ async def _serve(
         proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
         async with proving if rpc_urls else nullcontext() as prover:
             kept = blocks or blocks_beside(db) or default_blocks(state.chain_id)
-            encoder = SentenceEncoder() if semantic_wanted(semantic) else None
-            index.follow(directory_of(db, kept), encoder)
+            directory = directory_of(db, kept)
+            index.follow(directory, MappedEncoder(directory) if semantic_wanted(semantic) else None)
             with closing(
                 Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
             ) as reader:

