@@ -107,7 +107,7 @@ async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
         raise
     except FileNotFoundError:
         raise UsageError(
-            f"the command {source!r} cannot be started",
+            f"the command {_shown(source)!r} cannot be started",
             why="there is no such program",
             fix="give the command as you type it in a shell, or the server's URL",
         ) from None
@@ -279,9 +279,16 @@ def _cause(error: BaseException) -> str:
     return clean(f"{type(error).__name__}: {error}".removesuffix(": "))[:300]
 
 
+def _shown(source: str) -> str:
+    """Return a source without the variables in front of its command, which may be keys."""
+    is_url = source.startswith(("http://", "https://"))
+    words, variables = ([], {}) if is_url else _command(source)
+    return shlex.join(words) if variables else source
+
+
 def _unavailable(source: str, why: str) -> Unavailable:
     return Unavailable(
-        f"the MCP server {source!r} did not list its tools",
+        f"the MCP server {_shown(source)!r} did not list its tools",
         Code.SERVICE_UNAVAILABLE,
         why=why,
         fix="start it by hand to see what it says, or give its URL with its path, often /mcp",

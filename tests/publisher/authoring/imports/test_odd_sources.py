@@ -124,6 +124,17 @@ async def test_the_one_server_of_a_configuration_is_asked(tmp_path: Path) -> Non
     assert "FOO=VALUE " in error.value.fix
 
 
+@pytest.mark.parametrize("command", [sys.executable, "no-such-program"])
+async def test_an_error_holds_no_key_of_a_configuration(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "mcp.json"
+    one = {"command": command, "args": [str(STUB), "die"], "env": {"KEY": "s3cr3t-value"}}
+    file.write_text(json.dumps({"mcpServers": {"x": one}}))
+    with pytest.raises((Unavailable, UsageError)) as error:
+        await import_mcp(str(file))
+    assert "s3cr3t-value" not in json.dumps(error.value.to_json())
+    assert command in error.value.message
+
+
 # lists of tools -----------------------------------------------------------------------------------
 
 
