@@ -113,7 +113,14 @@ async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
         ) from None
     except Exception as error:  # noqa: BLE001 - the SDK raises groups and errors of its transports
         said = "" if is_url else _last_lines(errors)
-        raise _unavailable(source, said or _cause(error)) from None
+        inner = _innermost(error)
+        # The SDK reports the end of a program in the same class.
+        answered = isinstance(inner, mcp.MCPError) and str(inner) != "Connection closed"
+        cause = clean(f"{type(inner).__name__}: {inner}".removesuffix(": "))[:300]
+        parts = [cause] if answered or not said else []
+        raise _unavailable(
+            source, "; it wrote: ".join([*parts, *([said] if said else [])])
+        ) from None
 
 
 async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str | None]:
@@ -272,11 +279,11 @@ def _last_lines(errors: TextIO) -> str:
     return clean("; ".join(x.strip() for x in errors.read().splitlines()[-3:] if x.strip()))
 
 
-def _cause(error: BaseException) -> str:
-    """Return the innermost reason of an error that may be a group."""
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first error in an error that may be a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return clean(f"{type(error).__name__}: {error}".removesuffix(": "))[:300]
+    return error
 
 
 def _shown(source: str) -> str:

@@ -30,6 +30,7 @@ TOOLS: dict[str, list[Any]] = {
     "names": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "天気", "plain")],
     "endless": [GOOD],
     "slow": [],
+    "refuses": [],
 }
 
 
@@ -41,7 +42,7 @@ def answer(message: dict[str, Any]) -> None:
 def main(case: str) -> None:
     if case == "die":
         sys.exit("missing API key: set FOO_KEY")
-    if case == "slow":
+    if case in ("slow", "refuses"):
         sys.stderr.write("waiting for the database\n")
     for line in sys.stdin:
         message = json.loads(line)
@@ -56,6 +57,10 @@ def main(case: str) -> None:
             result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
         elif message["method"] != "tools/list":
             error = {"code": -32601, "message": "no such method"}
+            answer({"id": message["id"], "error": error})
+            continue
+        elif case == "refuses":
+            error = {"code": -32000, "message": "the quota of this key is used up"}
             answer({"id": message["id"], "error": error})
             continue
         elif case == "endless":

@@ -96,6 +96,13 @@ async def test_what_a_server_says_as_it_ends_is_the_error() -> None:
     assert "missing API key: set FOO_KEY" in error.value.why
 
 
+async def test_an_error_that_a_server_answers_is_shown_with_what_it_wrote() -> None:
+    with pytest.raises(Unavailable) as error:
+        await imported("refuses")
+    assert "the quota of this key is used up" in error.value.why
+    assert "it wrote: waiting for the database" in error.value.why
+
+
 async def test_what_a_server_wrote_is_told_at_a_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp, "TIMEOUT_S", 3.0)
     with pytest.raises(Unavailable) as error:
