@@ -145,6 +145,8 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
     own = name or name_of(found.name) or "mcp-tools"
     address = service or (url if url.startswith("https://") else placeholder_url("mcp"))
     notes: list[Note] = []
+    if own not in (name, found.name):
+        notes.append(Note(DOCUMENT, "name", "changed", found.name, own))
     tools: list[DraftTool] = []
     names: list[str] = []
     for tool in found.tools[:MAX_LISTED]:

@@ -33,6 +33,8 @@ def import_openai(data: bytes, name: str) -> Draft:
     own_name = name_of(name) or "my-tools"
     tools: list[DraftTool] = []
     notes: list[Note] = []
+    if own_name != name:
+        notes.append(Note(DOCUMENT, "name", "changed", name, own_name))
     for i, item in enumerate(listed):
         function = _function(item)
         if function is None:

@@ -165,6 +165,9 @@ async def test_an_error_holds_no_key_of_a_configuration(tmp_path: Path, command:
 def test_lists_of_tools_in_other_forms_are_read(value: Any) -> None:
     data = json.dumps(value).encode()
     assert import_option_for(data) == "--from-openai"
+    assert [x.after for x in import_openai(data, "大小").notes if x.subject == "name"] == [
+        "my-tools"
+    ]
     [tool] = import_openai(data, "mine").tools
     assert (tool.name, tool.parameters) == ("find", SCHEMA)
 
