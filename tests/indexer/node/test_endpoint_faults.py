@@ -206,8 +206,8 @@ async def test_an_endpoint_that_comes_back_is_followed(
     sim.publish()
     async with running(options) as it:
         await it.until(lambda: it.codes() == ["RPC_UNAVAILABLE"])
+        await it.until(lambda: it.node.surface.index.status().log_count == 2)
         await it.until(lambda: not it.codes())
-        assert it.node.surface.index.status().log_count == 2
 
 
 async def test_a_new_index_waits_for_an_endpoint_and_health_says_so(
