@@ -158,7 +158,7 @@ def main(count: str = str(PACKAGES)) -> None:
 
     def change(name: str, own: list[Trigger]) -> None:
         nonlocal changed
-        changed = changed.with_package(name, own[:2])
+        changed = changed.with_packages([(name, own[:2])])
 
     show("one package changed", (partial(change, *x) for x in packages(1_000, words)))
     show("200 characters, after 1 000 changes", matched(changed, kinds["200 characters"]))

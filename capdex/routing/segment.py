@@ -2,14 +2,13 @@
 
     message ─> its windows ─> keys ─> candidates ─> patterns that are matched one by one
 
-A segment never changes. Equal patterns of several packages are one pattern of it. All but names
-are numpy arrays and one run of bytes: some 100 bytes a trigger.
+A segment never changes. Equal patterns of several packages are one pattern of it. All of it is
+numpy arrays and runs of bytes: some 100 bytes a trigger.
 """
 
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,12 +18,12 @@ from numpy.typing import NDArray
 
 from capdex.manifest.triggers import Trigger
 from capdex.routing.grams import MAX_GRAM, Hashes, gram, may_have, table
-from capdex.routing.patterns import Pattern, pattern_of, traits
+from capdex.routing.patterns import Kind, Pattern, pattern_of, traits
 from capdex.routing.text import fold, width
+from capdex.text.segment_set import Mask, Source, renumbered
+from capdex.text.strings import Strings
 
 Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Source = tuple["Segment", Mask | None]  # with those of its packages that are live; None: all
 
 KEYWORD, BROAD, OPEN = 1, 2, 4  # flags of a pattern
 _MOST_SIZE: Final = 0xFFFF
@@ -40,9 +39,8 @@ class Segment:
     `patterns`, with texts as wide as `widths`. Postings are in order of keys.
     """
 
-    names: tuple[str, ...]
-    texts: bytes  # of all patterns
-    text_ends: Ints
+    names: Strings
+    texts: Strings  # of all patterns
     flags: NDArray[np.uint8]
     ranks: Ints  # by which patterns are taken if there are too many, smaller first
     use_ends: Ints  # of the uses of each pattern
@@ -79,27 +77,17 @@ class Segment:
                 uses[number].append((slot, min(opened, 255)))
                 opened += facts[number][0] // OPEN
         return _made(
-            tuple(name for name, _ in kept),
-            [(x.kind, x.value.encode("utf-8", "surrogatepass")) for x in numbers],
+            Strings.of(name for name, _ in kept),
+            Strings.of(x.value for x in numbers),
             np.array(facts, np.int64).reshape(-1, 2),
             [np.array(x, np.int64).reshape(-1, 2) for x in uses],
             _columns(postings),
         )
 
-    def find(self, name: str) -> int | None:
-        """Return the slot of a package."""
-        at = bisect_left(self.names, name)
-        return at if at < len(self.names) and self.names[at] == name else None
-
     def pattern(self, number: int) -> Pattern:
         """Return a pattern by its number."""
-        text = self.text(number).decode("utf-8", "surrogatepass")
-        return Pattern("keyword" if self.flags[number] & KEYWORD else "regex", text)
-
-    def text(self, number: int) -> bytes:
-        """Return the text of a pattern as bytes."""
-        begin = int(self.text_ends[number - 1]) if number else 0
-        return self.texts[begin : int(self.text_ends[number])]
+        kind: Kind = "keyword" if self.flags[number] & KEYWORD else "regex"
+        return Pattern(kind, self.texts[number])
 
     def users(self, number: int, live: Mask | None) -> NDArray[np.int32]:
         """Return the slots of the live packages that have a pattern, in order."""
@@ -164,15 +152,11 @@ def distinct(triggers: Iterable[Trigger]) -> Iterator[Pattern]:
             yield pattern
 
 
-def merge(sources: Iterable[Source]) -> Segment:
+def merge(sources: Iterable[Source[Segment]]) -> Segment:
     """Return one segment of the live packages of several; no pattern is read again."""
     sources = list(sources)
-    named = [(name, i, slot) for i, source in enumerate(sources) for slot, name in _live(source)]
-    named.sort()
-    slots = [np.full(len(segment.names), -1, np.int64) for segment, _ in sources]
-    for new, (_, i, old) in enumerate(named):
-        slots[i][old] = new
-    numbers: dict[tuple[str, bytes], int] = {}
+    names, slots = renumbered(sources)
+    numbers: dict[Pattern, int] = {}
     facts: list[Any] = []
     uses: list[list[NDArray[np.int64]]] = []
     postings = []
@@ -182,32 +166,26 @@ def merge(sources: Iterable[Source]) -> Segment:
         if live is not None and len(every):
             every = every[segment.live_patterns(live, every)]
         for old in every.tolist():
-            kind = "keyword" if segment.flags[old] & KEYWORD else "regex"
-            number = numbers.setdefault((kind, segment.text(old)), len(numbers))
+            number = numbers.setdefault(segment.pattern(old), len(numbers))
             if number == len(facts):
                 known[old] = number
                 facts.append((segment.flags[old], (segment.ranks[old] >> 32) & _MOST_SIZE))
                 uses.append([])
             begin = int(segment.use_ends[old - 1]) if old else 0
             used = slice(begin, int(segment.use_ends[old]))
-            now = moved[segment.uses[used]]
+            now = moved[segment.uses[used]].astype(np.int64)
             pairs = np.column_stack([now, segment.places[used].astype(np.int64)])
             uses[number].append(pairs[now >= 0])
         keep = known[segment.patterns] >= 0
         columns = (segment.keys, segment.others, segment.widths, known[segment.patterns])
         postings.append(tuple(column[keep] for column in columns))
     return _made(
-        tuple(name for name, _, _ in named),
-        list(numbers),
+        Strings.of(names),
+        Strings.of(x.value for x in numbers),
         np.array(facts, np.int64).reshape(-1, 2),
         [x[0] if len(x) == 1 else np.concatenate(x) for x in uses],
         tuple(np.concatenate(x) for x in zip(*postings, strict=True)) or _columns([]),
     )
-
-
-def _live(source: Source) -> Iterator[tuple[int, str]]:
-    segment, live = source
-    return ((i, name) for i, name in enumerate(segment.names) if live is None or live[i])
 
 
 def _windows(choice: tuple[str, ...]) -> tuple[int, int, int, int]:
@@ -234,17 +212,18 @@ def _columns(postings: Sequence[tuple[int, int, int, int, int]]) -> tuple[NDArra
 
 
 def _made(
-    names: tuple[str, ...],
-    patterns: Sequence[tuple[str, bytes]],
+    names: Strings,
+    texts: Strings,
     facts: NDArray[np.int64],
     uses: Sequence[NDArray[np.int64]],
     postings: tuple[NDArray[Any], ...],
 ) -> Segment:
     keys, others, widths, numbers = postings
     order = np.argsort(keys, kind="stable")
-    texts = b"".join(text for _, text in patterns)
     sizes = np.minimum(facts[:, 1], _MOST_SIZE)
-    checks = np.array([zlib.crc32(text) for _, text in patterns], np.int64)
+    checks = np.array(
+        [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts], np.int64
+    )
     flags = facts[:, 0].astype(np.uint8)
     pairs = np.concatenate(uses) if uses else np.empty((0, 2), np.int64)
     ends = np.cumsum([len(x) for x in uses], dtype=np.int64)
@@ -253,7 +232,6 @@ def _made(
     return Segment(
         names,
         texts,
-        np.cumsum([len(text) for _, text in patterns], dtype=np.int64),
         flags,
         sizes << 32 | checks,
         ends,

@@ -6,7 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from capdex.encoding.arrays import (
+from capdex.routing.grams import table
+from capdex.routing.patterns import TRAITS_VERSION
+from capdex.routing.segment import OPEN, Segment
+from capdex.text.arrays import (
     ArrayReader,
     ascending,
     in_range,
@@ -15,10 +18,6 @@ from capdex.encoding.arrays import (
     write,
     write_texts,
 )
-from capdex.encoding.strings import Strings
-from capdex.routing.grams import table
-from capdex.routing.patterns import TRAITS_VERSION
-from capdex.routing.segment import OPEN, Segment
 
 _FORMAT: Final = 1
 _HEAD: Final = f"capdex triggers {_FORMAT}.{TRAITS_VERSION}"
@@ -27,8 +26,8 @@ _HEAD: Final = f"capdex triggers {_FORMAT}.{TRAITS_VERSION}"
 def to_bytes(segment: Segment) -> bytes:
     """Return a segment as bytes; equal segments have equal bytes."""
     arrays = [
-        *write_texts(Strings.of(segment.names)),
-        *write_texts(Strings(segment.texts, segment.text_ends)),
+        *write_texts(segment.names),
+        *write_texts(segment.texts),
         *(segment.flags, segment.ranks),
         *(segment.use_ends, segment.uses, segment.places),
         *(segment.keys, segment.others, segment.patterns, segment.widths),
@@ -42,14 +41,14 @@ def from_bytes(data: bytes) -> Segment:
     Everything is checked: sizes, order and range of all arrays, beside the digest.
     """
     reader = ArrayReader(_HEAD, data)
-    _, names = reader.texts()
+    names, named = reader.texts()
     texts, known = reader.texts()
     flags, ranks = reader.array("<u1"), reader.array("<i8")
     use_ends, uses, places = reader.array("<i8"), reader.array("<i4"), reader.array("<u1")
     keys, others = reader.array("<u8"), reader.array("<u8")
     patterns, widths = reader.array("<i4"), reader.array("<u2")
     reader.end()
-    ascending(names)
+    ascending(named)
     lists(np.concatenate([[0], use_ends]), uses, len(texts), len(names))
     require(all(known) and len(known) == len(flags) == len(ranks), "a pattern is cut")
     require(in_range(flags, 2 * OPEN) and in_range(ranks, 1 << 48), "a pattern is out of range")
@@ -59,8 +58,7 @@ def from_bytes(data: bytes) -> Segment:
     require(len(patterns) == len(keys) == len(widths), "there is not one pattern for each window")
     require(in_range(patterns, len(texts)), "a window is of no pattern")
     return Segment(
-        tuple(names),
-        *(texts.data, texts.ends, flags, ranks),
+        *(names, texts, flags, ranks),
         *(use_ends, uses, places),
         *(keys, others.reshape(-1, 2), patterns, widths),
         table(np.concatenate([keys, others])),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,8 @@ from capdex.manifest.triggers import Trigger
 from capdex.routing.grams import Hashes, grams
 from capdex.routing.matches import Hit, Match, MatchedTrigger, Page, worth
 from capdex.routing.patterns import Level, Message, Pattern, compiled, hits, searches, span
-from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, Mask, Segment, Source, merge
+from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, Segment
+from capdex.text.segment_set import Part, SegmentSet
 
 MAX_CANDIDATES: Final = 200  # regexes that one message runs because it has their texts
 MAX_OPEN: Final = 100  # active regexes that need no text: every message runs them
@@ -24,24 +25,7 @@ MAX_WORK: Final = 20_000  # instructions (literals.size) of the regexes of one m
 MAX_LIMIT: Final = 1_000
 MAX_SHOWN: Final = 8  # triggers of one match
 _RANK: Final = (1 << 48) - 1
-_SMALL: Final = 64  # packages; small segments are merged as they come
-_MOST_SMALL: Final = 8
-_TIER: Final = 4  # segments of about one size are merged when there are so many
 _STACKED: Final = 0.1  # the share of a score that further triggers of the package can add
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A segment in a set: where its slots begin, and which of its packages are live."""
-
-    segment: Segment
-    begin: int
-    live: Mask | None
-
-    @property
-    def packages(self) -> int:
-        """The number of live packages."""
-        return len(self.segment.names) if self.live is None else int(self.live.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,84 +42,20 @@ class _Chosen(NamedTuple):
     """A candidate: the width of the texts that it has in the message, and where it is."""
 
     width: int
-    places: list[tuple[Part, int]]
+    places: list[tuple[Part[Segment], int]]
 
 
-class TriggerSet:
+class TriggerSet(SegmentSet[Segment]):
     """A value: packages with their triggers. Safe to use from several threads at once."""
-
-    def __init__(self, sources: Iterable[Source] = ()) -> None:
-        self.parts: tuple[Part, ...] = ()
-        begin = 0
-        for segment, live in sources:
-            self.parts += (Part(segment, begin, live),)
-            begin += len(segment.names)
-        self.slots = begin
-        self.packages = sum(part.packages for part in self.parts)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(_has(part, name) for part in self.parts)
-
-    def with_package(self, name: str, triggers: Iterable[Trigger]) -> TriggerSet:
-        """Return a set with this package, in place of the one of the same name."""
-        return self.with_packages([(name, triggers)])
 
     def with_packages(self, packages: Iterable[tuple[str, Iterable[Trigger]]]) -> TriggerSet:
         """Return a set with these packages, in place of those of the same names."""
-        segment = Segment.build(packages)
-        return self.with_segment(segment) if segment.names else self
-
-    def with_segment(self, segment: Segment) -> TriggerSet:
-        """Return a set with the packages of a segment, in place of those of the same names."""
-        sources = [*self._without(segment.names), (segment, None)]
-        small = [source for source in sources if len(source[0].names) <= _SMALL]
-        if len(small) > _MOST_SMALL:
-            large = [source for source in sources if len(source[0].names) > _SMALL]
-            sources = [*large, (merge(small), None)]
-        return TriggerSet(sources)
-
-    def without(self, *names: str) -> TriggerSet:
-        """Return a set without the packages of these names; unknown ones are passed over."""
-        return TriggerSet(self._without(names))
-
-    def mergeable(self) -> list[Source]:
-        """Return the segments to merge next; none if they are few enough.
-
-        `merge` of them may run beside messages and changes, `merged` puts the result in.
-        """
-        tiers: dict[int, list[Source]] = {}
-        for part in self.parts:
-            if part.packages * 2 < len(part.segment.names):
-                return [(part.segment, part.live)]
-            if len(part.segment.names) > _SMALL:
-                tier = (part.packages.bit_length() + 1) // 2
-                tiers.setdefault(tier, []).append((part.segment, part.live))
-        return next((x for _, x in sorted(tiers.items()) if len(x) >= _TIER), [])
-
-    def merged(self, sources: Sequence[Source], segment: Segment) -> TriggerSet:
-        """Return the set with `segment`, the merged `sources`, in their place.
-
-        What was removed from the sources since then is removed from it, too. If one of the sources
-        is not in the set any more, nothing is changed: ask `mergeable` again.
-        """
-        before = {id(source): live for source, live in sources}
-        replaced = [part for part in self.parts if id(part.segment) in before]
-        if len(replaced) < len(before):
-            return self
-        gone: list[str] = []
-        for part in replaced:
-            was = before[id(part.segment)]
-            if part.live is not None:
-                left = ~part.live if was is None else was & ~part.live
-                gone += [part.segment.names[at] for at in np.flatnonzero(left).tolist()]
-        kept = [(x.segment, x.live) for x in self.parts if id(x.segment) not in before]
-        new = TriggerSet([(segment, None)])._without(gone)
-        return TriggerSet([*kept, *new])
+        return self.with_segment(Segment.build(packages))
 
     def hits(self, message: str) -> list[Hit]:
         """Return the triggers of all packages that the beginning of a message hits."""
         return [
-            Hit(self._name(slot), x.pattern.kind, x.pattern.value, x.level, x.width)
+            Hit(self.name(slot), x.pattern.kind, x.pattern.value, x.level, x.width)
             for x in self._find(Message.of(message))[0]
             for slot in x.slots.tolist()
         ]
@@ -168,13 +88,13 @@ class TriggerSet:
                 shown[slot].append(at)
         spans = {at: _shown(found[at], seen) for some in shown.values() for at in some}
         matches = [
-            Match(self._name(slot), float(scores[slot]), tuple(spans[at] for at in shown[slot]))
+            Match(self.name(slot), float(scores[slot]), tuple(spans[at] for at in shown[slot]))
             for slot in top
         ]
         return Page(matches, int(np.count_nonzero(scores)), cut)
 
     @cached_property
-    def active(self) -> dict[Pattern, tuple[Any, list[tuple[Part, int]]]]:
+    def active(self) -> dict[Pattern, tuple[Any, list[tuple[Part[Segment], int]]]]:
         """The open patterns that every message is matched with, compiled, and where they are.
 
         The others never match. The first ones of each package come before the second ones of
@@ -186,7 +106,7 @@ class TriggerSet:
             for at in np.argsort(own, kind="stable")[:MAX_OPEN].tolist():
                 pattern, rank = part.segment.pattern(int(numbers[at])), int(own[at])
                 ranks[pattern] = min(rank, ranks.get(pattern, rank))
-        chosen: dict[Pattern, tuple[Any, list[tuple[Part, int]]]] = {}
+        chosen: dict[Pattern, tuple[Any, list[tuple[Part[Segment], int]]]] = {}
         work = 0
         for pattern in sorted(ranks, key=lambda x: (ranks[x], x))[:MAX_OPEN]:
             work += (ranks[pattern] >> 32) & 0xFFFF
@@ -258,35 +178,10 @@ class TriggerSet:
             equal = slots[scores[slots] == bound]
             slots = slots[scores[slots] > bound]
             for part in self.parts:  # names of a segment are in order
-                begin, end = np.searchsorted(
-                    equal, [part.begin, part.begin + len(part.segment.names)]
-                )
+                begin, end = np.searchsorted(equal, [part.slots.start, part.slots.stop])
                 slots = np.append(slots, equal[begin:end][:limit])
-        order = sorted(slots.tolist(), key=lambda slot: (-scores[slot], self._name(slot)))
+        order = sorted(slots.tolist(), key=lambda slot: (-scores[slot], self.name(slot)))
         return order[:limit]
-
-    def _name(self, slot: int) -> str:
-        part = next(x for x in self.parts if slot < x.begin + len(x.segment.names))
-        return part.segment.names[slot - part.begin]
-
-    def _without(self, names: Iterable[str]) -> list[Source]:
-        names = list(names)
-        kept: list[Source] = []
-        for part in self.parts:
-            at = [slot for name in names if (slot := part.segment.find(name)) is not None]
-            live = part.live
-            if at:
-                live = np.ones(len(part.segment.names), bool) if live is None else live.copy()
-                live[at] = False
-                if not live.any():
-                    continue
-            kept.append((part.segment, live))
-        return kept
-
-
-def _has(part: Part, name: str) -> bool:
-    slot = part.segment.find(name)
-    return slot is not None and (part.live is None or bool(part.live[slot]))
 
 
 def _level(flags: int) -> Level:

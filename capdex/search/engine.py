@@ -15,79 +15,21 @@ from capdex.search.filters import Filters
 from capdex.search.query import Query
 from capdex.search.ranked import After, Hit, Page, Place, Scores, matching, rank
 from capdex.search.scoring import Scorer
-from capdex.search.segments.merging import Source, plan
-from capdex.search.segments.segment import TOOL_KEY, Floats, Longs, Part, Segment
+from capdex.search.segments.segment import TOOL_KEY, Floats, Longs, Segment
 from capdex.search.segments.vectors import Vector, Vectors
 from capdex.search.semantic import fuse
 from capdex.search.weights import fields_of
+from capdex.text.segment_set import SegmentSet, Source
 
 MAX_LIMIT: Final = 1000  # hits of one page
 
 
-class Engine:
+class Engine(SegmentSet[Segment]):
     """A value: documents that can be searched. Safe to use from several threads at once."""
-
-    def __init__(self, sources: Iterable[Source] = ()) -> None:
-        parts: list[Part] = []
-        begin = 0
-        for segment, live in sources:
-            parts.append(Part(segment, begin, live))
-            begin += len(segment.names)
-        self.parts, self.slots = tuple(parts), begin
-        self.documents = sum(part.documents for part in self.parts)
 
     def add(self, documents: Iterable[Document]) -> Engine:
         """Return an engine with these documents, in place of those of the same names."""
         return self.with_segment(Segment.build(documents))
-
-    def with_segment(self, segment: Segment) -> Engine:
-        """Return an engine with the documents of a segment, as `add`."""
-        if not len(segment.names):
-            return self
-        return Engine([*self._without(segment.names), (segment, None)])
-
-    def remove(self, names: Iterable[str]) -> Engine:
-        """Return an engine without the documents of these names; unknown ones are passed over."""
-        return Engine(self._without(names))
-
-    def mergeable(self) -> list[Source]:
-        """Return the segments to merge next, with their live documents; none if few enough.
-
-        `merge` of them may run beside searches and changes, `merged` puts the result in.
-        """
-        sizes = [(len(part.segment.names), part.documents) for part in self.parts]
-        return [(self.parts[at].segment, self.parts[at].live) for at in plan(sizes)]
-
-    def merged(self, sources: Sequence[Source], segment: Segment) -> Engine:
-        """Return the engine with `segment`, the merged `sources`, in their place.
-
-        What was removed from the sources since then is removed from it, too.
-        """
-        before = {id(source): live for source, live in sources}
-        kept: list[Source] = []
-        left: set[str] = set()
-        for part in self.parts:
-            if id(part.segment) in before:
-                was, now = before[id(part.segment)], part.live
-                if now is not None:
-                    gone = ~now if was is None else was & ~now
-                    left.update(part.segment.names[at] for at in np.flatnonzero(gone).tolist())
-                del before[id(part.segment)]
-            else:
-                kept.append((part.segment, part.live))
-        for source, was in sources:
-            if id(source) in before:  # every document of it has been removed
-                slots = range(len(source.names)) if was is None else np.flatnonzero(was).tolist()
-                left.update(source.names[at] for at in slots)
-        new = Engine([(segment, None)] if len(segment.names) else []).remove(left)
-        return Engine([*((part.segment, part.live) for part in new.parts), *kept])
-
-    def name(self, slot: int) -> str:
-        """Return the name of the document at a slot, removed ones included."""
-        for part in self.parts:
-            if slot < part.slots.stop:
-                return part.segment.names[slot - part.begin]
-        raise IndexError(slot)
 
     def scores(self, query: str) -> Scores:
         """Return the lexical score of every document for a query; an empty one matches all alike.
@@ -97,7 +39,7 @@ class Engine:
         if not query.strip():
             return Scores(self._ones())
         read = Query.read(query)
-        scored = Scorer(self.parts, self.documents, self.slots).score(read)
+        scored = Scorer(self.parts, self.packages, self.slots).score(read)
         named, tooled = self._leads(read)
         return Scores(
             scored.values, named, tooled, scored.corrected, scored.found, words=len(read.words)
@@ -114,14 +56,10 @@ class Engine:
 
     def with_vectors(self, vectors: Mapping[str, Vector]) -> Engine:
         """Return an engine whose live documents of these names have these vectors."""
-        sources: list[Source] = []
+        sources: list[Source[Segment]] = []
         for part in self.parts:
             segment = part.segment
-            given: dict[int, Vector] = {}
-            for name, vector in vectors.items():
-                at = segment.names.place(name)
-                if at is not None and (part.live is None or part.live[at]):
-                    given[at] = vector
+            given = {at: y for x, y in vectors.items() if (at := part.find(x)) is not None}
             if given:
                 before = segment.vectors
                 if before is None:
@@ -142,8 +80,8 @@ class Engine:
     def number(self, name: str, key: str) -> float | None:
         """Return a number of a live document; None if there is none."""
         for part in self.parts:
-            at = part.segment.names.place(name)
-            if at is not None and (part.live is None or part.live[at]):
+            at = part.find(name)
+            if at is not None:
                 numbers = part.segment.numbers.get(key)
                 return None if numbers is None else float(numbers[at])
         return None
@@ -257,26 +195,13 @@ class Engine:
                 values[part.slots] = part.live
         return values
 
-    def _without(self, names: Iterable[str]) -> list[Source]:
-        names = list(names)
-        sources: list[Source] = []
-        for part in self.parts:
-            gone = [at for name in names if (at := part.segment.names.place(name)) is not None]
-            live = part.live
-            if gone:
-                live = np.ones(len(part.segment.names), np.bool_) if live is None else live.copy()
-                live[gone] = False
-            if live is None or live.any():
-                sources.append((part.segment, live))
-        return sources
-
     def _leads(self, query: Query) -> tuple[Longs, Longs]:
         """Return the slots that a query names, and those of others with a tool that it names."""
         named: list[int] = []
         tooled = [np.zeros(0, np.int64)]
         for part in self.parts:
-            at = part.segment.names.place(query.name)
-            if at is not None and (part.live is None or part.live[at]):
+            at = part.find(query.name)
+            if at is not None:
                 named.append(part.begin + at)
             if query.squashed:
                 slots = part.segment.facets.find(TOOL_KEY, query.squashed)

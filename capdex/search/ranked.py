@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from capdex.search.scoring import Found
-from capdex.search.segments.segment import Floats, Longs, Mask, Part, Segment
+from capdex.search.segments.segment import Floats, Longs, Mask, Segment
+from capdex.text.segment_set import Part
 
 BY_NAME, BY_TOOL = 2, 1  # leads of the documents that a query names exactly
 _BLOCK: Final = 64
@@ -90,7 +91,7 @@ class Scores:
     words: int = 0
 
 
-def matching(part: Part, scores: Scores, keep: Mask | None) -> Mask:
+def matching(part: Part[Segment], scores: Scores, keep: Mask | None) -> Mask:
     """Return which documents of a part match; all of them are among those to keep."""
     found = scores.values[part.slots] > 0
     for slots in (scores.named, scores.tooled):
@@ -99,7 +100,7 @@ def matching(part: Part, scores: Scores, keep: Mask | None) -> Mask:
 
 
 def rank(
-    part: Part, scores: Scores, keep: Mask | None, limit: int, after: After | None
+    part: Part[Segment], scores: Scores, keep: Mask | None, limit: int, after: After | None
 ) -> list[Place]:
     """Return at least the `limit` best matches of a part after a place, in no order."""
     segment = part.segment
@@ -146,7 +147,7 @@ def _bound(scores: Floats, limit: int) -> np.float32:
     return max(np.float32(0), np.partition(highest, blocks - limit)[blocks - limit])
 
 
-def _within(part: Part, slots: Longs) -> Longs:
+def _within(part: Part[Segment], slots: Longs) -> Longs:
     """Return those of the engine's slots that are of a part, as slots of its segment."""
     first, end = np.searchsorted(slots, (part.slots.start, part.slots.stop))
     return slots[first:end] - part.begin

@@ -10,8 +10,9 @@ import numpy as np
 
 from capdex.search.analyser import WRITTEN, stem
 from capdex.search.query import Query, Word
-from capdex.search.segments.segment import Floats, Part, Segment
+from capdex.search.segments.segment import Floats, Segment
 from capdex.search.weights import BEGUN, MISTAKEN, ONE_TOOL, rarity
+from capdex.text.segment_set import Part
 
 MAX_WORDS: Final = 128  # of a query that are looked up; the rarest say the most
 FEW: Final = 3  # documents: below this, words that no document has are taken for misspelt
@@ -52,7 +53,7 @@ class _Term:
 class Scorer:
     """Scores documents in parts for one query after another."""
 
-    def __init__(self, parts: Sequence[Part], documents: int, slots: int) -> None:
+    def __init__(self, parts: Sequence[Part[Segment]], documents: int, slots: int) -> None:
         self._parts, self._documents, self._slots = parts, documents, slots
 
     def score(self, query: Query) -> Scored:

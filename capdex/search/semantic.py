@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from capdex.search.document import Document
 from capdex.search.ranked import Scores
-from capdex.search.segments.segment import Floats, Longs, Mask, Part
+from capdex.search.segments.segment import Floats, Longs, Mask, Segment
 from capdex.search.segments.vectors import Vector, quantise
+from capdex.text.segment_set import Part
 
 SIMILARITY_WEIGHT: Final = 14.0  # a lexical score is about 5 for each rare word
 FULL_WORDS: Final = 5  # the meaning of fewer words weighs less: they are names, or have several
@@ -76,7 +77,7 @@ def encode_query(encoder: Encoder, query: str) -> Vector:
 
 
 def fuse(
-    parts: Sequence[Part], scores: Scores, query: Vector, keeps: Sequence[Mask | None]
+    parts: Sequence[Part[Segment]], scores: Scores, query: Vector, keeps: Sequence[Mask | None]
 ) -> Scores:
     """Return scores with the similarity of the nearest and of the best documents added.
 
@@ -114,7 +115,9 @@ def fuse(
     )
 
 
-def _near(parts: Sequence[Part], query: Vector, keeps: Sequence[Mask | None]) -> list[Longs]:
+def _near(
+    parts: Sequence[Part[Segment]], query: Vector, keeps: Sequence[Mask | None]
+) -> list[Longs]:
     """Return the places in each part of the documents with the fewest other signs."""
     distances: list[NDArray[np.uint16] | None] = []
     counts = np.zeros(len(query) + 1, np.int64)

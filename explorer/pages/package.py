@@ -94,7 +94,7 @@ async def _open(
 
 def _hits(manifest: Manifest, message: str) -> list[Json]:
     """Return the triggers that a message hits, with the text in the message."""
-    page = TriggerSet().with_package(manifest.uri.name, manifest.triggers).match(message, 1)
+    page = TriggerSet().with_packages([(manifest.uri.name, manifest.triggers)]).match(message, 1)
     return [
         {
             "type": str(one.kind),

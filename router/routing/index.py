@@ -81,7 +81,7 @@ class TriggerIndex:
         with self._lock:
             del self._triggers[capability]
             if capability in self._set:
-                self._set = self._set.without(capability)
+                self._set = self._set.without([capability])
             self._pending.pop(capability, None)
 
     def compile(self) -> None:
@@ -96,7 +96,7 @@ class TriggerIndex:
                 segment = Segment.build(waiting)
                 with self._lock:
                     stale = [name for name, own in waiting if self._triggers.get(name) is not own]
-                    self._set = self._set.with_segment(segment).without(*stale)
+                    self._set = self._set.with_segment(segment).without(stale)
                     for name in names:
                         if name not in stale:
                             self._pending.pop(name, None)

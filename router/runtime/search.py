@@ -78,7 +78,7 @@ class Search:
         engine = self._engine or Engine()
         if self._indexed is not self._rows:
             before, self._indexed = self._indexed, self._rows
-            engine = engine.remove(before.keys() - self._rows.keys()).add(
+            engine = engine.without(before.keys() - self._rows.keys()).add(
                 Document(id_, _fields(x)) for id_, x in self._rows.items() if before.get(id_) != x
             )
             while sources := engine.mergeable():

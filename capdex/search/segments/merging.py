@@ -4,62 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final
 
 import numpy as np
 
-from capdex.encoding.strings import Strings
 from capdex.search.segments.segment import (
     Doubles,
     Facets,
     Ints,
     Longs,
-    Mask,
     Segment,
     postings,
 )
 from capdex.search.segments.vectors import Vectors
-
-AT_ONCE: Final = 4  # segments of about one size before they are merged
-SMALLEST: Final = 1024  # documents: smaller segments count as one size
-
-Source = tuple[Segment, Mask | None]  # the mask tells the live documents; None: all
+from capdex.text.segment_set import Source, renumbered
+from capdex.text.strings import Strings
 
 
-def plan(sizes: Sequence[tuple[int, int]]) -> list[int]:
-    """Return which segments to merge next, by (documents, live ones) of each; none if few enough.
-
-    Each merge takes AT_ONCE segments of one size, a power of AT_ONCE, so a document is merged as
-    often as its number has digits; or a segment half of whose documents are removed.
-    """
-    for at, (documents, live) in enumerate(sizes):
-        if 2 * live <= documents:
-            return [at]
-    groups: dict[int, list[int]] = {}
-    for at, (_, live) in enumerate(sizes):
-        size = 0
-        while live > SMALLEST:
-            live //= AT_ONCE
-            size += 1
-        groups.setdefault(size, []).append(at)
-    full = [group for _, group in sorted(groups.items()) if len(group) >= AT_ONCE]
-    return full[0] if full else []
-
-
-def merge(sources: Iterable[Source]) -> Segment:
+def merge(sources: Iterable[Source[Segment]]) -> Segment:
     """Return one segment of the live documents of these; no two of them have the same name."""
     some = list(sources)
-    lives = [np.ones(len(x.names), np.bool_) if live is None else live for x, live in some]
     segments = [segment for segment, _ in some]
-    named = sorted(
-        (segment.names[int(slot)], at, int(slot))
-        for at, (segment, live) in enumerate(zip(segments, lives, strict=True))
-        for slot in np.flatnonzero(live)
-    )
-    moved = [np.full(len(segment.names), -1, np.int32) for segment in segments]
-    for place, (_, at, slot) in enumerate(named):
-        moved[at][slot] = place
-    parents, moved_tools = _tools(segments, moved, len(named))
+    names, moved = renumbered(some)
+    parents, moved_tools = _tools(segments, moved, len(names))
     of_all = [np.concatenate(pair) for pair in zip(moved, moved_tools, strict=True)]
     lists = [x.postings for x in segments]
     terms, starts, slots, order = _merged([(x.terms, x.starts, x.slots) for x in lists], of_all)
@@ -68,12 +34,12 @@ def merge(sources: Iterable[Source]) -> Segment:
     facets = [(x.facets.values[:], x.facets.starts, x.facets.slots) for x in segments]
     values, value_starts, value_slots, _ = _merged(facets, moved)
     return Segment(
-        Strings.of(name for name, _, _ in named),
+        Strings.of(names),
         parents,
-        postings(terms, starts, slots, impacts, masks, len(named)),
+        postings(terms, starts, slots, impacts, masks, len(names)),
         Facets(Strings.of(values), value_starts, value_slots),
-        _numbers(segments, moved, len(named)),
-        _vectors(segments, moved, len(named)),
+        _numbers(segments, moved, len(names)),
+        _vectors(segments, moved, len(names)),
     )
 
 

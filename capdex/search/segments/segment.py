@@ -18,12 +18,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from capdex.encoding.strings import Strings
 from capdex.search.analyser import squash
 from capdex.search.document import VOTES, Document
 from capdex.search.segments.typos import Shapes
 from capdex.search.segments.vectors import Vectors
 from capdex.search.weights import prior, weigh
+from capdex.text.strings import Strings
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int32]
@@ -178,29 +178,6 @@ class Segment:
             else:
                 mask[self.facets.find(key, value)] = True
         return mask
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A segment in an engine: where its slots begin, and which of its documents are live."""
-
-    segment: Segment
-    begin: int
-    live: Mask | None = None  # None: all are
-
-    @property
-    def documents(self) -> int:
-        """The number of live documents."""
-        return len(self.segment.names) if self.live is None else int(np.count_nonzero(self.live))
-
-    @property
-    def slots(self) -> slice:
-        """The slots of the engine that are of this segment."""
-        return slice(self.begin, self.begin + len(self.segment.names))
-
-    def count(self, slots: Ints) -> int:
-        """Return how many of these documents are live."""
-        return len(slots) if self.live is None else int(np.count_nonzero(self.live[slots]))
 
 
 def postings(

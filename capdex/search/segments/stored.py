@@ -6,7 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from capdex.encoding.arrays import (
+from capdex.search.analyser import TEXT_VERSION
+from capdex.search.segments.segment import Facets, Segment, postings
+from capdex.search.segments.vectors import Vectors
+from capdex.search.weights import WEIGHTS_VERSION
+from capdex.text.arrays import (
     ArrayReader,
     ascending,
     in_range,
@@ -15,11 +19,7 @@ from capdex.encoding.arrays import (
     write,
     write_texts,
 )
-from capdex.encoding.strings import Strings
-from capdex.search.analyser import TEXT_VERSION
-from capdex.search.segments.segment import Facets, Segment, postings
-from capdex.search.segments.vectors import Vectors
-from capdex.search.weights import WEIGHTS_VERSION
+from capdex.text.strings import Strings
 
 _FORMAT: Final = 2
 _HEAD: Final = f"capdex segment {_FORMAT}.{TEXT_VERSION}.{WEIGHTS_VERSION}"

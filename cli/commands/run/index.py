@@ -135,10 +135,10 @@ def rebuild_search_command(app: App, db: str | None, blocks: Path | None) -> Non
         status.clear()
         index.close()
     size = sum(path.stat().st_size for path in directory.iterdir())
-    value = {"directory": str(directory), "packages": state.engine.documents, "bytes": size}
+    value = {"directory": str(directory), "packages": state.engine.packages, "bytes": size}
     rows = [
         ("search", safe(directory)),
-        ("holds", f"{number_of(state.engine.documents, 'package')}, {size / 1e6:.1f} MB"),
+        ("holds", f"{number_of(state.engine.packages, 'package')}, {size / 1e6:.1f} MB"),
     ]
     app.output.result("index.rebuild-search", value, human=columns(rows), plain=[directory])
 

@@ -121,7 +121,7 @@ class LiveSearch:
             state = self._advance(connection, state, revision)
             engine, triggers = state.engine, state.triggers
             if _fingerprint(engine) != read_fingerprint(connection) & _BITS or (
-                triggers is not None and triggers.packages != engine.documents
+                triggers is not None and triggers.packages != engine.packages
             ):
                 self._state = None
                 return False
@@ -187,13 +187,13 @@ class LiveSearch:
                 (TriggerSegment.build(map(_triggers, documents)), None)
                 for documents in read_all(connection)
             ]
-        triggers = TriggerSet([(merge_triggers(pieces), None)] if pieces else [])
+        triggers = TriggerSet([(merge_triggers(pieces), None)])
         with read() as connection, self._turn:
             state = self._advance(connection, self._state or state, _read(connection)[0])
             changed = _CHANGED.where(NAME_CHANGE.c.revision > begun)
             names = connection.execute(changed).scalars().all()
             documents = map(_triggers, read_documents(connection, names))
-            triggers = triggers.without(*names).with_packages(documents)
+            triggers = triggers.without(names).with_packages(documents)
             self._state = replace(state, triggers=triggers)
             self._triggers_read.set()
         return True
@@ -236,9 +236,9 @@ class LiveSearch:
         engine, triggers = state.engine, state.triggers
         if names:
             documents = list(read_documents(connection, names))
-            engine = engine.remove(names).add(documents)
+            engine = engine.without(names).add(documents)
             if triggers is not None:
-                triggers = triggers.without(*names).with_packages(map(_triggers, documents))
+                triggers = triggers.without(names).with_packages(map(_triggers, documents))
         self._state = replace(state, engine=engine, triggers=triggers, revision=revision)
         return self._state
 
@@ -252,7 +252,7 @@ class LiveSearch:
             done += len(documents)
             self._done = done, total
             progress(done, total)
-        engine = Engine([(merge(pieces), None)]) if pieces else Engine()
+        engine = Engine([(merge(pieces), None)])
         identity = self.encoder.identity if self.encoder else None
         self._triggers_read.clear()
         self._state = State(engine, revision, key, identity)

@@ -70,13 +70,13 @@ def test_filters_hold_of_every_hit(filters: Filters, found: list[str]) -> None:
 
 
 def test_removed_documents_are_not_found_and_replaced_ones_once() -> None:
-    engine = ENGINE.remove(["city-guide", "unknown"])
+    engine = ENGINE.without(["city-guide", "unknown"])
     assert names("city", engine=engine) == ["weather-now"]
     engine = engine.add([Document("weather-now", {"description": "Tides"})])
     assert names("city", engine=engine) == []
     assert names("tides", engine=engine) == ["weather-now"]
     assert names("city") == ["city-guide", "weather-now"]  # the first engine is unchanged
-    assert engine.documents == 2
+    assert engine.packages == 2
 
 
 def test_pages_follow_each_other() -> None:
@@ -98,7 +98,7 @@ def test_a_search_out_of_bounds_is_refused(query: str, limit: int) -> None:
 
 
 def test_scores_are_by_slot_of_the_engine() -> None:
-    engine = ENGINE.remove(["city-guide"]).add([Document("city-walk")])
+    engine = ENGINE.without(["city-guide"]).add([Document("city-walk")])
     scores = engine.scores("city")
     found = [engine.name(int(slot)) for slot in scores.values.nonzero()[0]]
     assert found == ["weather-now", "city-walk"]
@@ -113,7 +113,7 @@ def test_facets_count_the_matches_by_value() -> None:
     assert found["unknown"] == []
     only = Filters(at_least={"published": 150})
     assert ENGINE.facets(scores, ("tag",), filters=only, limit=2) == {"tag": [("climate", 1)]}
-    several = ENGINE.remove(["city-guide"]).add(
+    several = ENGINE.without(["city-guide"]).add(
         [replace(NOTES, name="a"), replace(NOTES, name="b")]
     )
     assert several.facets(several.scores("笔记"), ("tag",), limit=2) == {"tag": [("notes", 3)]}

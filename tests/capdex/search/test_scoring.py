@@ -194,7 +194,7 @@ def run(history: list[tuple[str, object]]) -> tuple[Engine, dict[str, Document]]
                 engine = engine.add(some)
                 live |= {document.name: document for document in some}
             case "remove", list(names):
-                engine = engine.remove(names)
+                engine = engine.without(names)
                 for name in names:
                     live.pop(name, None)
             case "merge", list(places):
@@ -220,7 +220,7 @@ def test_an_engine_answers_as_its_live_documents_built_at_once(
     history: list[tuple[str, object]], query: str, some: Filters
 ) -> None:
     engine, live = run(history)
-    assert engine.documents == len(live)
+    assert engine.packages == len(live)
     assert answers(engine, query, some) == answers(Engine().add(live.values()), query, some)
 
 

@@ -53,11 +53,11 @@ def names(
 def test_other_words_and_other_languages_find_the_meaning(
     encoder: SentenceEncoder, query: str, found: str
 ) -> None:
-    assert names(encoded(encoder).remove(["tianqi"]), encoder, query)[0] == found
+    assert names(encoded(encoder).without(["tianqi"]), encoder, query)[0] == found
 
 
 def test_an_english_question_finds_a_chinese_package(encoder: SentenceEncoder) -> None:
-    engine = encoded(encoder).remove(["weather"])
+    engine = encoded(encoder).without(["weather"])
     assert names(engine, encoder, "what will the weather be?")[0] == "tianqi"
 
 
@@ -84,7 +84,7 @@ def test_documents_without_a_vector_are_named(encoder: SentenceEncoder) -> None:
     engine = encoded(encoder).add([Document("new", {"description": "Added later"})])
     assert engine.unencoded(5) == ["new"]
     assert Engine().add(ALL).unencoded(2) == ["money", "notes"]
-    assert engine.remove(["new"]).unencoded(5) == []
+    assert engine.without(["new"]).unencoded(5) == []
     assert engine.encoded
     assert not engine.without_vectors().encoded
 
@@ -124,7 +124,7 @@ def test_any_history_gives_the_scores_of_its_live_documents(
                 engine = engine.with_vectors(given_)
                 vectors |= {name: x for name, x in given_.items() if name in live}
             case "remove":
-                engine = engine.remove(some)
+                engine = engine.without(some)
                 for name in some:
                     live.pop(name, None)
                     vectors.pop(name, None)

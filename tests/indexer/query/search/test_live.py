@@ -300,7 +300,7 @@ def test_one_process_saves_and_the_others_read(
         assert caught.value.code is Code.DATABASE_LOCKED
         first.close()
         os.truncate(directory / "manifest", 3)
-        assert other.rebuild_search(directory).engine.documents == 1
+        assert other.rebuild_search(directory).engine.packages == 1
         publish("pears")
     assert names(following()) == ["apples", "pears"]
 

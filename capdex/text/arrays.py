@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from capdex.encoding.strings import Strings
 from capdex.errors import InvalidInput
+from capdex.text.strings import Strings
 
 _HEAD_BYTES: Final = 32
 _DIGEST_BYTES: Final = 32
