@@ -159,8 +159,10 @@ def main(count: str = str(PACKAGES)) -> None:
     def change(name: str, own: list[Trigger]) -> None:
         nonlocal changed
         changed = changed.with_packages([(name, own[:2])])
+        while some := changed.mergeable():
+            changed = changed.merged(some, merge(some))
 
-    show("one package changed", (partial(change, *x) for x in packages(1_000, words)))
+    show("one package changed, and merges", (partial(change, *x) for x in packages(1_000, words)))
     show("200 characters, after 1 000 changes", matched(changed, kinds["200 characters"]))
     began = time.perf_counter()
     sources = [(part.segment, part.live) for part in changed.parts]
@@ -171,7 +173,7 @@ def main(count: str = str(PACKAGES)) -> None:
 
 
 def size(segment: Segment) -> float:
-    """Return the MiB of a segment without its names."""
+    """Return the MiB of a segment without its texts."""
     values = [getattr(segment, field) for field in segment.__slots__]
     return sum(getattr(x, "nbytes", len(x)) for x in values) / 2**20
 
