@@ -21,8 +21,8 @@ from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from indexer.chain.reader import ChainReader
 from indexer.node.signals import tune_interpreter
-from indexer.store import Deployment, Store
-from indexer.sync.loop import Progress, follow_chain
+from indexer.store import Deployment, IndexStore
+from indexer.sync.loop import SyncProgress, follow_chain
 from indexer.workers.pool import Verifier
 
 CHAIN_ID = 31337
@@ -31,10 +31,10 @@ FINALITY = 64
 
 async def backfill(url: str, registry: bytes, first: int, events: int, db: str) -> float:
     deployment = Deployment(CHAIN_ID, checksum_address(registry), first, bytes(32))
-    store = Store.open(db, deployment)
+    store = IndexStore.open(db, deployment)
     done = asyncio.Event()
 
-    def report(progress: Progress) -> None:
+    def report(progress: SyncProgress) -> None:
         if progress.trouble:
             raise progress.trouble
         if progress.log_head.count == events:

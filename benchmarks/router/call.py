@@ -27,10 +27,10 @@ from router.bindings.egress import Egress
 from router.bindings.http import HttpTool
 from router.faces.actions import Actions
 from router.faces.server import serve_stdio
-from router.model.capability import Annotations, Capability, Owner
+from router.model.capability import Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef
 from router.policy.grants import Grant
-from router.policy.secrets import SecretFile, Secrets
+from router.policy.secrets import FileVault, Secrets
 from router.runtime.catalog import Fixed
 from router.runtime.invoke import Caller
 from router.runtime.opened import Runtime, opened
@@ -54,12 +54,12 @@ def serve(listener: socket.socket) -> None:
 @asynccontextmanager
 async def runtime(port: int, folder: Path) -> AsyncIterator[Runtime]:
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - before anything runs
-    secrets = Secrets(SecretFile(folder / "secrets.json"))
+    secrets = Secrets(FileVault(folder / "secrets.json"))
     egress = Egress(inside=["127.0.0.1"])
     binding = {"type": "http_get", "url": f"http://127.0.0.1:{port}/v1/{{city}}"}
     tool = Capability(
         CapabilityRef(f"{NAME}#get", "1.0.0"), "tool", "get", "gets", CITY,
-        Owner("package", NAME, DIGEST), annotations=Annotations(read_only=True, destructive=False),
+        Owner("package", NAME, DIGEST), annotations=ToolHints(read_only=True, destructive=False),
         executor=HttpTool(binding, capability="bench", egress=egress, secrets=secrets),
     )  # fmt: skip
     async with opened(folder, [Fixed([tool])], hidden=secrets) as found:

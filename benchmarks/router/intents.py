@@ -13,19 +13,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from capdex.errors import InvalidInput
-from router.cmp.manifest import Intent, Tool, parse_capability, parse_manifest
+from router.cmp.manifest import CommandTool, Intent, parse_capability, parse_manifest
 from router.cmp.match import is_guarded, match
 
 DATA = Path(__file__).parents[2] / "tests/router/cmp/data"
 Reach = Callable[[str], Intent | None]
 
 
-def tools() -> list[Tool]:
+def tools() -> list[CommandTool]:
     adapter = (DATA / "rg.json").read_bytes()
     inbox = b'{"domain": "email", "name": "inboxd", "summary": "Gmail management"}'
     return [
-        Tool(parse_manifest(inbox), parse_capability((DATA / "inboxd.json").read_bytes())),
-        Tool(parse_manifest(adapter), parse_capability(adapter)),
+        CommandTool(parse_manifest(inbox), parse_capability((DATA / "inboxd.json").read_bytes())),
+        CommandTool(parse_manifest(adapter), parse_capability(adapter)),
     ]
 
 

@@ -18,7 +18,7 @@ from router.model.refs import Json
 from router.state.patch import apply
 from router.state.query import read
 from router.state.rows import Space
-from router.state.store import Store
+from router.state.store import ObjectStore
 from router.state.strategies import model
 
 OBJECTS = 10_000
@@ -57,7 +57,7 @@ def main() -> None:
     random_ = random.Random(1)  # noqa: S311 - random numbers here are not secret
     with (
         tempfile.TemporaryDirectory(dir=".") as folder,
-        Store(Path(folder) / "state.sqlite") as store,
+        ObjectStore(Path(folder) / "state.sqlite") as store,
     ):
         notes = [note(number, random_) for number in range(count)]
         started = time.perf_counter()

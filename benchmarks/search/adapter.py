@@ -21,7 +21,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from capdex.search import Document, Engine, Segment, Tool, merge
+from capdex.search import Document, Engine, ToolText, WordSegment, merge
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.semantic import Encoder, encode_documents, encode_query
 
@@ -56,7 +56,7 @@ def document(given: dict[str, Any]) -> Document:
             "triggers": "\n".join(map(str, given.get("triggers") or [])),
         },
         tuple(
-            Tool(x.get("name") or "", x.get("description") or "", words(x.get("parameters")))
+            ToolText(x.get("name") or "", x.get("description") or "", words(x.get("parameters")))
             for x in tools
         ),
     )
@@ -79,9 +79,9 @@ def others(count: int, source: Path | None) -> Iterator[Document]:
 
 def build(documents: Iterator[Document], encoder: Encoder | None) -> Engine:
     """Return an engine of one segment, built in pieces."""
-    pieces: list[tuple[Segment, None]] = []
+    pieces: list[tuple[WordSegment, None]] = []
     while some := list(islice(documents, AT_ONCE)):
-        engine = Engine([(Segment.build(some), None)])
+        engine = Engine([(WordSegment.build(some), None)])
         if encoder is not None:
             engine = engine.with_vectors(encode_documents(encoder, some))
         pieces.append((engine.parts[0].segment, None))

@@ -24,7 +24,7 @@ from texts import describe, questions
 from capdex.problems import Verdict
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.semantic import Encoder
-from indexer.query import Filters, Index
+from indexer.query import Index, SearchFilters
 from indexer.query.search import directory_of
 from mcp_service.queries.reader import Reader
 from mcp_service.queries.route import route
@@ -43,7 +43,7 @@ def memory_mb() -> float:
     return pages * 4096 / 1e6
 
 
-async def times(reader: Reader, asked: Iterable[str], filters: Filters) -> list[float]:
+async def times(reader: Reader, asked: Iterable[str], filters: SearchFilters) -> list[float]:
     """Milliseconds of each question, sorted."""
     found = []
     for question in asked:
@@ -53,7 +53,7 @@ async def times(reader: Reader, asked: Iterable[str], filters: Filters) -> list[
     return sorted(found)
 
 
-def found_in(index: Index, asked: Iterable[str], filters: Filters) -> list[float]:
+def found_in(index: Index, asked: Iterable[str], filters: SearchFilters) -> list[float]:
     """Milliseconds of each question to the index itself, sorted."""
     found = []
     revision = index.live.state.revision if index.live.state else None
@@ -115,18 +115,18 @@ async def start(url: str, directory: Path, encoder: Encoder | None, packages: in
 async def measure(index: Index, reader: Reader, packages: int) -> None:
     asked = questions(packages)
     for some in asked.values():
-        await times(reader, some[:100], Filters())
-    chosen = Filters.parse(FILTERS)
-    for name, filters in {"found": Filters(), "found, filtered": chosen}.items():
+        await times(reader, some[:100], SearchFilters())
+    chosen = SearchFilters.parse(FILTERS)
+    for name, filters in {"found": SearchFilters(), "found, filtered": chosen}.items():
         for kind, some in asked.items():
             show(f"{kind}, {name}", found_in(index, some, filters))
-    for name, filters in {"answered": Filters(), "answered, filtered": chosen}.items():
+    for name, filters in {"answered": SearchFilters(), "answered, filtered": chosen}.items():
         for kind, some in asked.items():
             show(f"{kind}, {name}", await times(reader, some, filters))
     for kind, some in asked.items():
         show(f"{kind}, routed", await routed(reader, some))
     for kind, query in hostile(packages).items():
-        show(kind, await times(reader, [query] * 5, Filters()))
+        show(kind, await times(reader, [query] * 5, SearchFilters()))
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ LONGEST: Final = 3  # words of a phrase
 _SPACED: Final = bytes(byte if 97 <= byte <= 122 else 32 for byte in range(256))
 
 
-class Weighed(NamedTuple):
+class WeightedPhrases(NamedTuple):
     """Points of some words, and the phrases that gave them, the heaviest first."""
 
     points: int
@@ -50,13 +50,13 @@ class Weights:
             word = max(phrase, key=len)
             self._of_word[word] = self._of_word.get(word, 0) + one
 
-    def weigh(self, text: Sequence[str]) -> Weighed:
+    def weigh(self, text: Sequence[str]) -> WeightedPhrases:
         """Weigh words together; a phrase counts once."""
         found = [(" ".join(phrase), self._points[phrase]) for phrase in self._present(text)]
         found.sort(key=lambda one: (-one[1], one[0]))
-        return Weighed(sum(points for _, points in found), found)
+        return WeightedPhrases(sum(points for _, points in found), found)
 
-    def heaviest(self, text: Sequence[str]) -> Weighed | None:
+    def heaviest(self, text: Sequence[str]) -> WeightedPhrases | None:
         """Weigh the heaviest window of a text; None where that has not `ENOUGH` points.
 
         The time is linear in the number of words.

@@ -38,7 +38,7 @@ _read: Final = msgspec.json.Decoder(_Envelope).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class JsonRpcMessage:
     """A message: `id` is None in a notification, `method` is None in a response.
 
     `params` is their JSON text, empty if they are absent or null.
@@ -77,7 +77,7 @@ class Fault:
 _NOT_JSON: Final = "the message is not JSON"
 
 
-def read(text: bytes) -> Message | Fault:
+def read(text: bytes) -> JsonRpcMessage | Fault:
     """Return the message that `text` (one JSON text) is, or why it is none."""
     try:
         found = _read(text)
@@ -99,7 +99,7 @@ def read(text: bytes) -> Message | Fault:
         return Fault(INVALID_REQUEST, "id is neither a string nor an integer")
     if method is not None and params and params[:1] != b"{" and params != b"null":
         return Fault(INVALID_REQUEST, "params is not an object", id_)
-    return Message(text, id_, method, b"" if params == b"null" else params)
+    return JsonRpcMessage(text, id_, method, b"" if params == b"null" else params)
 
 
 def _read_id(id_: bytes) -> str | int | None:

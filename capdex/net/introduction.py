@@ -15,7 +15,7 @@ import msgspec
 
 from capdex import __version__
 from capdex.errors import CapdexError
-from capdex.net.envelope import INTERNAL_ERROR, Fault, Message
+from capdex.net.envelope import INTERNAL_ERROR, Fault, JsonRpcMessage
 
 Json = dict[str, Any]
 
@@ -80,7 +80,7 @@ class _Hello(msgspec.Struct, kw_only=True):
     client: _Client = msgspec.field(name="clientInfo")
 
 
-def is_modern(message: Message) -> bool:
+def is_modern(message: JsonRpcMessage) -> bool:
     """Return True for a request with the envelope of 2026-07-28, whose client sent no hello."""
     try:
         meta = msgspec.json.decode(message.params or b"{}", type=_Envelope).meta
@@ -103,7 +103,7 @@ class Introduction:
     capabilities: Mapping[str, Json]
     modern: Mapping[str, Json]
 
-    def answer(self, message: Message, greeted: bool) -> bytes | None:
+    def answer(self, message: JsonRpcMessage, greeted: bool) -> bytes | None:
         """Return the response to a request; None if it is the SDK's to answer.
 
         `greeted` says whether `initialize` was answered before.
@@ -114,7 +114,7 @@ class Introduction:
             return None
         return None if result is None else message.answer(result)
 
-    def refusal(self, message: Message, error: CapdexError) -> bytes:
+    def refusal(self, message: JsonRpcMessage, error: CapdexError) -> bytes:
         """Return the response to a request that cannot be served: a tool's error, or another."""
         parts = (f"{error.code}: {error.message}", error.why, error.fix)
         text = "; ".join(part for part in parts if part)
@@ -127,7 +127,7 @@ class Introduction:
         }
         return message.answer(self._stamped(result) if is_modern(message) else result)
 
-    def _result(self, message: Message, greeted: bool) -> Json | None:
+    def _result(self, message: JsonRpcMessage, greeted: bool) -> Json | None:
         method, params = message.method, message.params or b"{}"
         if method == "initialize":
             hello = msgspec.json.decode(params, type=_Hello)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from capdex.errors import CapdexError
-from capdex.net.envelope import INVALID_REQUEST, Fault, Message, read
+from capdex.net.envelope import INVALID_REQUEST, Fault, JsonRpcMessage, read
 from capdex.net.introduction import Introduction, is_modern
 
 if TYPE_CHECKING:
@@ -44,9 +44,11 @@ class Stdio:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
         self._writing = threading.Lock()
-        self._waiting: queue.Queue[Message | None] = queue.Queue(MAX_WAITING)
-        self._first: list[Message] = []  # taken off the queue before the SDK was there
-        self._held: list[Message] = []  # an `initialize` and what follows it, until the SDK is used
+        self._waiting: queue.Queue[JsonRpcMessage | None] = queue.Queue(MAX_WAITING)
+        self._first: list[JsonRpcMessage] = []  # taken off the queue before the SDK was there
+        self._held: list[
+            JsonRpcMessage
+        ] = []  # an `initialize` and what follows it, until the SDK is used
         self._greeted = self._live = False
         self._notice: Callable[[], object] = lambda: None
         threading.Thread(target=self._read, daemon=True).start()
@@ -96,7 +98,7 @@ class Stdio:
                 return
             self._first = [session.again]
 
-    async def _next(self, arrived: asyncio.Event) -> Message | None:
+    async def _next(self, arrived: asyncio.Event) -> JsonRpcMessage | None:
         while not self._first:
             arrived.clear()
             try:
@@ -127,7 +129,7 @@ class Stdio:
             elif line.strip():
                 yield line.decode("utf-8", "replace").encode()
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: JsonRpcMessage) -> None:
         """Answer a message, or let it wait for the SDK."""
         answer = self._said.answer(message, self._greeted) if message.is_request else None
         if answer is not None:
@@ -143,7 +145,7 @@ class Stdio:
         elif answer is not None or (message.method == INITIALIZED and len(self._held) == 1):
             self._held.append(message)
 
-    def _put(self, message: Message | None) -> None:
+    def _put(self, message: JsonRpcMessage | None) -> None:
         self._waiting.put(message)
         self._notice()
 
@@ -154,7 +156,7 @@ class Stdio:
                 rest = rest[os.write(self._out, rest) :]
 
 
-def _is_answered(said: Introduction, message: Message) -> bool:
+def _is_answered(said: Introduction, message: JsonRpcMessage) -> bool:
     """Return True for an `initialize` that was answered, of which the SDK is yet to know."""
     return message.method == "initialize" and said.answer(message, greeted=False) is not None
 
@@ -165,7 +167,7 @@ class _Session:
     def __init__(self, said: Introduction, write: Callable[[bytes], None]) -> None:
         import anyio
 
-        self.again: Message | None = None  # an `initialize` that ended the other era
+        self.again: JsonRpcMessage | None = None  # an `initialize` that ended the other era
         self._said, self._write = said, write
         self._open: set[str | int] = set()  # requests of the client without an answer
         self._asked: set[str | int] = set()  # questions to the client without an answer
@@ -174,7 +176,7 @@ class _Session:
     async def feed(
         self,
         into: MemoryObjectSendStream[SessionMessage],
-        take: Callable[[], Awaitable[Message | None]],
+        take: Callable[[], Awaitable[JsonRpcMessage | None]],
     ) -> None:
         """Pass on messages until stdin ends, or until a client of 2026-07-28 sends a hello.
 
@@ -219,7 +221,9 @@ class _Session:
                 self._written.set()
                 self._written = anyio.Event()
 
-    async def _pass(self, into: MemoryObjectSendStream[SessionMessage], message: Message) -> None:
+    async def _pass(
+        self, into: MemoryObjectSendStream[SessionMessage], message: JsonRpcMessage
+    ) -> None:
         import mcp_types as types
         from mcp.shared.message import SessionMessage
         from pydantic import ValidationError

@@ -105,7 +105,7 @@ class Proof(AccountProof):
 
     @classmethod
     def _parse(cls, document: Any) -> Self:
-        budget = Budget(MAX_PROOF_BYTES)
+        budget = ByteBudget(MAX_PROOF_BYTES)
         given, shared = budget.document(document, SCHEMA, _KEYS)
         semver, index, slots = given["semver"], given["index"], given["slots"]
         if (ProofKind(given["kind"]) is ProofKind.EXACT) != isinstance(semver, str):
@@ -151,7 +151,7 @@ _KEYS: Final = ("kind", "name", "semver", "index", "slots")
 
 
 @dataclass(slots=True)
-class Budget:
+class ByteBudget:
     """Decoder of hex data that limits the sum of all bytes in one document; raises ValueError."""
 
     left: int

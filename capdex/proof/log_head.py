@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from capdex.proof.block_header import BlockHeader
-from capdex.proof.document import AccountProof, Budget, Slot, refused
+from capdex.proof.document import AccountProof, ByteBudget, Slot, refused
 from capdex.proof.storage_layout import WORD
 from capdex.proof.verify import Anchor, open_storage, read_slot
 from capdex.registry.logs import LogHead
@@ -28,7 +28,7 @@ class LogProof(AccountProof):
     @classmethod
     def parse(cls, document: Any) -> Self:
         """Parse any JSON value as a document; raises VerificationFailure BAD_PROOF."""
-        budget = Budget(MAX_PROOF_BYTES)
+        budget = ByteBudget(MAX_PROOF_BYTES)
         try:
             given, shared = budget.document(document, SCHEMA, ("slot",))
             return cls(*shared, budget.slot(given["slot"]))

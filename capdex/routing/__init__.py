@@ -5,18 +5,18 @@ packages that it holds alone, never on how they came into it.
 """
 
 from capdex.routing.combine import Combined, combine
-from capdex.routing.matches import Hit, Match, MatchedTrigger, Page
-from capdex.routing.segment import Segment, merge
+from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage
+from capdex.routing.segment import TriggerSegment, merge
 from capdex.routing.stored import from_bytes, to_bytes
 from capdex.routing.triggers import TriggerSet
 
 __all__ = [
     "Combined",
-    "Hit",
     "Match",
     "MatchedTrigger",
-    "Page",
-    "Segment",
+    "TriggerHit",
+    "TriggerPage",
+    "TriggerSegment",
     "TriggerSet",
     "combine",
     "from_bytes",

@@ -13,7 +13,7 @@ _HALF_WIDTH: Final = 6.0  # letters of a trigger that is worth half of an endles
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class TriggerHit:
     """A trigger of a package that a message hits. `width` is that of its text, in letters."""
 
     name: str
@@ -46,7 +46,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TriggerPage:
     """The best matches of a message; `total` counts all packages that it hits.
 
     `cut` is true if there were more candidates than are matched, so `total` may be larger.

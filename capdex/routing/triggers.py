@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger
 from capdex.routing.grams import Hashes, grams
-from capdex.routing.matches import Hit, Match, MatchedTrigger, Page, worth
+from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage, worth
 from capdex.routing.patterns import Level, Message, Pattern, compiled, hits, searches, span
-from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, Segment
+from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, TriggerSegment
 from capdex.text.segment_set import Part, SegmentSet
 
 MAX_CANDIDATES: Final = 200  # regexes that one message runs because it has their texts
@@ -42,25 +42,25 @@ class _Chosen(NamedTuple):
     """A candidate: the width of the texts that it has in the message, and where it is."""
 
     width: int
-    places: list[tuple[Part[Segment], int]]
+    places: list[tuple[Part[TriggerSegment], int]]
 
 
-class TriggerSet(SegmentSet[Segment]):
+class TriggerSet(SegmentSet[TriggerSegment]):
     """A value: packages with their triggers. Safe to use from several threads at once."""
 
     def with_packages(self, packages: Iterable[tuple[str, Iterable[Trigger]]]) -> TriggerSet:
         """Return a set with these packages, in place of those of the same names."""
-        return self.with_segment(Segment.build(packages))
+        return self.with_segment(TriggerSegment.build(packages))
 
-    def hits(self, message: str) -> list[Hit]:
+    def hits(self, message: str) -> list[TriggerHit]:
         """Return the triggers of all packages that the beginning of a message hits."""
         return [
-            Hit(self.name(slot), x.pattern.kind, x.pattern.value, x.level, x.width)
+            TriggerHit(self.name(slot), x.pattern.kind, x.pattern.value, x.level, x.width)
             for x in self._find(Message.of(message))[0]
             for slot in x.slots.tolist()
         ]
 
-    def match(self, message: str, limit: int) -> Page:
+    def match(self, message: str, limit: int) -> TriggerPage:
         """Return the packages that the beginning of a message hits, best first.
 
         Equal scores are in order of names. Raises InvalidInput for a limit outside 1 to MAX_LIMIT.
@@ -70,7 +70,7 @@ class TriggerSet(SegmentSet[Segment]):
         seen = Message.of(message)
         found, cut = self._find(seen)
         if not found:
-            return Page([], 0, cut)
+            return TriggerPage([], 0, cut)
         best, others = np.zeros(self.slots), np.zeros(self.slots)
         worths = [worth(x.level, x.width, len(x.slots), self.packages) for x in found]
         for one, score in zip(found, worths, strict=True):
@@ -91,10 +91,10 @@ class TriggerSet(SegmentSet[Segment]):
             Match(self.name(slot), float(scores[slot]), tuple(spans[at] for at in shown[slot]))
             for slot in top
         ]
-        return Page(matches, int(np.count_nonzero(scores)), cut)
+        return TriggerPage(matches, int(np.count_nonzero(scores)), cut)
 
     @cached_property
-    def active(self) -> dict[Pattern, tuple[Any, list[tuple[Part[Segment], int]]]]:
+    def active(self) -> dict[Pattern, tuple[Any, list[tuple[Part[TriggerSegment], int]]]]:
         """The open patterns that every message is matched with, compiled, and where they are.
 
         The others never match. The first ones of each package come before the second ones of
@@ -106,7 +106,7 @@ class TriggerSet(SegmentSet[Segment]):
             for at in np.argsort(own, kind="stable")[:MAX_OPEN].tolist():
                 pattern, rank = part.segment.pattern(int(numbers[at])), int(own[at])
                 ranks[pattern] = min(rank, ranks.get(pattern, rank))
-        chosen: dict[Pattern, tuple[Any, list[tuple[Part[Segment], int]]]] = {}
+        chosen: dict[Pattern, tuple[Any, list[tuple[Part[TriggerSegment], int]]]] = {}
         work = 0
         for pattern in sorted(ranks, key=lambda x: (ranks[x], x))[:MAX_OPEN]:
             work += (ranks[pattern] >> 32) & 0xFFFF

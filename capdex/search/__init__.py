@@ -4,12 +4,12 @@ Pure: an `Engine` is a value, `add` and `remove` return another one. What it ans
 documents that it holds alone, never on how they came into it.
 """
 
-from capdex.search.document import Document, Tool
+from capdex.search.document import Document, ToolText
 from capdex.search.engine import Engine
 from capdex.search.filters import Filters
-from capdex.search.ranked import After, Hit, Page, Scores
+from capdex.search.ranked import After, RankedHit, RankedPage, Scores
 from capdex.search.segments.merging import merge
-from capdex.search.segments.segment import Segment
+from capdex.search.segments.segment import WordSegment
 from capdex.search.segments.stored import from_bytes, to_bytes
 
 __all__ = [
@@ -17,11 +17,11 @@ __all__ = [
     "Document",
     "Engine",
     "Filters",
-    "Hit",
-    "Page",
+    "RankedHit",
+    "RankedPage",
     "Scores",
-    "Segment",
-    "Tool",
+    "ToolText",
+    "WordSegment",
     "from_bytes",
     "merge",
     "to_bytes",

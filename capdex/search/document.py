@@ -16,7 +16,7 @@ VOTES: Final = "votes"
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolText:
     """A tool of a package: its texts; `parameters` has their names and descriptions."""
 
     name: str
@@ -35,7 +35,7 @@ class Document:
 
     name: str
     fields: Mapping[str, str] = field(default_factory=dict)
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[ToolText, ...] = ()
     facets: tuple[tuple[str, str], ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)
     triggers: tuple[Trigger, ...] = ()

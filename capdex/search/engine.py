@@ -13,9 +13,9 @@ from capdex.errors import InvalidInput
 from capdex.search.document import Document
 from capdex.search.filters import Filters
 from capdex.search.query import Query
-from capdex.search.ranked import After, Hit, Page, Place, Scores, matching, rank
+from capdex.search.ranked import After, RankedHit, RankedPage, RankedPlace, Scores, matching, rank
 from capdex.search.scoring import Scorer
-from capdex.search.segments.segment import TOOL_KEY, Floats, Longs, Segment
+from capdex.search.segments.segment import TOOL_KEY, Floats, Longs, WordSegment
 from capdex.search.segments.vectors import Vector, Vectors
 from capdex.search.semantic import fuse
 from capdex.search.weights import fields_of
@@ -24,12 +24,12 @@ from capdex.text.segment_set import SegmentSet, Source
 MAX_LIMIT: Final = 1000  # hits of one page
 
 
-class Engine(SegmentSet[Segment]):
+class Engine(SegmentSet[WordSegment]):
     """A value: documents that can be searched. Safe to use from several threads at once."""
 
     def add(self, documents: Iterable[Document]) -> Engine:
         """Return an engine with these documents, in place of those of the same names."""
-        return self.with_segment(Segment.build(documents))
+        return self.with_segment(WordSegment.build(documents))
 
     def scores(self, query: str) -> Scores:
         """Return the lexical score of every document for a query; an empty one matches all alike.
@@ -56,7 +56,7 @@ class Engine(SegmentSet[Segment]):
 
     def with_vectors(self, vectors: Mapping[str, Vector]) -> Engine:
         """Return an engine whose live documents of these names have these vectors."""
-        sources: list[Source[Segment]] = []
+        sources: list[Source[WordSegment]] = []
         for part in self.parts:
             segment = part.segment
             given = {at: y for x, y in vectors.items() if (at := part.find(x)) is not None}
@@ -106,7 +106,7 @@ class Engine(SegmentSet[Segment]):
         filters: Filters | None = None,
         limit: int = 20,
         after: After | None = None,
-    ) -> Page:
+    ) -> RankedPage:
         """Return the documents with any word of `query` that fulfil the filters, best first.
 
         An empty query lists names in order. Raises InvalidInput for a query above MAX_QUERY_CHARS
@@ -121,7 +121,7 @@ class Engine(SegmentSet[Segment]):
         filters: Filters | None = None,
         limit: int = 20,
         after: After | None = None,
-    ) -> Page:
+    ) -> RankedPage:
         """Return the best of the documents with a score above 0 that fulfil the filters.
 
         The values may be changed ones of `scores`, fused with others, but 0 where a document is
@@ -129,7 +129,7 @@ class Engine(SegmentSet[Segment]):
         """
         if not 1 <= limit <= MAX_LIMIT:
             raise InvalidInput(f"a page has 1 to {MAX_LIMIT} hits, not {limit}")
-        places: list[tuple[Place, int]] = []
+        places: list[tuple[RankedPlace, int]] = []
         total = 0
         for at, part in enumerate(self.parts):
             keep = filters.mask(part.segment) if filters else None
@@ -139,7 +139,7 @@ class Engine(SegmentSet[Segment]):
         more = len(places) > limit
         hits = self._hits(scores, places[:limit])
         last = After(hits[-1].lead, hits[-1].score, hits[-1].name) if more else None
-        return Page(hits, total, last, scores.corrected)
+        return RankedPage(hits, total, last, scores.corrected)
 
     def facets(
         self,
@@ -161,7 +161,7 @@ class Engine(SegmentSet[Segment]):
             for key, counted in counts.items()
         }
 
-    def _hits(self, scores: Scores, places: Sequence[tuple[Place, int]]) -> list[Hit]:
+    def _hits(self, scores: Scores, places: Sequence[tuple[RankedPlace, int]]) -> list[RankedHit]:
         """Return hits for places, each with the number of its part, and the fields of each."""
         masks: dict[tuple[int, int], int] = {}
         words: dict[tuple[int, int], int] = {}
@@ -177,7 +177,7 @@ class Engine(SegmentSet[Segment]):
                 words |= {x: max(y, z > 0) for x, y, z in zip(keys, counts, of_slots, strict=True)}
         near = dict(zip(scores.near.tolist(), scores.similarities.tolist(), strict=True))
         return [
-            Hit(
+            RankedHit(
                 x.name,
                 x.score,
                 x.lead,

@@ -31,7 +31,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
+class TextSnippet:
     """A piece of a field of a package, or of a tool; `highlights` are spans of `text`."""
 
     field: str
@@ -44,7 +44,7 @@ class Explanation:
     """The tool with most words of a query, and the piece of text with most of them."""
 
     tool: str | None = None
-    snippet: Snippet | None = None
+    snippet: TextSnippet | None = None
 
 
 def explain(
@@ -89,7 +89,7 @@ def _found(text: str, wanted: frozenset[str]) -> set[str]:
     return set(wanted.intersection(document_terms(text[:MAX_TEXT_CHARS])[0]))
 
 
-def _snippet(texts: list[tuple[str, str]], wanted: frozenset[str]) -> Snippet | None:
+def _snippet(texts: list[tuple[str, str]], wanted: frozenset[str]) -> TextSnippet | None:
     """Return the piece with most of the wanted tokens; of equal ones the first."""
     best, most = None, 0
     for field, text in texts:
@@ -104,7 +104,7 @@ def _snippet(texts: list[tuple[str, str]], wanted: frozenset[str]) -> Snippet | 
     return None if best is None else _cut(*best)
 
 
-def _cut(field: str, line: str, found: list[Span]) -> Snippet:
+def _cut(field: str, line: str, found: list[Span]) -> TextSnippet:
     begin = 0
     if found[-1][1] > MAX_SNIPPET_CHARS - 1:
         begin = line.rfind(" ", max(0, found[0][0] - 40), found[0][0]) + 1 or found[0][0]
@@ -114,7 +114,7 @@ def _cut(field: str, line: str, found: list[Span]) -> Snippet:
     before = "…" if begin else ""
     shown = before + line[begin:end].rstrip() + ("…" if end < len(line) else "")
     shift = len(before) - begin
-    return Snippet(field, shown, tuple(_joined([(a + shift, b + shift) for a, b in found])))
+    return TextSnippet(field, shown, tuple(_joined([(a + shift, b + shift) for a, b in found])))
 
 
 def _joined(found: list[Span]) -> Iterator[Span]:

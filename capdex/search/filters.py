@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from capdex.search.segments.segment import Mask, Segment
+from capdex.search.segments.segment import Mask, WordSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Filters:
     def __bool__(self) -> bool:
         return bool(self.any_of or self.none_of or self.at_least or self.at_most)
 
-    def mask(self, segment: Segment) -> Mask:
+    def mask(self, segment: WordSegment) -> Mask:
         """Return which documents of a segment fulfil the filters, a bool for each slot."""
         keep = np.ones(len(segment.names), np.bool_)
         for key, values in self.any_of.items():

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from capdex.search.scoring import Found
-from capdex.search.segments.segment import Floats, Longs, Mask, Segment
+from capdex.search.segments.segment import Floats, Longs, Mask, WordSegment
 from capdex.text.segment_set import Part
 
 BY_NAME, BY_TOOL = 2, 1  # leads of the documents that a query names exactly
@@ -22,7 +22,7 @@ def _no_slots() -> Longs:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class RankedHit:
     """A document that was found, the fields that have words of the query, and how many it has.
 
     `lead` is 2 if the query is its name, 1 if it is the name of one of its tools. `similarity` is
@@ -37,7 +37,7 @@ class Hit:
     words: int = 0
 
 
-class Place(NamedTuple):
+class RankedPlace(NamedTuple):
     """A match as `rank` finds it; `slot` is one of its segment."""
 
     lead: int
@@ -59,13 +59,13 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RankedPage:
     """Hits, best first, and the number of all matches; `after` is the place of the next page.
 
     `corrected` has the words that were taken for each misspelt one.
     """
 
-    hits: list[Hit]
+    hits: list[RankedHit]
     total: int
     after: After | None
     corrected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Scores:
     words: int = 0
 
 
-def matching(part: Part[Segment], scores: Scores, keep: Mask | None) -> Mask:
+def matching(part: Part[WordSegment], scores: Scores, keep: Mask | None) -> Mask:
     """Return which documents of a part match; all of them are among those to keep."""
     found = scores.values[part.slots] > 0
     for slots in (scores.named, scores.tooled):
@@ -100,14 +100,14 @@ def matching(part: Part[Segment], scores: Scores, keep: Mask | None) -> Mask:
 
 
 def rank(
-    part: Part[Segment], scores: Scores, keep: Mask | None, limit: int, after: After | None
-) -> list[Place]:
+    part: Part[WordSegment], scores: Scores, keep: Mask | None, limit: int, after: After | None
+) -> list[RankedPlace]:
     """Return at least the `limit` best matches of a part after a place, in no order."""
     segment = part.segment
     values = scores.values[part.slots]
     if segment.prior is not None:
         values = values * segment.prior
-    places: list[Place] = []
+    places: list[RankedPlace] = []
     others = values if keep is None else np.where(keep, values, np.float32(0))
     for lead, slots in ((BY_NAME, scores.named), (BY_TOOL, scores.tooled)):
         own = _within(part, slots)
@@ -147,18 +147,18 @@ def _bound(scores: Floats, limit: int) -> np.float32:
     return max(np.float32(0), np.partition(highest, blocks - limit)[blocks - limit])
 
 
-def _within(part: Part[Segment], slots: Longs) -> Longs:
+def _within(part: Part[WordSegment], slots: Longs) -> Longs:
     """Return those of the engine's slots that are of a part, as slots of its segment."""
     first, end = np.searchsorted(slots, (part.slots.start, part.slots.stop))
     return slots[first:end] - part.begin
 
 
-def _beyond(after: After, segment: Segment, values: Floats, slots: Longs) -> Mask:
+def _beyond(after: After, segment: WordSegment, values: Floats, slots: Longs) -> Mask:
     score = np.float32(after.score)
     later = slots >= bisect_right(segment.names, after.name)
     beyond: Mask = (values < score) | ((values == score) & later)
     return beyond
 
 
-def _places(segment: Segment, values: Floats, slots: Longs, lead: int) -> list[Place]:
-    return [Place(lead, float(values[at]), segment.names[at], at) for at in slots.tolist()]
+def _places(segment: WordSegment, values: Floats, slots: Longs, lead: int) -> list[RankedPlace]:
+    return [RankedPlace(lead, float(values[at]), segment.names[at], at) for at in slots.tolist()]

@@ -10,7 +10,7 @@ import numpy as np
 
 from capdex.search.analyser import WRITTEN, stem
 from capdex.search.query import Query, Word
-from capdex.search.segments.segment import Floats, Segment
+from capdex.search.segments.segment import Floats, WordSegment
 from capdex.search.weights import BEGUN, MISTAKEN, ONE_TOOL, rarity
 from capdex.text.segment_set import Part
 
@@ -53,7 +53,7 @@ class _Term:
 class Scorer:
     """Scores documents in parts for one query after another."""
 
-    def __init__(self, parts: Sequence[Part[Segment]], documents: int, slots: int) -> None:
+    def __init__(self, parts: Sequence[Part[WordSegment]], documents: int, slots: int) -> None:
         self._parts, self._documents, self._slots = parts, documents, slots
 
     def score(self, query: Query) -> Scored:
@@ -191,7 +191,7 @@ def _with_stems(terms: Iterable[str]) -> Iterator[str]:
             yield stem(term.removesuffix(WRITTEN))
 
 
-def _rolled_up(found: Floats, segment: Segment) -> Floats:
+def _rolled_up(found: Floats, segment: WordSegment) -> Floats:
     """Return the score of each document: its own, or that of its best tool if that is more."""
     documents = len(segment.names)
     values = found[:documents]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from capdex.search.document import Document
 from capdex.search.ranked import Scores
-from capdex.search.segments.segment import Floats, Longs, Mask, Segment
+from capdex.search.segments.segment import Floats, Longs, Mask, WordSegment
 from capdex.search.segments.vectors import Vector, quantise
 from capdex.text.segment_set import Part
 
@@ -77,7 +77,7 @@ def encode_query(encoder: Encoder, query: str) -> Vector:
 
 
 def fuse(
-    parts: Sequence[Part[Segment]], scores: Scores, query: Vector, keeps: Sequence[Mask | None]
+    parts: Sequence[Part[WordSegment]], scores: Scores, query: Vector, keeps: Sequence[Mask | None]
 ) -> Scores:
     """Return scores with the similarity of the nearest and of the best documents added.
 
@@ -116,7 +116,7 @@ def fuse(
 
 
 def _near(
-    parts: Sequence[Part[Segment]], query: Vector, keeps: Sequence[Mask | None]
+    parts: Sequence[Part[WordSegment]], query: Vector, keeps: Sequence[Mask | None]
 ) -> list[Longs]:
     """Return the places in each part of the documents with the fewest other signs."""
     distances: list[NDArray[np.uint16] | None] = []

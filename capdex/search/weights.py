@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capdex.search.analyser import document_terms
-from capdex.search.document import FIELDS, TOOLS, Document, Tool
+from capdex.search.document import FIELDS, TOOLS, Document, ToolText
 
 WEIGHTS_VERSION: Final = 1  # raised whenever the same document gets other impacts
 MAX_FIELD_TOKENS: Final = 2048  # of one field that count
@@ -40,7 +40,7 @@ _Text = tuple[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightedTerms:
     """The impact of each term, above 0 and below 1, on a document and on each of its tools.
 
     The tools are left out of a document with one: they say the same as the whole. `masks` tell the
@@ -52,7 +52,7 @@ class Weighed:
     tools: list[Impacts]
 
 
-def weigh(document: Document) -> Weighed:
+def weigh(document: Document) -> WeightedTerms:
     """Return the impacts of a document's terms."""
     fields = [
         (document.fields.get(x, document.name if x == "name" else ""), FIELD_WEIGHTS.get(x, 1.0))
@@ -69,7 +69,7 @@ def weigh(document: Document) -> Weighed:
             counts[term] = counts.get(term, 0.0) + count
             masks[term] = masks.get(term, 0) | 1 << bit
     of_tools = [_impacts(*tool) for tool in tools if len(tools) > 1]
-    return Weighed(_impacts(counts, whole), masks, of_tools)
+    return WeightedTerms(_impacts(counts, whole), masks, of_tools)
 
 
 def fields_of(mask: int) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def prior(votes: NDArray[np.float64] | None) -> NDArray[np.float32] | None:
     return (1 + MOST_BY_VOTES * known / (HALF_AT_VOTES + np.abs(known))).astype(np.float32)
 
 
-def _texts(tool: Tool) -> list[_Text]:
+def _texts(tool: ToolText) -> list[_Text]:
     return [(tool.name, TOOL_NAME_WEIGHT), (tool.description, 1.0), (tool.parameters, 1.0)]
 
 

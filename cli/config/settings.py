@@ -18,7 +18,7 @@ REGISTRY: Final = "0x622D9635044afa47502c16a33cb6E57927F6E3e9"
 VOTES: Final = "0x8aF3eBBdf2e039E1169A3A7703B50e0c20778C4a"
 
 
-class Template(NamedTuple):
+class ChainTemplate(NamedTuple):
     """A public chain known by name. The user chooses its endpoint; no file changes its chain id."""
 
     chain_id: int
@@ -37,16 +37,16 @@ class Template(NamedTuple):
 
 
 TEMPLATES: Final = {
-    "ethereum": Template(1, "ETH", "https://etherscan.io", 3),
-    "optimism": Template(10, "ETH", "https://optimistic.etherscan.io", 15),
-    "gnosis": Template(100, "xDAI", "https://gnosisscan.io", 6),
-    "polygon": Template(137, "POL", "https://polygonscan.com", 15),
-    "base": Template(8453, "ETH", "https://basescan.org", 15),
-    "arbitrum": Template(42161, "ETH", "https://arbiscan.io", 120),
-    "sepolia": Template(11155111, "ETH", "https://sepolia.etherscan.io", 3),
-    "base-sepolia": Template(84532, "ETH", "https://sepolia.basescan.org", 15),
-    "optimism-sepolia": Template(11155420, "ETH", "https://sepolia-optimism.etherscan.io", 15),
-    "arbitrum-sepolia": Template(421614, "ETH", "https://sepolia.arbiscan.io", 120),
+    "ethereum": ChainTemplate(1, "ETH", "https://etherscan.io", 3),
+    "optimism": ChainTemplate(10, "ETH", "https://optimistic.etherscan.io", 15),
+    "gnosis": ChainTemplate(100, "xDAI", "https://gnosisscan.io", 6),
+    "polygon": ChainTemplate(137, "POL", "https://polygonscan.com", 15),
+    "base": ChainTemplate(8453, "ETH", "https://basescan.org", 15),
+    "arbitrum": ChainTemplate(42161, "ETH", "https://arbiscan.io", 120),
+    "sepolia": ChainTemplate(11155111, "ETH", "https://sepolia.etherscan.io", 3),
+    "base-sepolia": ChainTemplate(84532, "ETH", "https://sepolia.basescan.org", 15),
+    "optimism-sepolia": ChainTemplate(11155420, "ETH", "https://sepolia-optimism.etherscan.io", 15),
+    "arbitrum-sepolia": ChainTemplate(421614, "ETH", "https://sepolia.arbiscan.io", 120),
 }
 
 

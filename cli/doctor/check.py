@@ -19,7 +19,7 @@ from cli.terminal.app import App
 EACH_S: Final = 2.0  # two after one another, and starting, stay within five seconds
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """Result class of a check; only `fail` makes the installation unhealthy."""
 
     OK = "ok"
@@ -29,11 +29,11 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """The result of one check, and how to fix what is wrong."""
 
     name: str
-    status: Status
+    status: CheckStatus
     result: str
     fix: str = ""
 
@@ -59,18 +59,18 @@ class CheckRow(NamedTuple):
     """One row of a table of checks; `fix` is shown unless the result has one of its own."""
 
     name: str
-    examine: Callable[[Subject], Check | Awaitable[Check]]
+    examine: Callable[[Subject], DoctorCheck | Awaitable[DoctorCheck]]
     fix: str
 
 
 # The results: nothing wrong, what may fail later, what does not work, a check that does not apply.
-ok: Final = partial(Check, "", Status.OK)
-warn: Final = partial(Check, "", Status.WARN)
-fail: Final = partial(Check, "", Status.FAIL)
-none: Final = partial(Check, "", Status.NONE)
+ok: Final = partial(DoctorCheck, "", CheckStatus.OK)
+warn: Final = partial(DoctorCheck, "", CheckStatus.WARN)
+fail: Final = partial(DoctorCheck, "", CheckStatus.FAIL)
+none: Final = partial(DoctorCheck, "", CheckStatus.NONE)
 
 
-async def run(row: CheckRow, subject: Subject) -> Check:
+async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
     """Run one check; a timeout and every error of ours is a failed check."""
     try:
         async with asyncio.timeout(EACH_S):
@@ -82,5 +82,5 @@ async def run(row: CheckRow, subject: Subject) -> Check:
         found = fail(str(error))
     except CapdexError as error:
         found = fail(f"{error.message}: {error.why}" if error.why else error.message, error.fix)
-    wrong = found.status in (Status.WARN, Status.FAIL)
+    wrong = found.status in (CheckStatus.WARN, CheckStatus.FAIL)
     return replace(found, name=row.name, fix=(found.fix or row.fix) if wrong else "")

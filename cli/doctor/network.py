@@ -22,7 +22,7 @@ from capdex.net.rpc.endpoint import redact
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
 from cli.config.sources import is_loopback
-from cli.doctor.check import Check, CheckRow, Subject, fail, none, ok, warn
+from cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from cli.publish.account import account_address, has_account
 from publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
@@ -35,7 +35,7 @@ EMPTY: Final = Cid.of(b"")  # the one block that every gateway can serve
 NO_RPC: Final = none("needs an RPC endpoint")
 
 
-async def rpc(subject: Subject) -> Check:
+async def rpc(subject: Subject) -> DoctorCheck:
     """Read chain id and newest block from the endpoint, for the other checks too."""
     network = subject.network
     if subject.settings.network is None:
@@ -54,7 +54,7 @@ async def rpc(subject: Subject) -> Check:
     return ok(f"{redact(network.rpc_url)} is at block {head.number}, {took_s * 1000:.0f} ms")
 
 
-def chain_id(subject: Subject) -> Check:
+def chain_id(subject: Subject) -> DoctorCheck:
     """Compare the endpoint's chain id with the network's."""
     found, network = subject.chain_id, subject.network
     if found is None:
@@ -69,7 +69,7 @@ def chain_id(subject: Subject) -> Check:
     return ok(f"{found}")
 
 
-async def second_rpc(subject: Subject) -> Check:
+async def second_rpc(subject: Subject) -> DoctorCheck:
     """Examine the endpoint that proofs are checked against."""
     network = subject.network
     if not network.rpc_url:
@@ -89,7 +89,7 @@ async def second_rpc(subject: Subject) -> Check:
     return ok(shown)
 
 
-async def registry(subject: Subject) -> Check:
+async def registry(subject: Subject) -> DoctorCheck:
     """Look for the registry contract, and read how old a commitment has to be there."""
     network = subject.network
     if subject.chain_id is None:
@@ -109,7 +109,7 @@ async def registry(subject: Subject) -> Check:
     return ok(f"{network.registry}, {ages}")
 
 
-async def votes(subject: Subject) -> Check:
+async def votes(subject: Subject) -> DoctorCheck:
     """Compare the registry that the votes contract names with the configured one."""
     network = subject.network
     if subject.chain_id is None:
@@ -122,7 +122,7 @@ async def votes(subject: Subject) -> Check:
     return ok(network.votes)
 
 
-async def account(subject: Subject) -> Check:
+async def account(subject: Subject) -> DoctorCheck:
     """Read what the publishing account can spend."""
     network = subject.network
     if subject.chain_id is None:
@@ -139,7 +139,7 @@ async def account(subject: Subject) -> Check:
     return ok(f"{address} holds {wei / 10**18:.4g} ether")
 
 
-def clock(subject: Subject) -> Check:
+def clock(subject: Subject) -> DoctorCheck:
     """Compare this machine's clock with the newest block's time."""
     if subject.head is None:
         return NO_RPC
@@ -155,7 +155,7 @@ def clock(subject: Subject) -> Check:
     return ok(f"the newest block is {max(0.0, age_s):.0f} s old")
 
 
-async def signer(subject: Subject) -> Check:
+async def signer(subject: Subject) -> DoctorCheck:
     """Look for the external signer's command, or call a method that needs no person's consent."""
     named = subject.settings.signer
     if not named:
@@ -183,7 +183,7 @@ async def signer(subject: Subject) -> Check:
     return ok(redact(named))
 
 
-async def ipfs(subject: Subject) -> Check:
+async def ipfs(subject: Subject) -> DoctorCheck:
     """Examine the storage that packages are uploaded to."""
     from capdex.net.ipfs.kubo import Kubo
     from capdex.net.ipfs.open import open_storage
@@ -231,7 +231,7 @@ async def _empty_block(subject: Subject, url: str) -> tuple[int, bool]:
     return reply.status, reply.status == 200 and kind == RAW_TYPE and EMPTY.matches(reply.body)
 
 
-def _directory(text: str) -> Check:
+def _directory(text: str) -> DoctorCheck:
     path = Path(text).expanduser()
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
@@ -239,7 +239,7 @@ def _directory(text: str) -> Check:
     return ok(f"{path}{'' if path.exists() else ', made when first used'}")
 
 
-async def gateway(subject: Subject) -> Check:
+async def gateway(subject: Subject) -> DoctorCheck:
     """Read the empty block from the gateway, and compare its hash."""
     url = subject.network.gateway_url
     if not url:
@@ -257,7 +257,7 @@ async def gateway(subject: Subject) -> Check:
     return fail(f"{redact(url)} answered {status}, and not with the empty block")
 
 
-async def node(subject: Subject) -> Check:
+async def node(subject: Subject) -> DoctorCheck:
     """Compare the node's registry with ours, and read how far behind the chain it is."""
     network = subject.network
     if not network.node_url:

@@ -18,7 +18,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.net.turns import Turns
-from indexer.workers.frames import Status, send_answer
+from indexer.workers.frames import WorkStatus, send_answer
 from indexer.workers.main import CPU_S, bound_memory
 from indexer.workers.process import WorkerProcess
 
@@ -88,12 +88,12 @@ class FileValidation:
             if await worker.end() in (-signal.SIGKILL, -signal.SIGTERM):
                 raise  # the machine, for example, but not the file
         finally:
-            if status is Status.DONE:
+            if status is WorkStatus.DONE:
                 loop = asyncio.get_running_loop()
                 self._idle = loop.call_later(IDLE_S, self._end, worker)
             else:
                 self._end(worker)
-        if status is not Status.DONE:
+        if status is not WorkStatus.DONE:
             raise InvalidInput(
                 f"the file cannot be checked within {CPU_S:g} s and the memory of a node's worker",
                 Code.TOO_LARGE,
@@ -114,7 +114,7 @@ def main() -> None:
     os.dup2(2, 1)  # whatever a library prints must not break a frame
     validate(PackageFile("file", b""))  # imports the rest before the memory is bounded
     bound_memory()
-    send_answer(answers, Status.DONE)
+    send_answer(answers, WorkStatus.DONE)
     while len(head := files.read(_LENGTH.size)) == _LENGTH.size:
         data = files.read(*_LENGTH.unpack(head))
         signal.setitimer(signal.ITIMER_PROF, CPU_S)  # SIGPROF ends the process
@@ -123,10 +123,10 @@ def main() -> None:
             problems = [problem.to_json() for problem in found.problems]
             answer = orjson.dumps({"verdict": found.verdict, "problems": problems})
         except MemoryError:
-            send_answer(answers, Status.OUT_OF_MEMORY)
+            send_answer(answers, WorkStatus.OUT_OF_MEMORY)
             return
         signal.setitimer(signal.ITIMER_PROF, 0)
-        send_answer(answers, Status.DONE, answer)
+        send_answer(answers, WorkStatus.DONE, answer)
 
 
 if __name__ == "__main__":

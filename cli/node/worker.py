@@ -20,7 +20,7 @@ from starlette.responses import Response
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.net.tasks import run_to_completion
 from cli.node.serve import STOP_WITHIN_S, serve
-from cli.node.workers import MAX_LINE_BYTES, PageAnswer, PageRequest, WorkerOptions
+from cli.node.workers import MAX_LINE_BYTES, NodePageRequest, PageAnswer, WorkerOptions
 from cli.terminal import logs
 from indexer.db.heartbeat import BEAT_S
 from indexer.http.status import Surface
@@ -54,7 +54,7 @@ class NodeLink:
             raise _ended()
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
-        asked = PageRequest(path, max_lag and max_lag[:MAX_LAG_CHARS])
+        asked = NodePageRequest(path, max_lag and max_lag[:MAX_LAG_CHARS])
         self._writer.write(msgspec.json.encode(asked) + b"\n")
         return await answer
 

@@ -67,7 +67,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
         )
 
 
-class PageRequest(msgspec.Struct, array_like=True, frozen=True):
+class NodePageRequest(msgspec.Struct, array_like=True, frozen=True):
     """A page about the node that a client asked a worker for."""
 
     path: str
@@ -150,7 +150,7 @@ class Workers:
         with suppress(OSError, ValueError):
             link.write(msgspec.json.encode(options) + b"\n")
             while line := await reader.readline():
-                asked = msgspec.json.decode(line, type=PageRequest)
+                asked = msgspec.json.decode(line, type=NodePageRequest)
                 page = await answer_page(self._surface, asked.path, asked.max_lag)
                 answer = PageAnswer(page.status_code, dict(page.headers), bytes(page.body))
                 link.write(msgspec.json.encode(answer) + b"\n")

@@ -18,7 +18,7 @@ from cli.views.progress import Progress, open_registry, show_cost
 
 if TYPE_CHECKING:
     from publisher.progress import Step
-    from publisher.registry.change import Change, Changed, ChangePlan
+    from publisher.registry.change import Changed, ChangePlan, RegistryChange
     from publisher.registry.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +39,7 @@ def sending_options(function: F) -> F:
     return option(spending_options(function))
 
 
-def makes_change(make: Callable[..., Change]) -> Callable[..., None]:
+def makes_change(make: Callable[..., RegistryChange]) -> Callable[..., None]:
     """Make a command of a function `(registry, …)`: add the options, and send its change."""
 
     @wraps(make)
@@ -50,7 +50,7 @@ def makes_change(make: Callable[..., Change]) -> Callable[..., None]:
 
 
 async def change(
-    app: App, make: Callable[[Registry], Change], *, dry_run: bool, on_node: bool = True
+    app: App, make: Callable[[Registry], RegistryChange], *, dry_run: bool, on_node: bool = True
 ) -> None:
     """Make the change `make(registry)`; `on_node`: wait until the node has indexed its block."""
     from publisher.registry.change import make_change

@@ -22,7 +22,7 @@ from cli.views.progress import Progress, show_cost
 
 if TYPE_CHECKING:
     from publisher.ethereum.transaction import Transaction
-    from publisher.publish.plan import Plan
+    from publisher.publish.plan import PublishPlan
     from publisher.publish.prepare import FileRead
     from publisher.publish.publish import Publication, PublishStep
     from publisher.publish.version_check import VersionComparison
@@ -55,7 +55,7 @@ class PublishProgress(Progress):
     @override
     def __call__(self, step: PublishStep) -> None:
         """Show one step."""
-        from publisher.publish.plan import Plan
+        from publisher.publish.plan import PublishPlan
         from publisher.publish.prepare import FileRead, FileSigned
         from publisher.publish.publish import FileRejected
         from publisher.publish.version_check import VersionComparison
@@ -70,7 +70,7 @@ class PublishProgress(Progress):
                 self.reject(step.file, step.error)
             case VersionComparison():
                 self._show_comparison(step)
-            case Plan():
+            case PublishPlan():
                 self._total = len(step.candidates)
                 self._show_plan(step)
             case _:
@@ -87,7 +87,7 @@ class PublishProgress(Progress):
         show(error, self._output)
         self.codes.append(exit_code(error))
 
-    async def confirm(self, plan: Plan) -> bool:
+    async def confirm(self, plan: PublishPlan) -> bool:
         """Ask a person to agree; open the account's key while that person is still there."""
         count = sum(len(batch.candidates) for batch in plan.batches)
         what = "Publish?" if count == 1 else f"Publish {count} releases?"
@@ -124,7 +124,7 @@ class PublishProgress(Progress):
             words += f", you chose: {taken_step(step.previous, version)}"
             self._step("ok", "compared", words)
 
-    def _show_plan(self, plan: Plan) -> None:
+    def _show_plan(self, plan: PublishPlan) -> None:
         for one in plan.candidates:
             if one.resumes is not None:
                 words = f"{safe(one.uri)} was sent in tx {one.resumes.tx_hash}"
@@ -137,7 +137,7 @@ class PublishProgress(Progress):
         if self._dry_run and plan.candidates:
             self._show_dry_run(plan)
 
-    def _show_dry_run(self, plan: Plan) -> None:
+    def _show_dry_run(self, plan: PublishPlan) -> None:
         """Show what would be sent, and that nothing was."""
         for name, commit in plan.commits.items():
             words = f"a commitment to {safe(name)}: {_brief(commit)}"

@@ -16,7 +16,7 @@ from cli.terminal.text import safe
 if TYPE_CHECKING:
     from router.home.config import Config
     from router.home.directory import Home
-    from router.install.installer import Installer, Outcome
+    from router.install.installer import Installer, InstallOutcome
     from router.policy.proposal import Proposal
 
 Json = dict[str, Any]
@@ -98,7 +98,7 @@ def open_installer(app: App) -> Iterator[Installer]:
         )
 
 
-def outcome_json(outcome: Outcome) -> Json:
+def outcome_json(outcome: InstallOutcome) -> Json:
     """Return what became of a capability as JSON."""
     found: Json = {"name": outcome.name, "status": outcome.status}
     if outcome.entry is not None:
@@ -116,7 +116,7 @@ def outcome_json(outcome: Outcome) -> Json:
     return found
 
 
-def outcome_row(app: App, outcome: Outcome) -> tuple[str, ...]:
+def outcome_row(app: App, outcome: InstallOutcome) -> tuple[str, ...]:
     """Return what became of a capability as a row."""
     out = app.output.out
     if outcome.error is not None:

@@ -31,7 +31,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.multi_source import AllResting, File, MultiSource
-from capdex.net.ipfs.source import Source
+from capdex.net.ipfs.source import BlockSource
 from capdex.net.tasks import end
 from capdex.package import RejectedPackage
 from capdex.problems import Reason, Verdict
@@ -44,7 +44,7 @@ from indexer.fetch.result_writer import (
     retry_later,
 )
 from indexer.projection.package_rows import Judgement
-from indexer.store import Delay, Job, Lane, Store
+from indexer.store import Delay, IndexStore, Job, Lane
 from indexer.workers.pool import Parked, Verifier
 from indexer.workers.process import WorkerLost
 
@@ -68,8 +68,8 @@ class Fetcher:
 
     def __init__(
         self,
-        store: Store,
-        sources: Sequence[Source],
+        store: IndexStore,
+        sources: Sequence[BlockSource],
         verifier: Verifier,
         blocks: BlockDirectory,
         *,

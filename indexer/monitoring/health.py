@@ -13,7 +13,7 @@ from capdex.net.rpc.errors import RpcError
 from capdex.registry.logs import BlockRef
 from indexer.db.heartbeat import Heartbeat
 from indexer.query.status import Position
-from indexer.sync.loop import Progress
+from indexer.sync.loop import SyncProgress
 
 DEPTHS: Final = {"1": 1, "2-12": 12, "13-64": 64, "65+": 1 << 62}  # buckets of reorg depth
 # A standby takes over within 10 s: readers stay ready meanwhile.
@@ -34,7 +34,7 @@ class Health:
 
     clock: Callable[[], float] = time.time
     timer: Callable[[], float] = time.monotonic
-    at: Progress = field(default_factory=Progress)
+    at: SyncProgress = field(default_factory=SyncProgress)
     following: bool = False
     writes: bool = False  # this node is the index's writer
     refused: Unavailable | None = None  # why the database cannot be written or read
@@ -47,7 +47,7 @@ class Health:
     _beat: Heartbeat | None = None
     _last_beat_at: float | None = None
 
-    def report(self, progress: Progress) -> None:
+    def report(self, progress: SyncProgress) -> None:
         """Record one progress report of the sync loop."""
         before, self.at, self._watching = self.at, progress, False
         if progress.undone:
@@ -69,7 +69,7 @@ class Health:
         if position.block_number is not None:
             digest = bytes.fromhex(str(position.block_hash)[2:])
             block = BlockRef(position.block_number, digest, b"", position.timestamp or 0)
-        self.at = Progress(block, max(head, position.head or 0), finalized, trouble=trouble)
+        self.at = SyncProgress(block, max(head, position.head or 0), finalized, trouble=trouble)
         self.following = beat is not None and beat.following
         if self._at_head and not self._writer_silence():
             self._at_head_at = self.timer()
@@ -152,7 +152,7 @@ class Health:
             return ""
         return f"the last heartbeat of the node that writes this index was {silent_s:.0f} s ago"
 
-    def _compare_clock(self, before: Progress) -> None:
+    def _compare_clock(self, before: SyncProgress) -> None:
         """Compare the clock with a new block's timestamp."""
         at = self.at.block
         if at is None or at == before.block:

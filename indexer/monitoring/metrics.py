@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from capdex import __version__
-from capdex.net.ipfs.source import Outcome, SourceState
+from capdex.net.ipfs.source import FetchOutcome, SourceState
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.problems import Availability, Reason, Verdict
 from indexer.monitoring.health import Health
@@ -140,7 +140,7 @@ def _of_work(counters: Counters) -> Iterator[Metric]:
     text = "Until an endpoint is asked."
     yield _gauges("capdex_rpc_endpoint_rests_seconds", text, "endpoint", rests)
     sources = counters.sources
-    requests = {(x.label, kind): x.outcomes.get(kind, 0) for x in sources for kind in Outcome}
+    requests = {(x.label, kind): x.outcomes.get(kind, 0) for x in sources for kind in FetchOutcome}
     text, labels = "Blocks asked for, by how that ended.", ["source", "outcome"]
     yield _counter("capdex_source_requests", text, labels, requests)
     sizes = {(x.label,): x.received_bytes for x in sources}

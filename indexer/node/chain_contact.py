@@ -16,13 +16,13 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.tasks import run_to_completion
 from indexer.chain.start_block import locate_once
-from indexer.store.store import Store
-from indexer.sync.loop import Progress
+from indexer.store.store import IndexStore
+from indexer.sync.loop import SyncProgress
 from indexer.sync.recovery import Recovery
 
 
 async def meet_chain(
-    rpc: Rpc, store: Store, start_block: int | None, report: Callable[[Progress], None]
+    rpc: Rpc, store: IndexStore, start_block: int | None, report: Callable[[SyncProgress], None]
 ) -> None:
     """Wait until an endpoint of the store's chain answers; store what it tells of the registry.
 
@@ -31,10 +31,10 @@ async def meet_chain(
     """
     recovery = Recovery()
     while True:
-        at = Progress()
+        at = SyncProgress()
         try:
             if cursor := await asyncio.to_thread(store.cursor):
-                at = Progress(cursor.block, 0, cursor.finalized, cursor.log_head)
+                at = SyncProgress(cursor.block, 0, cursor.finalized, cursor.log_head)
             await _meet_once(rpc, store, start_block, has_events=at.log_head.count > 0)
             return
         except Unavailable as error:
@@ -52,7 +52,9 @@ async def meet_chain(
         await asyncio.sleep(action.pause_s)
 
 
-async def _meet_once(rpc: Rpc, store: Store, start_block: int | None, has_events: bool) -> None:
+async def _meet_once(
+    rpc: Rpc, store: IndexStore, start_block: int | None, has_events: bool
+) -> None:
     known = store.deployment
     if known.genesis:
         rpc.expect(known.chain_id)

@@ -28,8 +28,8 @@ from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
 from indexer.query.search import directory_of
 from indexer.query.search.mapped_encoder import MappedEncoder
-from indexer.store import Store
-from indexer.sync.loop import Progress
+from indexer.store import IndexStore
+from indexer.sync.loop import SyncProgress
 from indexer.workers.pool import Verifier
 
 __all__ = ["Node", "NodeOptions", "Role"]
@@ -88,7 +88,7 @@ class Node:
             yield node
 
     @property
-    def store(self) -> Store:
+    def store(self) -> IndexStore:
         """Store of the node that is the writer; raises LookupError on other nodes."""
         if self._writer is None:
             raise LookupError("this node is not the writer")
@@ -176,7 +176,7 @@ class Node:
                 faults.database(error)
             await asyncio.sleep(BEAT_S)
 
-    def _report(self, now: Progress) -> None:
+    def _report(self, now: SyncProgress) -> None:
         health = self.surface.health
         before, was_following = health.at, health.following
         health.report(now)

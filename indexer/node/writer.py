@@ -18,7 +18,7 @@ import structlog
 
 from capdex.errors import Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.net.ipfs.open import Source
+from capdex.net.ipfs.open import BlockSource
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import cause, run_to_completion
 from indexer.chain.reader import ChainReader
@@ -29,8 +29,8 @@ from indexer.monitoring.health import Health
 from indexer.node.chain_contact import meet_chain
 from indexer.node.fault_log import FaultLog
 from indexer.options import NodeOptions
-from indexer.store import Deployment, Store
-from indexer.sync.loop import Progress, follow_chain
+from indexer.store import Deployment, IndexStore
+from indexer.sync.loop import SyncProgress, follow_chain
 from indexer.workers.pool import Verifier
 
 log = structlog.get_logger(part="node")
@@ -45,7 +45,7 @@ class NodeResources:
     rpc: Rpc
     registry: str
     votes: str | None
-    sources: tuple[Source, ...]
+    sources: tuple[BlockSource, ...]
     verifier: Verifier
     blocks: BlockDirectory
 
@@ -54,7 +54,7 @@ class NodeResources:
 class Writer:
     """A node that holds the writer lease; `reader` is None until the chain was met."""
 
-    store: Store
+    store: IndexStore
     resources: NodeResources
     fetcher: Fetcher
     options: NodeOptions
@@ -67,7 +67,7 @@ class Writer:
         """Acquire the writer lease; release it on exit.
 
         Raises Unavailable DATABASE_LOCKED while another process holds it, and the other errors of
-        `Store.open`.
+        `IndexStore.open`.
         """
         store = await _open(options, resources.registry)
         try:
@@ -85,7 +85,7 @@ class Writer:
         finally:
             await run_to_completion(store.close)
 
-    async def run(self, health: Health, report: Callable[[Progress], None]) -> None:
+    async def run(self, health: Health, report: Callable[[SyncProgress], None]) -> None:
         """Index, fetch, judge and write heartbeats until cancelled.
 
         Raises the error that ends one of the loops: SessionLost when the lease is lost, and what
@@ -120,7 +120,7 @@ class Writer:
                 log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
         last: str | None = None
 
-        def report(now: Progress) -> None:
+        def report(now: SyncProgress) -> None:
             nonlocal last
             trouble = now.trouble.message if now.trouble else None
             if trouble != last:
@@ -155,7 +155,7 @@ class Writer:
                 faults.endpoints(self.resources.rpc.endpoints_state())
                 await asyncio.sleep(BEAT_S)
 
-    async def _open_reader(self, store: Store) -> ChainReader:
+    async def _open_reader(self, store: IndexStore) -> ChainReader:
         deployment = store.deployment
         return ChainReader(
             self.resources.rpc,
@@ -169,10 +169,10 @@ class Writer:
         )
 
 
-async def _open(options: NodeOptions, registry: str) -> Store:
+async def _open(options: NodeOptions, registry: str) -> IndexStore:
     opening = asyncio.ensure_future(
         asyncio.to_thread(
-            Store.open,
+            IndexStore.open,
             options.db,
             Deployment(options.chain_id, registry, options.start_block or 0, genesis=b""),
             keep_start_block=options.start_block is None,

@@ -26,17 +26,17 @@ from indexer.query import catalog, resolution
 from indexer.query.catalog import BoundReleases
 from indexer.query.changes import CommitWatch, NameChange, read_changes
 from indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
-from indexer.query.name_state import NameState, read_name_state
+from indexer.query.name_state import NameRecord, read_name_state
 from indexer.query.release import IndexedRelease, read_name
 from indexer.query.search import (
     MAX_PAGE,
-    Filters,
-    Follower,
-    Found,
     LiveSearch,
-    Page,
     Progress,
     Route,
+    SearchFilters,
+    SearchFollower,
+    SearchPage,
+    SearchResult,
     Snapshots,
     State,
     find,
@@ -76,7 +76,7 @@ class Index:
         self._cached: tuple[int, float, IndexStatus] | None = None
         self.denial_cache, self.digest_cache = DenialCache(), DigestCache()
         self.live = LiveSearch()
-        self._follower: Follower | None = None
+        self._follower: SearchFollower | None = None
 
     def close(self) -> None:
         """Close the connections, and end what `follow` began."""
@@ -122,7 +122,7 @@ class Index:
         """
         self.live.encoder = encoder
         kept = None if snapshots is None else Snapshots(snapshots)
-        self._follower = Follower(self.live, self.read, self.watch(), kept)
+        self._follower = SearchFollower(self.live, self.read, self.watch(), kept)
         self._follower.start()
 
     def rebuild_search(self, directory: Path, progress: Progress = lambda *_: None) -> State:
@@ -148,13 +148,13 @@ class Index:
     def find(
         self,
         query: str,
-        filters: Filters | None = None,
+        filters: SearchFilters | None = None,
         *,
         limit: int = 20,
         cursor: str | None = None,
         facets: Sequence[str] = (),
         revision: int | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """Find the listed releases with any word of `query`, best first; an exact name leads.
 
         An empty query lists names in order; `facets` are filters to count. The database is read
@@ -166,7 +166,7 @@ class Index:
         if state is None or revision is None or state.revision < revision:
             with self.read() as connection:
                 state = self.live.at(connection)
-        chosen = filters or Filters()
+        chosen = filters or SearchFilters()
         encoder = self.live.encoder
         return find(
             state, query, chosen, encoder=encoder, limit=limit, cursor=cursor, facets=facets
@@ -175,12 +175,12 @@ class Index:
     def search(
         self,
         query: str,
-        filters: Filters | None = None,
+        filters: SearchFilters | None = None,
         *,
         limit: int = 20,
         cursor: str | None = None,
         facets: Sequence[str] = (),
-    ) -> Page:
+    ) -> SearchPage:
         """Return what `find` finds, with the releases; raises its errors."""
         found = self.find(query, filters, limit=limit, cursor=cursor, facets=facets)
         with self.read() as connection:
@@ -254,7 +254,7 @@ class Index:
         with self.read() as connection:
             return self.denial_cache.read(connection)
 
-    def name_state(self, name: str) -> NameState:
+    def name_state(self, name: str) -> NameRecord:
         """Return the owner and maintainers of a name, and its votes."""
         with self.read() as connection:
             return read_name_state(connection, name)

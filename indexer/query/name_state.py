@@ -14,7 +14,7 @@ from indexer.db.models import OWNERSHIP, RELEASE, VOTE
 
 
 @dataclass(slots=True)
-class NameState:
+class NameRecord:
     """The owner and maintainers of a name (EIP-55 accounts), and the weights for and against it.
 
     `owner` is None for a name without a claim, and for one that its owner `renounced`.
@@ -52,9 +52,9 @@ _VOTES: Final = select(VOTE.c.vote, VOTE.c.weight).join(
 )
 
 
-def read_name_state(connection: Connection, name: str) -> NameState:
+def read_name_state(connection: Connection, name: str) -> NameRecord:
     """Return the state of a name at the cursor."""
-    state = NameState()
+    state = NameRecord()
     changes = connection.execute(_CHANGES, {"name": name}).all()
     if not any(change.kind == "claimed" for change in changes):
         # the first release claimed it
@@ -67,7 +67,7 @@ def read_name_state(connection: Connection, name: str) -> NameState:
     return state
 
 
-def _apply(state: NameState, change: Any) -> None:
+def _apply(state: NameRecord, change: Any) -> None:
     match change.kind:
         case "maintainer_added":
             state.maintainers.add(change.account)

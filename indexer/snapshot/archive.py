@@ -20,7 +20,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.ipld.car import write_header
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
-from capdex.proof.document import Budget, read_number, read_object, read_text, show_hex
+from capdex.proof.document import ByteBudget, read_number, read_object, read_text, show_hex
 from capdex.proof.index_digest import MAX_TOPICS
 from capdex.proof.log_head import LogProof
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
@@ -74,7 +74,7 @@ class LogPart:
         }
 
     @classmethod
-    def parse(cls, value: Any, budget: Budget) -> Self:
+    def parse(cls, value: Any, budget: ByteBudget) -> Self:
         """Parse the JSON; raises ValueError, InvalidInput or VerificationFailure."""
         given = read_object(value, _PART_KEYS)
         chunks, content, proof = (given[x] for x in ("chunks", "content_digest", "proof"))
@@ -150,7 +150,7 @@ class SnapshotManifest:
 
     @classmethod
     def _parse(cls, document: Any) -> Self:
-        given, budget = read_object(document, _KEYS), Budget(1 << 20)
+        given, budget = read_object(document, _KEYS), ByteBudget(1 << 20)
         if given["schema"] != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         block, votes = read_object(given["block"], _BLOCK_KEYS), given["votes"]

@@ -17,7 +17,7 @@ from capdex.net.tasks import end, run_to_completion
 from capdex.registry.logs import BlockRef, LogHead
 from indexer.chain.reader import ChainReader
 from indexer.projection.block_range import BlockRange, Reorg
-from indexer.store.store import Store
+from indexer.store.store import IndexStore
 from indexer.sync.log_completeness import Checkpoint, check_logs, rollback_target
 from indexer.sync.recovery import Recovery
 
@@ -74,7 +74,7 @@ async def _read(
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SyncProgress:
     """The newest stored block with the log head after it, and the chain's own head.
 
     `undone` counts the blocks that a reorg has just removed; `trouble` is the error that stops
@@ -91,10 +91,10 @@ class Progress:
 
 async def follow_chain(
     reader: ChainReader,
-    store: Store,
+    store: IndexStore,
     *,
     committed: asyncio.Event,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[SyncProgress], None] = lambda progress: None,
 ) -> None:
     """Follow the chain until cancelled; `committed` is set after each transaction.
 
@@ -105,7 +105,7 @@ async def follow_chain(
     def report_idle(head: int, finalized: int) -> None:
         report(replace(progress, head=head, finalized=finalized, undone=0, trouble=None))
 
-    progress, recovery = Progress(), Recovery()
+    progress, recovery = SyncProgress(), Recovery()
     recheck: Checkpoint | None = None
     reader.on_idle = report_idle
     while True:
@@ -136,25 +136,28 @@ async def follow_chain(
             await asyncio.sleep(action.pause_s)
 
 
-async def _undo_wrong_rows(reader: ChainReader, store: Store, checkpoint: Checkpoint) -> None:
+async def _undo_wrong_rows(reader: ChainReader, store: IndexStore, checkpoint: Checkpoint) -> None:
     cursor = await asyncio.to_thread(store.cursor)
     fork = await rollback_target(reader, cursor, checkpoint) if cursor else None
     if fork:
         await run_to_completion(store.rollback, fork)
 
 
-def _resume(store: Store, progress: Progress) -> tuple[Progress, list[BlockRef], int]:
+def _resume(store: IndexStore, progress: SyncProgress) -> tuple[SyncProgress, list[BlockRef], int]:
     """The progress by the stored cursor, the newest stored blocks, and the finalised block."""
     cursor, ring = store.cursor(), store.ring()
     if cursor is None:
-        return Progress(None, progress.head, progress.finalized), ring, 0
-    at_cursor = Progress(cursor.block, progress.head, progress.finalized, cursor.log_head)
+        return SyncProgress(None, progress.head, progress.finalized), ring, 0
+    at_cursor = SyncProgress(cursor.block, progress.head, progress.finalized, cursor.log_head)
     return at_cursor, ring, cursor.finalized
 
 
 def _apply(
-    store: Store, step: BlockRange | Reorg, log_heads: Sequence[LogHead], progress: Progress
-) -> Progress:
+    store: IndexStore,
+    step: BlockRange | Reorg,
+    log_heads: Sequence[LogHead],
+    progress: SyncProgress,
+) -> SyncProgress:
     """Store one checked step; runs in a thread."""
     if isinstance(step, Reorg):
         store.rollback(step.fork)
@@ -162,4 +165,4 @@ def _apply(
         return replace(_resume(store, progress)[0], undone=undone)
     store.append(step, log_heads)
     log_head = log_heads[-1] if log_heads else progress.log_head
-    return Progress(step.upto, step.head, step.finalized, log_head)
+    return SyncProgress(step.upto, step.head, step.finalized, log_head)

@@ -105,7 +105,7 @@ class Work(IntEnum):
     READ_LOGS = 1
 
 
-class Status(IntEnum):
+class WorkStatus(IntEnum):
     """How a worker's work ended."""
 
     DONE = 0
@@ -143,7 +143,7 @@ def receive_request(stream: BinaryIO) -> tuple[Work, Any, bytes] | None:
     return Work(work), orjson.loads(header), body
 
 
-def send_answer(stream: BinaryIO, status: Status, body: bytes = b"") -> None:
+def send_answer(stream: BinaryIO, status: WorkStatus, body: bytes = b"") -> None:
     """Write an answer to the parent."""
     stream.write(ANSWER.pack(status, len(body)) + body)
     stream.flush()

@@ -16,8 +16,8 @@ from typing import Any, Final
 from capdex import package
 from indexer.projection.package_rows import Judgement
 from indexer.workers.frames import (
-    Status,
     Work,
+    WorkStatus,
     read_announcement,
     read_logs,
     receive_request,
@@ -36,7 +36,7 @@ def main() -> None:
     bound_memory()
     gc.freeze()
     gc.set_threshold(GARBAGE)
-    send_answer(answers, Status.DONE)  # everything is imported
+    send_answer(answers, WorkStatus.DONE)  # everything is imported
     while (request := receive_request(requests)) is not None:
         # An interval timer starts at each request: a limit of the whole process (RLIMIT_CPU) is
         # held against a clock of the kernel's that runs seconds ahead of the one we can read.
@@ -44,22 +44,22 @@ def main() -> None:
         try:
             status, body = _answer(*request)
         except MemoryError:
-            send_answer(answers, Status.OUT_OF_MEMORY)
+            send_answer(answers, WorkStatus.OUT_OF_MEMORY)
             return  # what is left of the memory might not do for the next request
         signal.setitimer(signal.ITIMER_PROF, 0)
         send_answer(answers, status, body)
 
 
-def _answer(work: Work, header: Any, body: bytes) -> tuple[Status, bytes]:
+def _answer(work: Work, header: Any, body: bytes) -> tuple[WorkStatus, bytes]:
     if work is Work.JUDGE:
         judged = package.judge(read_announcement(header), body)
-        return Status.DONE, Judgement.of(judged).to_json()
+        return WorkStatus.DONE, Judgement.of(judged).to_json()
     try:
-        return Status.DONE, read_logs(header, body)
+        return WorkStatus.DONE, read_logs(header, body)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - the parent reads the reply again, and meets the error there
-        return Status.FAILED, b""
+        return WorkStatus.FAILED, b""
 
 
 def bound_memory() -> None:

@@ -28,7 +28,7 @@ from indexer.projection.package_rows import Judgement
 from indexer.workers.frames import (
     MAX_REPLY_BYTES,
     Frame,
-    Status,
+    WorkStatus,
     judge_request,
     read_columns,
     read_request,
@@ -267,11 +267,11 @@ class _Failed(ValueError):
     """The work raised an error on the worker, which goes on."""
 
 
-def _read(request: _Request, status: Status, body: bytes) -> Any:
+def _read(request: _Request, status: WorkStatus, body: bytes) -> Any:
     """Return the value of an answer, or the exception that stands for it."""
-    if status is Status.OUT_OF_MEMORY:
+    if status is WorkStatus.OUT_OF_MEMORY:
         return LimitExceeded("it took more memory than it may")
-    if status is Status.FAILED:
+    if status is WorkStatus.FAILED:
         return _Failed("the work failed on the worker")
     try:
         return request.read(body)

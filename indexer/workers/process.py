@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 
 from capdex.errors import Unavailable
-from indexer.workers.frames import ANSWER, Frame, Status
+from indexer.workers.frames import ANSWER, Frame, WorkStatus
 
 START_S: Final = 60.0  # about 0.5 s on an idle machine
 END_S: Final = 2.0
@@ -75,15 +75,15 @@ class WorkerProcess:
         except (OSError, RuntimeError):  # the latter of uvloop, for a closed pipe
             raise killed() from None
 
-    async def answer(self) -> tuple[Status, bytes]:
+    async def answer(self) -> tuple[WorkStatus, bytes]:
         """Return the next answer, unchecked; raise EOFError or OSError if the worker has ended."""
         pipe = self._process.stdout if self._process else None
         if pipe is None:
             raise EOFError
         status, length = ANSWER.unpack(await pipe.readexactly(ANSWER.size))
-        if length > MAX_ANSWER_BYTES or status not in set(Status):
+        if length > MAX_ANSWER_BYTES or status not in set(WorkStatus):
             raise EOFError
-        return Status(status), await pipe.readexactly(length)
+        return WorkStatus(status), await pipe.readexactly(length)
 
     def kill(self) -> None:
         """End the process now."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.query import IndexedRelease, NameState, Position
+from indexer.query import IndexedRelease, NameRecord, Position
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ def resolution(found: IndexedRelease, position: Position) -> Json:
     return release(found) | {"as_of": as_of(position)}
 
 
-def name_head(name: str, state: NameState) -> Json:
+def name_head(name: str, state: NameRecord) -> Json:
     """Return the state of a name, without its releases."""
     return {
         "name": name,

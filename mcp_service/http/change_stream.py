@@ -20,7 +20,7 @@ from mcp_service.answers.release import Json
 from mcp_service.http.parameters import read_parameters
 from mcp_service.http.problem import problem
 from mcp_service.limits.streams import StreamPlaces
-from mcp_service.queries.changes import Place, read_feed
+from mcp_service.queries.changes import FeedPlace, read_feed
 from mcp_service.queries.reader import Reader
 
 HEARTBEAT_S: Final = 15.0  # proxies close what is silent for 30 to 60 s
@@ -69,7 +69,7 @@ class ChangeStream:
                 return
             await self._answer(scope, receive, send, since)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, since: Place) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, since: FeedPlace) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if scope["method"] != "HEAD":
             stream = asyncio.create_task(self._stream(send, since))
@@ -82,7 +82,7 @@ class ChangeStream:
                 self._open.discard(stream)
         await send({"type": "http.response.body", "body": b""})
 
-    async def _since(self, scope: Scope) -> Place:
+    async def _since(self, scope: Scope) -> FeedPlace:
         """Return the place to start at; raises InvalidInput, or Unavailable if too many listen."""
         given = read_parameters(scope["query_string"], ("since",))
         last = [value for key, value in scope["headers"] if key == b"last-event-id"]
@@ -91,12 +91,12 @@ class ChangeStream:
         if self._closed:
             raise Unavailable("this node is ending", Code.TIMEOUT, fix="ask another node")
         if text is None:
-            return Place(moment.revision)
-        since = Place.parse(text)
+            return FeedPlace(moment.revision)
+        since = FeedPlace.parse(text)
         await read_feed(self._reader, since, 1)  # it refuses a place that is not of this index
         return since
 
-    async def _stream(self, send: Send, since: Place) -> None:
+    async def _stream(self, send: Send, since: FeedPlace) -> None:
         """Send changes as they come; ends after a time, and when the client reads no more."""
         clock = asyncio.get_running_loop().time
         ends_at, quiet_until = clock() + self._lifetime_s, clock() + self._heartbeat_s
@@ -117,7 +117,7 @@ class ChangeStream:
                 quiet_until = clock() + self._heartbeat_s
 
 
-def _event(place: Place, change: Json) -> bytes:
+def _event(place: FeedPlace, change: Json) -> bytes:
     return b"id: %s\nevent: change\ndata: %s\n\n" % (
         str(place).encode("ascii"),
         orjson.dumps(change),

@@ -20,7 +20,7 @@ from mcp_service.http.fast import FastPaths
 from mcp_service.http.pages import Page
 from mcp_service.http.parameters import read_parameters
 from mcp_service.http.v1 import QUESTIONS
-from mcp_service.mcp.endpoint import Endpoint
+from mcp_service.mcp.endpoint import McpEndpoint
 from mcp_service.mcp.subscriptions.feed import Feed
 from mcp_service.mcp.subscriptions.sessions import Sessions
 from mcp_service.mcp.tools import PROFILES
@@ -53,7 +53,7 @@ def build_reader_routes(
     """
     feed, kept = Feed(reader), Sessions(sessions)
     endpoints = {
-        path: Endpoint(reader, PROFILES[seen], feed, kept)
+        path: McpEndpoint(reader, PROFILES[seen], feed, kept)
         for path, seen in {"/mcp": profile, "/mcp/minimal": "minimal"}.items()
     }
     calls = {path: endpoint.app for path, endpoint in endpoints.items()}

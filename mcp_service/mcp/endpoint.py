@@ -18,7 +18,7 @@ from mcp_service.mcp.tools import Profile
 from mcp_service.queries.reader import Reader
 
 
-class Endpoint:
+class McpEndpoint:
     """The ASGI application `app` of one path; it answers while `run()` is entered.
 
     Calls are stateless with plain JSON replies: clients of both protocol eras get the same answers,

@@ -18,14 +18,14 @@ _PLACE: Final = re.compile(r"(0|[1-9][0-9]{0,17})(?::([a-z0-9-]{2,64}))?", re.AS
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FeedPlace:
     """A place in the feed: after the changes of a revision, or after that of one name in it."""
 
     revision: int
     name: str = LAST
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> FeedPlace:
         """Read a place as answers write it; raises InvalidInput."""
         found = _PLACE.fullmatch(text)
         if found is None:
@@ -43,13 +43,13 @@ class Place:
 class Changes:
     """Some changes of the feed in its order, the place after each, and whether there are more."""
 
-    found: list[tuple[Place, Json]]
-    after: Place
+    found: list[tuple[FeedPlace, Json]]
+    after: FeedPlace
     more: bool
     moment: Moment
 
 
-async def read_feed(reader: Reader, since: Place, limit: int) -> Changes:
+async def read_feed(reader: Reader, since: FeedPlace, limit: int) -> Changes:
     """Return the changes after a place, at most `limit`.
 
     Raises InvalidInput for a place beyond the index: it is of another index, or of an older state
@@ -66,7 +66,7 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     """
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
-    page = await read_feed(reader, Place(0) if since is None else Place.parse(since), limit)
+    page = await read_feed(reader, FeedPlace(0) if since is None else FeedPlace.parse(since), limit)
     body: dict[str, Any] = {
         "changes": [change for _, change in page.found],
         "next_since": str(page.after),
@@ -75,7 +75,7 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     return Rendered.of(body).answer(page.moment, reader.warning())
 
 
-def _read(reader: Reader, since: Place, limit: int) -> Changes:
+def _read(reader: Reader, since: FeedPlace, limit: int) -> Changes:
     with reader.index.read() as connection:
         moment = Moment.of(*read_revision(connection))
         if since.revision > moment.revision:
@@ -87,9 +87,11 @@ def _read(reader: Reader, since: Place, limit: int) -> Changes:
         feed = read_changes(connection, (since.revision, since.name), limit + 1)
         page = feed[:limit]
         listed = read_listed_releases(connection, page)
-    found = [(Place(x.revision, x.name), _change(x.name, x.revision, listed[x.name])) for x in page]
+    found = [
+        (FeedPlace(x.revision, x.name), _change(x.name, x.revision, listed[x.name])) for x in page
+    ]
     more = len(feed) > limit
-    return Changes(found, found[-1][0] if more else Place(moment.revision), more, moment)
+    return Changes(found, found[-1][0] if more else FeedPlace(moment.revision), more, moment)
 
 
 def _change(name: str, revision: int, listed: ListedRelease | None) -> Json:

@@ -40,7 +40,7 @@ from mcp_service.queries.kept import KeptAnswers
 T = TypeVar("T")
 
 
-class Prover(Protocol):
+class StorageProver(Protocol):
     """Makes proofs of the registry's storage; `capdex.net.rpc.proofs` does so by an endpoint."""
 
     async def prove(self, name: str, version: Version | None, block: int | bytes) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Reader:
         *,
         serve: frozenset[Verdict],
         blocks: BlockDirectory | None = None,
-        prover: Prover | None = None,
+        prover: StorageProver | None = None,
         warning: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.index, self.serve, self.blocks, self.prover = index, serve, blocks, prover

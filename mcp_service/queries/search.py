@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from capdex.errors import InvalidInput
 from capdex.json_schema.arguments import read_arguments
 from capdex.search.explain import Explanation
-from indexer.query import MAX_PAGE, Filters, Found, read_reasons
+from indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
 from indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
 from mcp_service.answers import brief, text
 from mcp_service.answers.card import Card
@@ -41,7 +41,7 @@ class SearchRequest:
     """A search: words, filters, facets to count, and the page."""
 
     query: str
-    filters: Filters
+    filters: SearchFilters
     limit: int = DEFAULT_PAGE
     cursor: str | None = None
     detail: str = "brief"
@@ -69,7 +69,7 @@ class SearchRequest:
         if detail not in DETAILS:
             raise InvalidInput(f"detail is one of {', '.join(DETAILS)}")
         facets = read_facets(given.get("facets"))
-        return cls(query, Filters.parse(filters), limit, cursor, str(detail), facets)
+        return cls(query, SearchFilters.parse(filters), limit, cursor, str(detail), facets)
 
 
 def _filters(given: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ async def _search(
         limit = max(1, limit // 2)
 
 
-def _find(reader: Reader, wanted: SearchRequest, limit: int, revision: int) -> Found:
+def _find(reader: Reader, wanted: SearchRequest, limit: int, revision: int) -> SearchResult:
     return reader.index.find(
         wanted.query,
         wanted.filters,
@@ -150,14 +150,14 @@ def _find(reader: Reader, wanted: SearchRequest, limit: int, revision: int) -> F
 
 
 def _read_full(
-    connection: Connection, found: Found, query: str
+    connection: Connection, found: SearchResult, query: str
 ) -> tuple[dict[str, Card], dict[str, Explanation]]:
     names = [hit.name for hit in found.hits]
     return read_cards(connection, names, full=True), read_reasons(connection, found, query)
 
 
 def _render(
-    found: Found,
+    found: SearchResult,
     cards: Mapping[str, Card],
     reasons: Mapping[str, Explanation],
     facets: Sequence[str],

@@ -29,7 +29,7 @@ from publisher.ethereum.transaction import Sent, Transaction
 from publisher.files import read_private_file, write_private_file
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep, Reserved
-from publisher.registry.change import Change, ChangePlan, await_change, send_change
+from publisher.registry.change import ChangePlan, RegistryChange, await_change, send_change
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import RECEIPT_WAIT_S
 
@@ -66,7 +66,7 @@ async def find_commitments(
     now = await block_time(registry.chain)
     found = []
     for name in names:
-        secret = await SecretFile(registry, signer.address, name).secret(signer)
+        secret = await CommitSecretFile(registry, signer.address, name).secret(signer)
         commitment = commitment_of(name, signer.address, secret)
         made_at = await registry.committed_at(commitment)
         counts = made_at > 0 and now <= made_at + most
@@ -112,7 +112,7 @@ async def commit(
             if sent is not None:
                 waiting.append((change, sent))
 
-    async def reserve(change: Change, sent: Sent) -> None:
+    async def reserve(change: RegistryChange, sent: Sent) -> None:
         receipt = await await_change(change, sent, signer, on_step, receipt_timeout_s)
         if receipt is not None:
             on_step(Reserved(change.subject, receipt))
@@ -129,7 +129,7 @@ async def commit(
     )
 
 
-def _change(registry: Registry, one: NameCommitment) -> Change:
+def _change(registry: Registry, one: NameCommitment) -> RegistryChange:
     async def stands(_sender: str) -> bool:  # anybody may send a commitment; it stays ours
         return await registry.committed_at(one.commitment) != one.made_at
 
@@ -137,7 +137,7 @@ def _change(registry: Registry, one: NameCommitment) -> Change:
         return (one.commitment,)
 
     target = one.commitment.hex()
-    return Change("commit", one.name, registry, "commit", stands, arguments, target=target)
+    return RegistryChange("commit", one.name, registry, "commit", stands, arguments, target=target)
 
 
 def commitment_of(name: str, claimer: str, secret: bytes) -> bytes:
@@ -157,7 +157,7 @@ def secret_text(chain_id: int, registry: str, name: str) -> bytes:
     ).encode()
 
 
-class SecretFile:
+class CommitSecretFile:
     """The file of one name's secret, mode 0600, in the state directory."""
 
     def __init__(self, registry: Registry, claimer: str, name: str) -> None:

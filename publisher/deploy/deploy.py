@@ -33,7 +33,7 @@ DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty 
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class DeployedContract:
     """A contract's address and the block of its deployment; hashes are 0x hex, addresses EIP-55.
 
     `registry` is the contract itself, or the registry that it is about. `deployer` and `tx_hash`
@@ -61,7 +61,7 @@ async def deploy(
     fee_cap_wei: int = DEPLOYING_FEE_CAP_WEI,
     timeout_s: float = RECEIPT_WAIT_S,
     on_step: OnStep = ignore,
-) -> tuple[Deployment, bool]:
+) -> tuple[DeployedContract, bool]:
     """Deploy a contract (the chain's registry) and write its deployment file.
 
     Returns the deployment and whether it is new: what stands already is looked up, not made again.
@@ -173,7 +173,7 @@ async def stands(chain: Chain, creation: Creation) -> bool:
 
 async def find(
     chain: Chain, creation: Creation, directory: Path, *, start_block: int | None = None
-) -> Deployment | None:
+) -> DeployedContract | None:
     """Return the deployment of a contract and write its file; None if it is not deployed.
 
     The file in `directory` is used while its block is part of the chain. Otherwise the block is
@@ -208,7 +208,7 @@ async def find(
             fix="say --start-block N: a block explorer shows it",
         )
     arguments = dict(creation.arguments)
-    found = Deployment(
+    found = DeployedContract(
         chain_id=chain.chain_id,
         contract=creation.contract,
         address=creation.address,
@@ -224,13 +224,16 @@ async def find(
     return found
 
 
-def read_deployment(path: Path) -> Deployment:
+def read_deployment(path: Path) -> DeployedContract:
     """Read a deployment file; raises UsageError UNREADABLE."""
     try:
         document: Any = json.loads(path.read_text("utf-8"))
         kinds = {"int": int, "str": str}
-        return Deployment(
-            **{x.name: kinds.get(str(x.type), dict)(document[x.name]) for x in fields(Deployment)}
+        return DeployedContract(
+            **{
+                x.name: kinds.get(str(x.type), dict)(document[x.name])
+                for x in fields(DeployedContract)
+            }
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(

@@ -5,8 +5,8 @@ modules are these steps.
 """
 
 from publisher.publish.claim import claim
-from publisher.publish.plan import Plan
+from publisher.publish.plan import PublishPlan
 from publisher.publish.publish import Publication, PublishStep, publish
 from publisher.publish.upload import Uploader
 
-__all__ = ["Plan", "Publication", "PublishStep", "Uploader", "claim", "publish"]
+__all__ = ["Publication", "PublishPlan", "PublishStep", "Uploader", "claim", "publish"]

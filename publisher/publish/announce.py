@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.events import Published
-from publisher.commit_reveal.commit import SecretFile, commit
+from publisher.commit_reveal.commit import CommitSecretFile, commit
 from publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from publisher.ethereum.contract import Receipt
 from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep, Shallow
-from publisher.publish.plan import Batch, Plan, price_batch
-from publisher.publish.preflight import Candidate, look_up, look_up_all, pending
+from publisher.publish.plan import Batch, PublishPlan, price_batch
+from publisher.publish.preflight import ReleaseCandidate, look_up, look_up_all, pending
 from publisher.registry.registry import Registry
 from publisher.tx.confirm import confirm
 from publisher.tx.submit import submit
@@ -39,18 +39,18 @@ Results = dict[str, Announced | CapdexError]  # by capability URI
 class Announcer:
     """Carries out one plan; `results` grows until every candidate has one."""
 
-    plan: Plan
+    plan: PublishPlan
     registry: Registry
     signer: Signer
     on_step: OnStep
     timeout_s: float
     results: Results = field(default_factory=dict)
 
-    def fail(self, candidates: Iterable[Candidate], error: CapdexError) -> None:
+    def fail(self, candidates: Iterable[ReleaseCandidate], error: CapdexError) -> None:
         """Set the result of those that have none yet."""
         self.results.update({one.uri: error for one in self._open(candidates)})
 
-    async def refresh(self) -> dict[str, Candidate]:
+    async def refresh(self) -> dict[str, ReleaseCandidate]:
         """Read the open candidates again, by URI: minutes may have passed since the plan."""
         candidates = self._open(self.plan.candidates)
         found = await look_up_all(
@@ -61,11 +61,11 @@ class Announcer:
         for one, now in zip(candidates, found, strict=True):
             if isinstance(now, CapdexError):
                 self.fail([one], now)
-        current = [now for now in found if isinstance(now, Candidate)]
+        current = [now for now in found if isinstance(now, ReleaseCandidate)]
         await asyncio.gather(*(self._finish_published(now) for now in current if now.already))
         return {now.uri: now for now in current if not now.already}
 
-    async def commit(self, current: dict[str, Candidate]) -> None:
+    async def commit(self, current: dict[str, ReleaseCandidate]) -> None:
         """Make the commitments of new names that can still be claimed; wait until they count."""
         names = {one.name for one in current.values() if one.to_send}
         wanted = [one for one in self.plan.commitments if one.name in names]
@@ -82,9 +82,9 @@ class Announcer:
             failed = {one.name for one in wanted}
             self.fail((x for x in self.plan.candidates if x.name in failed), error)
 
-    async def announce(self, current: dict[str, Candidate]) -> None:
+    async def announce(self, current: dict[str, ReleaseCandidate]) -> None:
         """Send what is not on chain, wait for the blocks, and set every result."""
-        waiting: dict[str, tuple[Sent, list[Candidate]]] = {}  # by transaction hash
+        waiting: dict[str, tuple[Sent, list[ReleaseCandidate]]] = {}  # by transaction hash
         for one in self._open(current.values()):
             if one.resumes is not None:
                 sent = one.resumes
@@ -97,7 +97,7 @@ class Announcer:
         await asyncio.gather(*(self._settle(*each) for each in waiting.values()))
         self.fail(current.values(), _gone())
 
-    async def _send(self, batch: Batch) -> dict[str, tuple[Sent, list[Candidate]]]:
+    async def _send(self, batch: Batch) -> dict[str, tuple[Sent, list[ReleaseCandidate]]]:
         """Send the releases of a batch that the contract takes: one transaction, or none."""
         refused: dict[str, CapdexError] = {}
         try:
@@ -129,7 +129,7 @@ class Announcer:
             bounded=makes_blocks_on_demand(self.registry.chain),
         )
 
-    def _remember(self, candidates: Sequence[Candidate]) -> Callable[[Sent], None]:
+    def _remember(self, candidates: Sequence[ReleaseCandidate]) -> Callable[[Sent], None]:
         """Return a callback that stores the transaction of each release before it is sent."""
 
         def remember(signed: Sent) -> None:
@@ -140,7 +140,7 @@ class Announcer:
 
         return remember
 
-    async def _settle(self, sent: Sent, candidates: list[Candidate]) -> None:
+    async def _settle(self, sent: Sent, candidates: list[ReleaseCandidate]) -> None:
         """Wait for the block of a transaction, and set the result of each of its releases."""
         try:
             mined = await confirm(
@@ -173,7 +173,7 @@ class Announcer:
             else:  # the stored transaction was another one
                 await self._settle_reverted(one, _gone())
 
-    async def _settle_reverted(self, one: Candidate, error: CapdexError) -> None:
+    async def _settle_reverted(self, one: ReleaseCandidate, error: CapdexError) -> None:
         """Set the result of a release that was not published by its transaction.
 
         Another process of the same account may have published it before.
@@ -189,11 +189,11 @@ class Announcer:
         else:
             self.fail([one], error)
 
-    async def _all_published(self, candidates: Sequence[Candidate]) -> bool:
+    async def _all_published(self, candidates: Sequence[ReleaseCandidate]) -> bool:
         found = [await look_up(one.package, registry=self.registry) for one in candidates]
         return all(one.already for one in found)
 
-    async def _finish_published(self, one: Candidate) -> None:
+    async def _finish_published(self, one: ReleaseCandidate) -> None:
         """Set the result of a release that is on chain, with its receipt if it can be found."""
         receipt = None
         try:
@@ -206,12 +206,12 @@ class Announcer:
         else:
             self._finish(one, receipt, already=True)
 
-    def _finish(self, one: Candidate, receipt: Receipt | None, *, already: bool) -> None:
+    def _finish(self, one: ReleaseCandidate, receipt: Receipt | None, *, already: bool) -> None:
         pending(self.registry, one.package).remove()
-        SecretFile(self.registry, self.signer.address, one.name).forget()
+        CommitSecretFile(self.registry, self.signer.address, one.name).forget()
         self.results[one.uri] = Announced(already, receipt)
 
-    def _open(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+    def _open(self, candidates: Iterable[ReleaseCandidate]) -> list[ReleaseCandidate]:
         """Return the candidates without a result."""
         return [one for one in candidates if one.uri not in self.results]
 

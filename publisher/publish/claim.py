@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from publisher.commit_reveal.commit import (
     NO_SECRET,
+    CommitSecretFile,
     NameCommitment,
-    SecretFile,
     commit,
     find_commitments,
     price_commits,
@@ -21,10 +21,10 @@ from publisher.progress import ignore
 from publisher.publish.plan import claim_gas
 from publisher.publish.preflight import check_free
 from publisher.registry.change import (
-    Change,
     Changed,
     Confirm,
     OnChangeStep,
+    RegistryChange,
     agree,
     carry_out_change,
     name_change,
@@ -94,11 +94,13 @@ async def claim(
     done = await carry_out_change(
         plan, signer=signer, on_step=on_step, receipt_timeout_s=receipt_timeout_s
     )
-    SecretFile(registry, sender, name).forget()
+    CommitSecretFile(registry, sender, name).forget()
     return done
 
 
-def claim_of(registry: Registry, name: str, commitments: Sequence[NameCommitment] = ()) -> Change:
+def claim_of(
+    registry: Registry, name: str, commitments: Sequence[NameCommitment] = ()
+) -> RegistryChange:
     """Return the claim of a name, by the secret of its commitment where there is one."""
     secret = next((one.secret for one in commitments if one.name == name), NO_SECRET)
 

@@ -15,7 +15,7 @@ from publisher.commit_reveal.commit import (
 )
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
-from publisher.publish.preflight import Candidate
+from publisher.publish.preflight import ReleaseCandidate
 from publisher.registry.registry import Registry
 from publisher.tx.submit import share_cap
 
@@ -42,19 +42,19 @@ Refusals = dict[str, CapdexError]  # by capability URI
 class Batch:
     """Releases that one transaction publishes."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ReleaseCandidate, ...]
     transaction: Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PublishPlan:
     """Transactions to send, in this order: `commits` (by name), then `batches`.
 
     `candidates` are all releases to finish, also those with nothing left to send; `refused` are
     those that the contract would revert.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ReleaseCandidate, ...]
     commitments: tuple[NameCommitment, ...] = ()
     commits: Mapping[str, Transaction] = field(default_factory=dict)
     batches: tuple[Batch, ...] = ()
@@ -73,12 +73,12 @@ class Plan:
 
 
 async def make_plan(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[ReleaseCandidate],
     *,
     registry: Registry,
     signer: Signer,
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
-) -> Plan:
+) -> PublishPlan:
     """Price everything; the cap is on the total. Raises Refused EMPTY_ACCOUNT and FEE_OVER_CAP.
 
     The signer signs only the secrets of new names, where the registry wants commitments. A claim
@@ -106,7 +106,7 @@ async def make_plan(
     )
     priced_all = (*commits.values(), *(batch.transaction for batch in batches))
     shared = await share_cap(priced_all, chain=registry.chain, fee_cap_wei=fee_cap_wei)
-    return Plan(
+    return PublishPlan(
         candidates=tuple(one for one in candidates if one.uri not in refused),
         commitments=wanted,
         commits=dict(zip(commits, shared, strict=False)),
@@ -120,7 +120,7 @@ async def make_plan(
 
 
 async def price_batch(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[ReleaseCandidate],
     secrets: Secrets,
     *,
     registry: Registry,
@@ -135,7 +135,7 @@ async def price_batch(
     `bounded`: a claim that is not mature is priced by its bound; else it raises Unavailable.
     """
 
-    async def price(some: Sequence[Candidate]) -> Batch:
+    async def price(some: Sequence[ReleaseCandidate]) -> Batch:
         function, arguments = call(some, secrets)
         bound = gas_bound(some) if bounded else None
         priced = await registry.price(
@@ -163,10 +163,10 @@ async def price_batch(
 
 
 def divide(
-    candidates: Sequence[Candidate], block_gas_limit: int
-) -> tuple[tuple[Candidate, ...], ...]:
+    candidates: Sequence[ReleaseCandidate], block_gas_limit: int
+) -> tuple[tuple[ReleaseCandidate, ...], ...]:
     """Divide candidates, in order, into batches that fit into a block beside others."""
-    batches: list[list[Candidate]] = []
+    batches: list[list[ReleaseCandidate]] = []
     room = 0
     for candidate in candidates:
         gas = gas_bound([candidate])
@@ -178,7 +178,7 @@ def divide(
     return tuple(map(tuple, batches))
 
 
-def gas_bound(candidates: Sequence[Candidate]) -> int:
+def gas_bound(candidates: Sequence[ReleaseCandidate]) -> int:
     """Return the most gas that publishing them takes, even if each claims its name."""
     return sum(claim_gas(one.name, one.announcement.semver) for one in candidates)
 
@@ -190,7 +190,7 @@ def claim_gas(name: str, semver: str = "") -> int:
     return CLAIM_GAS + name_words * NAME_WORD_GAS + semver_words * SEMVER_WORD_GAS
 
 
-def call(candidates: Sequence[Candidate], secrets: Secrets) -> tuple[str, tuple[Any, ...]]:
+def call(candidates: Sequence[ReleaseCandidate], secrets: Secrets) -> tuple[str, tuple[Any, ...]]:
     """Return the contract's function that publishes them, and its arguments."""
     values = [
         (

@@ -21,7 +21,7 @@ MAX_CONCURRENT_LOOKUPS: Final = 8  # enough to hide a slow endpoint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class ReleaseCandidate:
     """A package that may be published. `claims_name`: the name is free and becomes the account's.
 
     `already`: these bytes are published. `resumes`: a transaction that publishes them was sent.
@@ -55,7 +55,7 @@ class Candidate:
 
 async def look_up(
     package: VerifiedPackage, *, registry: Registry, fee_cap_wei: int | None = None
-) -> Candidate:
+) -> ReleaseCandidate:
     """Read what the registry says of a package now.
 
     `fee_cap_wei`: what it may cost from now on to replace a transaction that is stuck. Raises
@@ -65,21 +65,21 @@ async def look_up(
     state = await registry.name_state(name)
     published = await registry.release(name, announcement.semver) if state else None
     if published is not None and published.sha256 == announcement.sha256:
-        return Candidate(package, claims_name=False, already=True)
+        return ReleaseCandidate(package, claims_name=False, already=True)
     await _check_may_publish(registry, name, state, announcement.publisher)
     if published is not None:  # last: another version does not help an account without permission
         raise version_exists(name, announcement.semver, published.sha256.hex())
     sent = await pending(registry, package).load(fee_cap_wei=fee_cap_wei)
-    return Candidate(package, claims_name=state is None, resumes=sent)
+    return ReleaseCandidate(package, claims_name=state is None, resumes=sent)
 
 
 async def look_up_all(
     packages: Sequence[VerifiedPackage], *, registry: Registry, fee_cap_wei: int | None = None
-) -> list[Candidate | CapdexError]:
+) -> list[ReleaseCandidate | CapdexError]:
     """Look up packages side by side; for each return its candidate, or why it is refused."""
     slots = asyncio.Semaphore(MAX_CONCURRENT_LOOKUPS)
 
-    async def one(package: VerifiedPackage) -> Candidate | CapdexError:
+    async def one(package: VerifiedPackage) -> ReleaseCandidate | CapdexError:
         async with slots:
             try:
                 return await look_up(package, registry=registry, fee_cap_wei=fee_cap_wei)
@@ -89,13 +89,15 @@ async def look_up_all(
     return await asyncio.gather(*map(one, packages))
 
 
-def refuse_conflicts(found: Sequence[Candidate | CapdexError]) -> list[Candidate | CapdexError]:
+def refuse_conflicts(
+    found: Sequence[ReleaseCandidate | CapdexError],
+) -> list[ReleaseCandidate | CapdexError]:
     """Refuse all but the first of one version, and all but the first of names that look alike."""
     uris: set[str] = set()
     names: dict[str, str] = {}  # by skeleton
-    kept: list[Candidate | CapdexError] = []
+    kept: list[ReleaseCandidate | CapdexError] = []
     for candidate in found:
-        if isinstance(candidate, Candidate):
+        if isinstance(candidate, ReleaseCandidate):
             uri, name = candidate.uri, candidate.name
             first = names.setdefault(skeleton(name), name)
             if uri in uris:

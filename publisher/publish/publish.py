@@ -1,6 +1,6 @@
 """Publish packages by one call that is safe to repeat after it was stopped at any point.
 
-    files ──prepare──> VerifiedPackage ──look up──> Candidate ──make_plan──> Plan ──confirm──> …
+    files ──prepare──> VerifiedPackage ──look up──> ReleaseCandidate ──make_plan──> PublishPlan ──confirm──> …
           read, sign, judge            name, version          batches, fees
     … ──upload──> read back ──commit──> new names ──announce──> blocks ──wait──> node ──> results
 
@@ -27,8 +27,8 @@ from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from publisher.keys.signer import Signer
 from publisher.progress import SERVED_WAIT_S, Step, ignore, wait_served
 from publisher.publish.announce import Announced, Announcer, Results
-from publisher.publish.plan import Plan, make_plan
-from publisher.publish.preflight import Candidate, look_up_all, refuse_conflicts
+from publisher.publish.plan import PublishPlan, make_plan
+from publisher.publish.preflight import ReleaseCandidate, look_up_all, refuse_conflicts
 from publisher.publish.prepare import FileRead, FileSigned, OpenAuthor, Preparation
 from publisher.publish.upload import Uploader
 from publisher.publish.version_check import VersionComparison, compare_with_previous
@@ -44,8 +44,8 @@ class FileRejected:
     error: CapdexError
 
 
-PublishStep = FileRead | FileSigned | FileRejected | VersionComparison | Plan | Step
-Confirm = Callable[[Plan], Awaitable[bool]]
+PublishStep = FileRead | FileSigned | FileRejected | VersionComparison | PublishPlan | Step
+Confirm = Callable[[PublishPlan], Awaitable[bool]]
 IsServed = Callable[[str, str], Awaitable[bool]]  # of a capability URI and its sha256 (hex)
 
 
@@ -180,7 +180,7 @@ class _Call:
 
     async def look_up(
         self, prepared: list[Prepared], registry: Registry, fee_cap_wei: int
-    ) -> list[Candidate]:
+    ) -> list[ReleaseCandidate]:
         """Return the candidates that the registry accepts.
 
         Packages of another account or chain are rejected here: the endpoint's chain is known now.
@@ -198,7 +198,7 @@ class _Call:
         for (result, package), one in zip(packages, found, strict=True):
             said = package.announcement
             result.cap_uri, result.cid, result.sha256 = said.cap_uri, said.cid, said.sha256.hex()
-            if isinstance(one, Candidate):
+            if isinstance(one, ReleaseCandidate):
                 result.already, result.claims_name = one.already, one.claims_name
                 self._by_uri[one.uri] = result
                 candidates.append(one)
@@ -207,8 +207,11 @@ class _Call:
         return candidates
 
     async def compare(
-        self, candidates: Sequence[Candidate], registry: Registry, allow: frozenset[Allowance]
-    ) -> list[Candidate]:
+        self,
+        candidates: Sequence[ReleaseCandidate],
+        registry: Registry,
+        allow: frozenset[Allowance],
+    ) -> list[ReleaseCandidate]:
         """Return the candidates whose version moves as far as their changes require."""
         kept = []
         for one in candidates:
@@ -228,7 +231,7 @@ class _Call:
                 self._reject(self._by_uri[one.uri], error)
         return kept
 
-    def record_plan(self, plan: Plan, *, dry_run: bool) -> None:
+    def record_plan(self, plan: PublishPlan, *, dry_run: bool) -> None:
         """Record what the plan refuses and, in a dry run, what would be sent for each file."""
         for uri, error in plan.refused.items():
             self._reject(self._by_uri[uri], error)
@@ -238,7 +241,7 @@ class _Call:
                 result.commitment = plan.commits.get(one.name)
                 result.transaction = batch.transaction
 
-    async def upload(self, plan: Plan, announcer: Announcer) -> None:
+    async def upload(self, plan: PublishPlan, announcer: Announcer) -> None:
         """Store every package and fetch it back, before anything is paid.
 
         Released packages too: what is on chain can be fetched, and a lost copy is put back.

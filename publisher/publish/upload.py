@@ -13,7 +13,7 @@ from capdex.ipld.cid import Cid
 from publisher.progress import OnStep, Uploaded
 
 if TYPE_CHECKING:
-    from capdex.net.ipfs.open import Source, Storage
+    from capdex.net.ipfs.open import BlockSource, Storage
 
 MAX_CONCURRENT_UPLOADS: Final = 8  # a storage at home has little more bandwidth
 GATEWAY_WAIT_S: Final = 60.0  # a public gateway finds new bytes through the DHT within a minute
@@ -29,8 +29,8 @@ class Uploader:
     """
 
     storage: Storage
-    gateway: Source | None = None
-    node: Source | None = None
+    gateway: BlockSource | None = None
+    node: BlockSource | None = None
     gateway_wait_s: float = GATEWAY_WAIT_S
 
     @classmethod
@@ -54,7 +54,7 @@ class Uploader:
             await source.close()
 
     @property
-    def sources(self) -> Sequence[Source]:
+    def sources(self) -> Sequence[BlockSource]:
         """All sources that may have a package that was published before."""
         return [x for x in (self.storage, self.node, self.gateway) if x is not None]
 
@@ -97,7 +97,7 @@ class Uploader:
             raise _not_kept(f"{error.message}: {error.why}") from None
         return self.storage.label
 
-    async def _poll(self, gateway: Source, cid: Cid) -> str:
+    async def _poll(self, gateway: BlockSource, cid: Cid) -> str:
         loop, pause_s = asyncio.get_running_loop(), 0.2
         deadline = loop.time() + self.gateway_wait_s
         while True:
@@ -112,7 +112,7 @@ class Uploader:
             pause_s = min(pause_s * 2, MAX_POLL_S)
 
 
-async def _get(source: Source, cid: Cid) -> None:
+async def _get(source: BlockSource, cid: Cid) -> None:
     if not cid.matches(await source.get(cid)):
         raise Unavailable(f"{source.label} gave other bytes", Code.IPFS_UNAVAILABLE)
 
@@ -126,7 +126,7 @@ def _not_kept(why: str) -> Unavailable:
     )
 
 
-def _not_found(gateway: Source, cid: Cid, error: Unavailable) -> Unavailable:
+def _not_found(gateway: BlockSource, cid: Cid, error: Unavailable) -> Unavailable:
     return Unavailable(
         f"{gateway.label} does not give {cid} back, so others could not fetch it either",
         Code.IPFS_UNAVAILABLE,

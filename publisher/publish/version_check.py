@@ -14,11 +14,11 @@ from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import Manifest, read
 from capdex.registry.state import ReleaseState
 from capdex.version import Version
-from publisher.publish.preflight import Candidate
+from publisher.publish.preflight import ReleaseCandidate
 from publisher.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from capdex.net.ipfs.open import Source
+    from capdex.net.ipfs.open import BlockSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class VersionComparison:
 
 
 async def compare_with_previous(
-    candidate: Candidate,
+    candidate: ReleaseCandidate,
     *,
     registry: Registry,
-    sources: Sequence[Source],
-    beside: Iterable[Candidate] = (),
+    sources: Sequence[BlockSource],
+    beside: Iterable[ReleaseCandidate] = (),
     allow: frozenset[Allowance] = frozenset(),
 ) -> VersionComparison:
     """Compare with the highest lower release that is not yanked, on chain or in `beside`.
@@ -78,7 +78,7 @@ async def compare_with_previous(
     return VersionComparison(candidate.uri, previous, difference, latest=latest)
 
 
-async def _fetch_manifest(release: ReleaseState, sources: Sequence[Source]) -> Manifest:
+async def _fetch_manifest(release: ReleaseState, sources: Sequence[BlockSource]) -> Manifest:
     """Return the manifest of a release on chain; raise Unavailable, or InvalidInput without one."""
     from capdex.net.ipfs.multi_source import MultiSource
 

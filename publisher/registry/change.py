@@ -27,7 +27,7 @@ Indexed = Callable[[int], Awaitable[bool]]  # True if the node has indexed this 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RegistryChange:
     """A change that one transaction makes.
 
     `stands(sender)` reads the chain before any gas is paid: it returns True if nothing has to be
@@ -62,13 +62,13 @@ class Change:
 def name_change(
     contract: Contract, name: str, verb: str, function: str, rest: tuple[Any, ...], stands: Stands,
     **texts: Any,
-) -> Change:  # fmt: skip
-    """Return a change by `function(name, *rest)`; `texts` are other fields of `Change`."""
+) -> RegistryChange:  # fmt: skip
+    """Return a change by `function(name, *rest)`; `texts` are other fields of `RegistryChange`."""
 
     async def arguments() -> tuple[Any, ...]:
         return name, *rest
 
-    return Change(verb, check_name(name), contract, function, stands, arguments, **texts)
+    return RegistryChange(verb, check_name(name), contract, function, stands, arguments, **texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ChangePlan:
     `commit` is sent before a claim, where its name has to be reserved.
     """
 
-    change: Change
+    change: RegistryChange
     sender: str
     already: bool = False
     resumes: Sent | None = None
@@ -112,7 +112,7 @@ class Changed:
 
 
 async def make_change(
-    change: Change,
+    change: RegistryChange,
     *,
     signer: Signer,
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
@@ -142,7 +142,7 @@ async def agree(plan: ChangePlan, confirm: Confirm | None) -> None:
 
 
 async def plan_change(
-    change: Change,
+    change: RegistryChange,
     *,
     sender: str,
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
@@ -220,7 +220,7 @@ async def send_change(plan: ChangePlan, signer: Signer, on_step: OnStep) -> Sent
 
 
 async def await_change(
-    change: Change, sent: Sent, signer: Signer, on_step: OnStep, timeout_s: float
+    change: RegistryChange, sent: Sent, signer: Signer, on_step: OnStep, timeout_s: float
 ) -> Receipt | None:
     """Wait for the block of a change; None if another transaction has made the change."""
     pending = change.pending(signer.address)
@@ -245,7 +245,7 @@ async def await_change(
     return receipt
 
 
-def _remember(change: Change, sender: str, on_step: OnStep) -> OnSigned:
+def _remember(change: RegistryChange, sender: str, on_step: OnStep) -> OnSigned:
     """Return a callback that stores the transaction of a change before it is sent."""
 
     def remember(signed: Sent) -> None:
@@ -256,7 +256,7 @@ def _remember(change: Change, sender: str, on_step: OnStep) -> OnSigned:
     return remember
 
 
-async def _stands_now(change: Change, sender: str, reverted: CapdexError) -> bool:
+async def _stands_now(change: RegistryChange, sender: str, reverted: CapdexError) -> bool:
     """Return True if it is so after a revert; raises why `sender` may not do it, as in the plan."""
     try:
         return await change.stands(sender)

@@ -8,7 +8,7 @@ from capdex.errors import Code, InvalidInput, UsageError
 from capdex.registry.state import MAX_REASON_BYTES
 from capdex.uri import CapabilityURI, check_name
 from capdex.version import Version
-from publisher.registry.change import Change, name_change
+from publisher.registry.change import RegistryChange, name_change
 from publisher.registry.registry import Registry
 
 NOT_DEPRECATED: Final = "it is not deprecated"
@@ -35,7 +35,9 @@ _VERBS: Final[dict[str, tuple[str, bool, str, str]]] = {
 }
 
 
-def change_release(registry: Registry, verb: str, name: str, semver: str, text: str = "") -> Change:
+def change_release(
+    registry: Registry, verb: str, name: str, semver: str, text: str = ""
+) -> RegistryChange:
     """Yank, unyank, deprecate or undeprecate (`verb`) a release.
 
     `text` is the reason of a yank, or the message of a deprecation.
@@ -51,12 +53,12 @@ def change_release(registry: Registry, verb: str, name: str, semver: str, text: 
     async def arguments() -> tuple[Any, ...]:
         return name, semver, await registry.index_of(name, semver), *texts
 
-    return Change(verb, str(uri), registry, verb, stands, arguments, already, (effect,))
+    return RegistryChange(verb, str(uri), registry, verb, stands, arguments, already, (effect,))
 
 
 def deprecate_name(
     registry: Registry, name: str, message: str = "", replaced_by: str = ""
-) -> Change:
+) -> RegistryChange:
     """Advise against a name, with all its releases."""
     text = check_text(message)
     if replaced_by and check_name(replaced_by) == name:
@@ -73,7 +75,7 @@ def deprecate_name(
     )  # fmt: skip
 
 
-def undeprecate_name(registry: Registry, name: str) -> Change:
+def undeprecate_name(registry: Registry, name: str) -> RegistryChange:
     """Take back the advice against a name."""
 
     async def stands(sender: str) -> bool:

@@ -6,11 +6,11 @@ from capdex.encoding.abi import parse_address
 from capdex.errors import UsageError
 from capdex.registry.state import ZERO_ADDRESS
 from publisher import errors
-from publisher.registry.change import Change, name_change
+from publisher.registry.change import RegistryChange, name_change
 from publisher.registry.registry import Registry
 
 
-def offer_transfer(registry: Registry, name: str, recipient: str) -> Change:
+def offer_transfer(registry: Registry, name: str, recipient: str) -> RegistryChange:
     """Offer a name to another account."""
     to = parse_account(recipient)
 
@@ -31,7 +31,7 @@ def offer_transfer(registry: Registry, name: str, recipient: str) -> Change:
     )  # fmt: skip
 
 
-def cancel_transfer(registry: Registry, name: str) -> Change:
+def cancel_transfer(registry: Registry, name: str) -> RegistryChange:
     """Take an offer back."""
 
     async def stands(sender: str) -> bool:
@@ -44,7 +44,7 @@ def cancel_transfer(registry: Registry, name: str) -> Change:
     )  # fmt: skip
 
 
-def accept_transfer(registry: Registry, name: str) -> Change:
+def accept_transfer(registry: Registry, name: str) -> RegistryChange:
     """Accept a name that is on offer."""
 
     async def stands(sender: str) -> bool:
@@ -62,7 +62,7 @@ def accept_transfer(registry: Registry, name: str) -> Change:
     )  # fmt: skip
 
 
-def renounce(registry: Registry, name: str) -> Change:
+def renounce(registry: Registry, name: str) -> RegistryChange:
     """Give a name up for good."""
 
     async def stands(sender: str) -> bool:
@@ -83,7 +83,7 @@ def renounce(registry: Registry, name: str) -> Change:
     )  # fmt: skip
 
 
-def add_maintainer(registry: Registry, name: str, account: str) -> Change:
+def add_maintainer(registry: Registry, name: str, account: str) -> RegistryChange:
     """Let another account publish, yank and deprecate releases of a name."""
     maintainer = parse_account(account)
 
@@ -101,7 +101,7 @@ def add_maintainer(registry: Registry, name: str, account: str) -> Change:
     )  # fmt: skip
 
 
-def remove_maintainer(registry: Registry, name: str, account: str) -> Change:
+def remove_maintainer(registry: Registry, name: str, account: str) -> RegistryChange:
     """Take that permission back; a maintainer may leave by itself."""
     maintainer = parse_account(account)
 

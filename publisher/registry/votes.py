@@ -6,13 +6,13 @@ from typing import Final
 
 from capdex.errors import Code, UsageError
 from publisher.ethereum.contract import Contract
-from publisher.registry.change import Change, name_change
+from publisher.registry.change import RegistryChange, name_change
 from publisher.registry.registry import Registry
 
 CHOICES: Final = {"up": 1, "down": -1, "clear": 0}
 
 
-def vote(votes: Contract, registry: Registry, name: str, choice: str) -> Change:
+def vote(votes: Contract, registry: Registry, name: str, choice: str) -> RegistryChange:
     """Vote for (up) or against (down) a name, or take the vote back (clear)."""
     value = CHOICES[choice]
 

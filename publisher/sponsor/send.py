@@ -22,7 +22,7 @@ from publisher.registry.registry import Registry
 from publisher.sponsor.request import SponsorRequest
 
 if TYPE_CHECKING:
-    from capdex.net.ipfs.open import Source
+    from capdex.net.ipfs.open import BlockSource
 
 VALID_S: Final = 24 * 3600  # of a signature: a pipeline that waits for approval, and no longer
 SEND_WAIT_S: Final = 600.0  # a new name takes a minute where it has to be reserved
@@ -35,7 +35,7 @@ async def sign_request(
     *,
     registry: Registry,
     signer: Signer,
-    sources: Sequence[Source] = (),
+    sources: Sequence[BlockSource] = (),
     allow: frozenset[Allowance] = frozenset(),
     valid_s: int = VALID_S,
 ) -> SponsorRequest:

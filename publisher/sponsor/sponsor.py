@@ -35,9 +35,9 @@ from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent
 from publisher.keys.signer import Signer
 from publisher.progress import Reserved, Reverted, Step
 from publisher.publish.plan import gas_bound
-from publisher.publish.preflight import Candidate, look_up
+from publisher.publish.preflight import ReleaseCandidate, look_up
 from publisher.publish.upload import Uploader
-from publisher.registry.change import Change, ChangePlan, carry_out_change, plan_change
+from publisher.registry.change import ChangePlan, RegistryChange, carry_out_change, plan_change
 from publisher.registry.registry import Registry
 from publisher.sponsor.budget import Budget
 from publisher.sponsor.request import SponsorRequest, not_signed
@@ -179,7 +179,7 @@ class Sponsor:
                 await self._check_unused(request)
             return await self._send(key, plan, bound, request, release)
 
-    async def _settle(self, key: str, change: Change) -> None:
+    async def _settle(self, key: str, change: RegistryChange) -> None:
         """Count the fee of what was sent before a crash, if it is mined by now."""
         if not self.budget.has(key):
             return
@@ -199,7 +199,9 @@ class Sponsor:
                 fix="try again: the release is found when that block is there",
             )
 
-    async def _find(self, candidate: Candidate, release: SponsoredRelease) -> SponsoredRelease:
+    async def _find(
+        self, candidate: ReleaseCandidate, release: SponsoredRelease
+    ) -> SponsoredRelease:
         """Return a release that is on chain with its transaction, if the endpoint finds it."""
         event = await self._registry.find_publication(candidate.name, candidate.announcement.semver)
         if event is None:
@@ -207,7 +209,7 @@ class Sponsor:
         place = event.position
         return replace(release, tx_hash="0x" + place.tx_hash.hex(), block_number=place.block_number)
 
-    async def _plan(self, key: str, change: Change, bound: int) -> ChangePlan:
+    async def _plan(self, key: str, change: RegistryChange, bound: int) -> ChangePlan:
         """Price the publication within the cap and the budget."""
         cap = min(self._fee_cap_wei, self.budget.available(key))
         try:
@@ -306,7 +308,9 @@ class Sponsor:
         return (NameCommitment(name, request.secret, made, made_at, counts),)
 
 
-def publication_of(registry: Registry, request: SponsorRequest, package: VerifiedPackage) -> Change:
+def publication_of(
+    registry: Registry, request: SponsorRequest, package: VerifiedPackage
+) -> RegistryChange:
     """Return the publication of a signed package as a change that any account can send."""
     uri = package.announcement.cap_uri
 
@@ -334,4 +338,4 @@ def publication_of(registry: Registry, request: SponsorRequest, package: Verifie
         return request.arguments(package)
 
     function, target = "publishWithSignature", request.publisher
-    return Change("sponsor", uri, registry, function, stands, arguments, target=target)
+    return RegistryChange("sponsor", uri, registry, function, stands, arguments, target=target)

@@ -19,7 +19,7 @@ from router.model.requests import ProcessRequest, Request
 FACETS: Final = {"CMP_ROUTER": "1", "CMP_AGENT": "1", "NO_COLOR": "1", "TERM": "dumb"}
 
 
-class Arguments(Protocol):
+class CommandArguments(Protocol):
     """Makes an argument list of valid values, the program's name first: a command template."""
 
     def argv(self, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ class Arguments(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandExecutor:
     """Executor of one learned command.
 
     `program` is the resolved path of the program and `digest` the sha256 of its bytes in hex when
@@ -37,7 +37,7 @@ class Command:
 
     program: Path
     digest: str
-    arguments: Arguments
+    arguments: CommandArguments
     sandbox: Sandbox
     room: Room
     kind: output.Kind = "lines"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from router.bindings.egress import Egress
-from router.bindings.mcp_session import Forgotten, Session
+from router.bindings.mcp_session import Forgotten, McpSession
 from router.bindings.mcp_transport import GuardedTransport
 from router.bindings.pins import Pins, fingerprint
 from router.model.refs import Json
@@ -33,7 +33,7 @@ class McpTool:
         return [self._request]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
-        """Call the action; return its output as `Session.call` does.
+        """Call the action; return its output as `McpSession.call` does.
 
         Raises as that, Refused if its definition changed, Unavailable if the service is late.
         """
@@ -46,8 +46,8 @@ class McpServices:
     def __init__(self, egress: Egress, pins: Pins) -> None:
         self._egress = egress
         self._pins = pins
-        self._sessions: dict[str, Session] = {}
-        self._closing: dict[asyncio.Task[None], Session] = {}
+        self._sessions: dict[str, McpSession] = {}
+        self._closing: dict[asyncio.Task[None], McpSession] = {}
 
     async def close(self) -> None:
         """End all sessions."""
@@ -81,7 +81,7 @@ class McpServices:
         )
 
     async def _once(
-        self, session: Session, capability: str, request: ServiceRequest, arguments: Json
+        self, session: McpSession, capability: str, request: ServiceRequest, arguments: Json
     ) -> Json:
         uri, action = request.service_uri, request.action
         async with session.used():
@@ -100,7 +100,7 @@ class McpServices:
                 if session.broken:
                     self._drop(uri, session)
 
-    def _session(self, uri: str) -> Session:
+    def _session(self, uri: str) -> McpSession:
         session = self._sessions.pop(uri, None)
         if session is None or session.ended:
             url = self._egress.located(uri)
@@ -112,14 +112,14 @@ class McpServices:
                     fix="name its URL in the router's configuration, under addresses",
                 )
             transport = GuardedTransport(self._egress, url)
-            session = Session(transport.connected(), transport.fault)
+            session = McpSession(transport.connected(), transport.fault)
         self._sessions[uri] = session  # the last one used is the last to go
         while len(self._sessions) > MAX_SESSIONS:
             oldest = next(iter(self._sessions))
             self._drop(oldest, self._sessions[oldest])
         return session
 
-    def _drop(self, uri: str, session: Session) -> None:
+    def _drop(self, uri: str, session: McpSession) -> None:
         if self._sessions.get(uri) is session:
             del self._sessions[uri]
         closing = asyncio.get_running_loop().create_task(session.close())

@@ -48,7 +48,7 @@ class Forgotten(Unavailable):
     """The server does not know the session any more, as after a restart (404, by the protocol)."""
 
 
-class Session:
+class McpSession:
     """A session with one server, owned by a task of its own (anyio requires that).
 
     `transport` is one of the SDK; `carried` gives an error that it carries as JSON-RPC's `data`.

@@ -137,7 +137,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(502, headers=headers, content=answer, request=request)
 
 
-class Program:
+class McpProgram:
     """A program that speaks MCP on its stdin and stdout, each message a line within bounds."""
 
     def __init__(self, server: StdioServerParameters) -> None:

@@ -60,7 +60,7 @@ class Outgoing:
     body: bytes | None
 
 
-class Place(NamedTuple):
+class ArgumentPlace(NamedTuple):
     """Where an argument goes, its name there, and how a list or an object is written.
 
     Without a style they have the form of `http_get`: a list is repeated in a query, an object is
@@ -87,7 +87,7 @@ class RequestTemplate:
     origin: str
     path: str
     query: str
-    places: Mapping[str, Place]
+    places: Mapping[str, ArgumentPlace]
     headers: Mapping[str, str]
     styled: bool = False
     content: str = ""
@@ -132,7 +132,7 @@ class RequestTemplate:
             parameter = in_path.get(match[1], match[1])
             used.add(parameter)
             value = arguments.get(parameter)
-            place = self.places.get(parameter) or Place("path", match[1], simple)
+            place = self.places.get(parameter) or ArgumentPlace("path", match[1], simple)
             value = json_text(value) if place.as_json and parameter in arguments else value
             if not place.style:
                 value = _scalar(parameter, value)
@@ -152,7 +152,7 @@ class RequestTemplate:
         in_query = self.method in QUERY_METHODS
         form_style = "form" if in_query and self.styled else ""
         for parameter, value in arguments.items():
-            place = self.places.get(parameter) or Place(
+            place = self.places.get(parameter) or ArgumentPlace(
                 "query" if in_query else "body", parameter, form_style, explode=True
             )
             if place.place == "path" or (parameter in used and parameter not in self.places):
@@ -195,7 +195,7 @@ class RequestTemplate:
             if self.content != FORM:
                 return json_body(value)
             members = value.items() if isinstance(value, dict) else ()
-            place = Place("body", "")
+            place = ArgumentPlace("body", "")
             form = [x for key, y in members for x in _written(key, y, place, in_form)]
         if self.content == FORM:
             return "&".join(f"{in_form(key)}={text}" for key, text in form).encode()
@@ -203,7 +203,7 @@ class RequestTemplate:
 
 
 def _written(
-    parameter: str, value: Any, place: Place, escape: Callable[[str], str]
+    parameter: str, value: Any, place: ArgumentPlace, escape: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the names and encoded values of an argument in a query or a form."""
     if place.as_json or (isinstance(value, dict) and not place.style):
@@ -217,7 +217,7 @@ def _written(
     )
 
 
-def _header(parameter: str, value: Any, place: Place) -> str:
+def _header(parameter: str, value: Any, place: ArgumentPlace) -> str:
     if place.as_json:
         return json_text(value)
     return header_text(
@@ -259,7 +259,7 @@ def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     return found
 
 
-def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Place]]:
+def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, ArgumentPlace]]:
     for parameter, rule in _mapping(binding, "parameters").items():
         where = rule if isinstance(rule, dict) else {}
         place, name = where.get("in"), where.get("name")
@@ -271,13 +271,13 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Pla
             check_header(name, "")
         words = ("style", "explode", "content")
         if not styled or (place == "body" and not any(where.get(x) is not None for x in words)):
-            yield parameter, Place(place, name)
+            yield parameter, ArgumentPlace(place, name)
             continue
         style, explode = where.get("style") or STYLES[place][0], where.get("explode")
         if style not in STYLES[place]:
             raise _unusable(f"the parameter {parameter} has no known style")
         explode = explode if isinstance(explode, bool) else style in ("form", "deepObject")
-        yield parameter, Place(place, name, style, explode, bool(where.get("content")))
+        yield parameter, ArgumentPlace(place, name, style, explode, bool(where.get("content")))
 
 
 def _scalar(parameter: str, value: Any) -> Any:

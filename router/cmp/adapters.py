@@ -15,8 +15,8 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import InvalidInput
-from router.cmp.learn import Sample, parse_samples
-from router.cmp.manifest import Intent, Manifest, parse_capability, parse_manifest
+from router.cmp.learn import ProbeValues, parse_samples
+from router.cmp.manifest import CommandManifest, Intent, parse_capability, parse_manifest
 
 # The directory in which samples run has these files.
 KNOWN_CONTENT: Final[Mapping[str, str]] = {"notes.txt": "alpha\nbeta\n"}
@@ -26,9 +26,9 @@ KNOWN_CONTENT: Final[Mapping[str, str]] = {"notes.txt": "alpha\nbeta\n"}
 class Adapter:
     """The manifest and the intents of a program; without intents, its help makes them."""
 
-    manifest: Manifest
+    manifest: CommandManifest
     intents: tuple[Intent, ...]
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ProbeValues, ...] = ()
 
 
 def find(binary: str) -> Adapter:
@@ -37,7 +37,7 @@ def find(binary: str) -> Adapter:
         if value["wraps"] == binary:
             return parse(orjson.dumps(value))
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", binary).strip("._-")[:64] or "program"
-    return Adapter(Manifest("programs", name, f"The program {name}", "0.0.0", binary), ())
+    return Adapter(CommandManifest("programs", name, f"The program {name}", "0.0.0", binary), ())
 
 
 def parse(data: bytes, capability: bytes | None = None) -> Adapter:

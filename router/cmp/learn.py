@@ -18,8 +18,15 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from router.cmp.help import Help, lines, parse_help
-from router.cmp.manifest import Intent, Kind, Manifest, Tool, parse_intent, parse_manifest
-from router.cmp.template import Template
+from router.cmp.manifest import (
+    CommandManifest,
+    CommandTool,
+    Intent,
+    Kind,
+    parse_intent,
+    parse_manifest,
+)
+from router.cmp.template import CommandTemplate
 from router.cmp.usage import made
 
 MAX_LEARNED_BYTES: Final = 4 * 1024 * 1024  # 128 commands of `openssl` take 0.8 MB
@@ -44,7 +51,7 @@ Run = Callable[[Sequence[str]], Awaitable[Ran]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ProbeValues:
     """Values to probe an intent with, in a directory of known content."""
 
     intent: int
@@ -60,13 +67,13 @@ class Learned:
     in `readable`.
     """
 
-    tool: Tool
+    tool: CommandTool
     program: Path
     digest: str
     help: Help
     commands: Mapping[str, Help]
     successes: tuple[frozenset[int], ...]
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ProbeValues, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
     writable: bool = False
     readable: tuple[Path, ...] = ()
@@ -125,7 +132,7 @@ class Learned:
             if len(successes) != len(intents):
                 raise ValueError("an intent has no exit codes")
             return cls(
-                Tool(parse_manifest(_head(value)), intents),
+                CommandTool(parse_manifest(_head(value)), intents),
                 Path(found["program"]),
                 str(found["sha256"]),
                 known,
@@ -147,12 +154,14 @@ def _head(value: dict[str, Any]) -> bytes:
     return orjson.dumps({name: value[name] for name in names})
 
 
-def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[Sample, ...]:
+def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[ProbeValues, ...]:
     """Return the `samples` of an adapter with so many intents; raises InvalidInput."""
     try:
-        found = tuple(Sample(intent, dict(values)) for intent, values in value.get("samples", ()))
+        found = tuple(
+            ProbeValues(intent, dict(values)) for intent, values in value.get("samples", ())
+        )
     except (ValueError, TypeError):
-        found = (Sample(-1, {}),)
+        found = (ProbeValues(-1, {}),)
     if len(found) > MAX_SAMPLES or not all(one.intent in range(intents) for one in found):
         raise InvalidInput(
             "the samples of an adapter are wrong",
@@ -180,10 +189,10 @@ def _is_json(data: bytes) -> bool:
 
 
 async def learn(
-    manifest: Manifest,
+    manifest: CommandManifest,
     program: Path,
     intents: Sequence[Intent],
-    samples: Sequence[Sample],
+    samples: Sequence[ProbeValues],
     run: Run,
 ) -> Learned:
     """Learn a program: read its help and that of its subcommands, shelter its templates, probe.
@@ -213,7 +222,7 @@ async def learn(
         probes.append({"argv": list(argv), "exit_code": ran.exit_code})
     number = _VERSION.search((version.stdout or version.stderr)[:1000].decode(errors="replace"))
     return Learned(
-        Tool(replace(manifest, version=number[0] if number else "0.0.0"), tuple(found)),
+        CommandTool(replace(manifest, version=number[0] if number else "0.0.0"), tuple(found)),
         program,
         digest,
         known,
@@ -261,7 +270,7 @@ async def _help(argv: tuple[str, ...], run: Run) -> bytes:
     return first
 
 
-def command_of(template: Template) -> tuple[str, ...]:
+def command_of(template: CommandTemplate) -> tuple[str, ...]:
     """Return the words between the program and the first option or value."""
     words: list[str] = []
     for one in template.elements[1:]:
@@ -273,7 +282,7 @@ def command_of(template: Template) -> tuple[str, ...]:
 
 def _sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Intent:
     # The text as it was written: what is sheltered depends on this help alone.
-    template = Template.parse(intent.template.text, intent.template.parameters)
+    template = CommandTemplate.parse(intent.template.text, intent.template.parameters)
     command = commands.get(" ".join(command_of(template)), main)
     known = Help({**main.options, **command.options}, ())
     glued = [one.literal.rstrip("= ") for one in template.elements if one.name and one.literal]

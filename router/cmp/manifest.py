@@ -15,7 +15,7 @@ import re2
 
 from capdex.errors import InvalidInput
 from capdex.net import json_reply
-from router.cmp.template import Parameter, Template
+from router.cmp.template import CommandTemplate, Parameter
 
 MAX_FILE_BYTES: Final = 64 * 1024  # a manifest has 20 tokens, a large capability 100 intents
 MAX_INTENTS: Final = 256
@@ -40,7 +40,7 @@ _SHORT: Final = {"string", "integer", "number", "boolean", "object", "array"}
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class CommandManifest:
     """A tool in one line: its domain, name, summary and version, and the program that it runs."""
 
     domain: str
@@ -68,7 +68,7 @@ class Intent:
     """
 
     patterns: tuple[str, ...]
-    template: Template
+    template: CommandTemplate
     returns: dict[str, Any] | None = None
     confirm: bool = False
     destructive: bool = False
@@ -112,19 +112,19 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class CommandTool:
     """A manifest and its intents."""
 
-    manifest: Manifest
+    manifest: CommandManifest
     intents: tuple[Intent, ...]
 
 
-def parse_manifest(data: bytes) -> Manifest:
+def parse_manifest(data: bytes) -> CommandManifest:
     """Read a `manifest.json`, or an adapter's one file; raises InvalidInput."""
     value = _object(_json(data), "the manifest")
     name = _name(value, "name")
     binary = value.get("binary", value.get("wraps", name))
-    return Manifest(
+    return CommandManifest(
         _name(value, "domain"),
         name,
         _text(value.get("summary"), "summary"),
@@ -153,7 +153,9 @@ def parse_intent(value: Any) -> Intent:
         raise _wrong("outputParser", f"one of {', '.join(KINDS)}")
     return Intent(
         patterns,
-        Template.parse(_text(text, "command", Template.MAX_CHARS), _parameters(found)),
+        CommandTemplate.parse(
+            _text(text, "command", CommandTemplate.MAX_CHARS), _parameters(found)
+        ),
         None if returns is None else _object(returns, "returns"),
         _flag(found, "confirm", default=False),
         _flag(found, "destructive", default=False),

@@ -17,7 +17,7 @@ import re2
 
 from capdex.errors import Code, InvalidInput
 from router.cmp import words
-from router.cmp.manifest import Intent, Tool
+from router.cmp.manifest import CommandTool, Intent
 
 MAX_WANT_CHARS: Final = 2_000
 MAX_CANDIDATES: Final = 5
@@ -31,15 +31,15 @@ _OPTIONS.log_errors = False
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class IntentMatch:
     """An intent and the part of its best pattern that a sentence has."""
 
-    tool: Tool
+    tool: CommandTool
     intent: Intent
     score: float
 
 
-def match(want: str, tools: Iterable[Tool]) -> Candidate:
+def match(want: str, tools: Iterable[CommandTool]) -> IntentMatch:
     """Return the intent that a sentence asks for.
 
     Raises InvalidInput AMBIGUOUS, with `candidates` in its details, if none is asked for plainly,
@@ -86,12 +86,12 @@ def is_guarded(intent: Intent) -> bool:
     return bool(words.GUARDED & (plain | _verbs(intent.patterns)))
 
 
-def _scores(text: str, found: list[str], tools: Iterable[Tool]) -> Iterable[Candidate]:
+def _scores(text: str, found: list[str], tools: Iterable[CommandTool]) -> Iterable[IntentMatch]:
     said = words.meanings(found)
     for tool in tools:
         for intent in tool.intents:
             score = max((_score(text, said, one) for one in intent.patterns), default=0.0)
-            yield Candidate(tool, intent, score)
+            yield IntentMatch(tool, intent, score)
 
 
 def _score(text: str, said: frozenset[str], pattern: str) -> float:
@@ -114,7 +114,7 @@ def _regex(pattern: str) -> re2._Regexp:
     return re2.compile(pattern, _OPTIONS)
 
 
-def _orders(text: str, candidate: Candidate) -> bool:
+def _orders(text: str, candidate: IntentMatch) -> bool:
     return candidate.score >= THRESHOLD and words.orders(text, _verbs(candidate.intent.patterns))
 
 
@@ -133,7 +133,7 @@ def _verbs(patterns: tuple[str, ...]) -> frozenset[str]:
     return frozenset(first | inside)
 
 
-def _ambiguous(near: list[Candidate], why: str) -> InvalidInput:
+def _ambiguous(near: list[IntentMatch], why: str) -> InvalidInput:
     candidates = [
         {
             "tool": one.tool.manifest.name,

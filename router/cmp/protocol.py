@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput
-from router.cmp.manifest import Intent, Tool
+from router.cmp.manifest import CommandTool, Intent
 from router.cmp.match import is_guarded, match
 from router.model.refs import InvokeResult, Json
 
@@ -26,7 +26,7 @@ AMBIGUOUS: Final = -32004
 _CODES: Final = {"INVALID_INPUT": INVALID_PARAMS, "NOT_FOUND": NO_TOOL}
 METHODS: Final = ("domains", "manifests", "capabilities", "intent", "schema")
 
-Invoke = Callable[[Tool, Intent, Json], Awaitable[InvokeResult]]
+Invoke = Callable[[CommandTool, Intent, Json], Awaitable[InvokeResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Protocol:
     `domains` are those of what is there beside the tools: packages, skills, mounted servers.
     """
 
-    tools: tuple[Tool, ...]
+    tools: tuple[CommandTool, ...]
     invoke: Invoke
     domains: tuple[str, ...] = ()
 
@@ -125,13 +125,13 @@ class Protocol:
             return _unconfirmed(shown, f"{result.error.get('message')}; {details.get('fix', '')}")
         raise _Told(result.error)
 
-    def _asked(self, params: Json) -> Iterable[Tool]:
+    def _asked(self, params: Json) -> Iterable[CommandTool]:
         if params.get("tool") is not None:
             return (self._tool(params),)
         domain = _optional(params, "domain")
         return [one for one in self.tools if domain in (None, one.manifest.domain)]
 
-    def _tool(self, params: Json) -> Tool:
+    def _tool(self, params: Json) -> CommandTool:
         name = _required(params, "tool")
         for tool in self.tools:
             if tool.manifest.name == name:

@@ -51,7 +51,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class CommandTemplate:
     """A parsed template, valid from birth; `elements[0]` names the program."""
 
     MAX_CHARS: ClassVar[int] = 2_000

@@ -13,7 +13,7 @@ from typing import Final
 
 from router.cmp.help import lines, listed, needed, parse_help
 from router.cmp.manifest import MAX_PARAMETERS, Intent
-from router.cmp.template import OPTIONS, Parameter, Template
+from router.cmp.template import OPTIONS, CommandTemplate, Parameter
 
 MAX_USAGE_CHARS: Final = 2_000
 MAX_WORDS: Final = 6  # behind a command, so that a question shows it whole
@@ -55,7 +55,7 @@ def made(program: str, command: str, page: bytes, summary: str, *, writable: boo
     prose = filter(_PROSE.match, takewhile(lambda line: not listed(line), text))
     about = f"{named}: {summary or next(prose, written).strip()}"[:MAX_TEXT_CHARS]
     asks = writable or named not in READ_ONLY
-    template = Template.parse(written, given)
+    template = CommandTemplate.parse(written, given)
     return Intent((), template, confirm=asks, idempotent=False, summary=about)
 
 

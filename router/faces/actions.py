@@ -16,7 +16,7 @@ from capdex.errors import Code, InvalidInput, untrusted_text
 from router.faces.arguments import Wanted, example
 from router.faces.manage import Packages
 from router.faces.tools import ACTIONS, LEVELS, MAX_HITS
-from router.install.resolve import Hit as RegistryHit
+from router.install.resolve import NodeHit
 from router.model.capability import Capability
 from router.model.refs import InvokeResult, Json
 from router.policy.consent import Asker, clean
@@ -27,7 +27,7 @@ from router.runtime.learned.intents import Intents
 from router.runtime.learned.learning import Learning
 from router.runtime.mcp_mount import Mounted
 from router.runtime.results import PREFIX, Results
-from router.runtime.search import Hit, Search
+from router.runtime.search import CatalogHit, Search
 from router.runtime.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
@@ -64,7 +64,7 @@ class Actions:
             found = [x for x in found if x.capability_id not in shown]
             here = [x for x in found if x.capability_id in latest]
             new = [x for x in found if x.capability_id not in latest]
-            lines += [self._hit(Hit(latest[x.capability_id], _why(x)), None) for x in here]
+            lines += [self._hit(CatalogHit(latest[x.capability_id], _why(x)), None) for x in here]
             lines += [_registry_hit(x) for x in new]
             lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
         lines = lines or ["nothing found: try other words"]
@@ -164,7 +164,7 @@ class Actions:
                 return {key: found}
         return {"input_schema": schema}
 
-    def _hit(self, hit: Hit, above: Hit | None) -> str:
+    def _hit(self, hit: CatalogHit, above: CatalogHit | None) -> str:
         """Return a hit in as few tokens as possible: `call` and `describe` take the short name.
 
         Why it was found is not said again if it is the same as in the line above.
@@ -199,14 +199,14 @@ def _line(listed: Listed) -> str:
     return f"{ref.capability_id}@{ref.version} {clean(listed.description, LINE_CHARS)}".rstrip()
 
 
-def _registry_hit(found: RegistryHit) -> str:
+def _registry_hit(found: NodeHit) -> str:
     """Return a hit of a node; its name without a version, since that would pin an installation."""
     shown = clean(found.summary or found.title, LINE_CHARS)
     version = found.uri.partition("@")[2]
     return f"{found.name} {shown} [registry {version}, by {_why(found)}]"
 
 
-def _why(found: RegistryHit) -> str:
+def _why(found: NodeHit) -> str:
     return clean(", ".join(found.matched), LINE_CHARS) or "meaning"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from router.cmp.manifest import Intent, Tool
+from router.cmp.manifest import CommandTool, Intent
 from router.cmp.protocol import Protocol
 from router.model.refs import InvokeResult, Json
 from router.policy.proposal import Proposal
@@ -31,7 +31,7 @@ class Cmp:
         if self.caller_agrees:
             caller = replace(caller, asker=_Agreed(), session=CALLER)
 
-        async def invoke(tool: Tool, intent: Intent, arguments: Json) -> InvokeResult:
+        async def invoke(tool: CommandTool, intent: Intent, arguments: Json) -> InvokeResult:
             return await self.intents.run(tool, intent, arguments, caller)
 
         domains = tuple(one.domain or "general" for one in self.intents.catalog.latest())

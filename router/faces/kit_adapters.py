@@ -31,7 +31,7 @@ from router.faces.kit import (
     Structured,
     Text,
 )
-from router.model.capability import NO_INPUT, Annotations, Capability, Owner
+from router.model.capability import NO_INPUT, Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import Request, ServiceRequest
 from router.policy.consent import Asker, Refuse
@@ -150,7 +150,7 @@ def capabilities(
             spec.description,
             spec.input_schema or NO_INPUT,
             owner,
-            annotations=Annotations(read_only=reads, destructive=not reads),
+            annotations=ToolHints(read_only=reads, destructive=not reads),
             executor=InvocableExecutor(invocable, name),
         )
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput, Unavailable
 from capdex.uri import PREFIX
-from router.install.installer import Installer, Outcome
-from router.install.resolve import Hit, search
+from router.install.installer import Installer, InstallOutcome
+from router.install.resolve import NodeHit, search
 from router.install.wish import choose
 from router.policy.consent import Asker, clean, not_agreed
 from router.policy.proposal import Proposal
@@ -23,7 +23,7 @@ class Packages:
     def __init__(self, installer: Installer) -> None:
         self._installer = installer
 
-    async def search(self, want: str, limit: int) -> tuple[Sequence[Hit], str]:
+    async def search(self, want: str, limit: int) -> tuple[Sequence[NodeHit], str]:
         """Return packages of the registry for a wish, and a line that says which nodes were asked.
 
         A node that does not answer is no error: what is installed is found without it.
@@ -79,7 +79,7 @@ class Packages:
         return f"removed {entry.name} {entry.version}"
 
 
-def _said(outcome: Outcome) -> str:
+def _said(outcome: InstallOutcome) -> str:
     version = "" if outcome.entry is None else f" {outcome.entry.version}"
     was = f", before {outcome.old.version}" if outcome.old and outcome.status == "upgraded" else ""
     warnings = outcome.plan.warnings if outcome.plan is not None else ()

@@ -21,7 +21,7 @@ from capdex.package import VerifiedPackage
 from capdex.proof.document import Proof, refused
 from capdex.proof.verify import Anchor, verify
 from router.install.lockfile import MAX_ITEMS, MAX_TEXT_CHARS, Locked, changed_fields
-from router.model.capability import Annotations
+from router.model.capability import ToolHints
 from router.model.requests import (
     AgentRequest,
     HostRequest,
@@ -142,7 +142,7 @@ def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
     if request is None:
         return Access("", (f"{tool.name}: {_odd(binding)}",))
     access = accessed(request, tool=tool.name)
-    hints = Annotations(*effects(manifest, tool))
+    hints = ToolHints(*effects(manifest, tool))
     if asks_each_time("package", hints, [request]):
         access = replace(
             access, lines=(f"{access.lines[0]} (asks at each call)", *access.lines[1:])

@@ -23,7 +23,7 @@ from router.home.directory import Home
 from router.install.fetch import Cache, Files, fetch, open_gateways
 from router.install.lock_store import LockStore
 from router.install.lockfile import Lock, Locked
-from router.install.plan import Plan, make
+from router.install.plan import InstallPlan, make
 from router.install.resolve import Release, resolve, search
 from router.install.wish import MAX_CANDIDATES, candidates
 from router.policy.consent import Asker, not_agreed
@@ -43,14 +43,14 @@ class Journal(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InstallOutcome:
     """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`."""
 
     name: str
     status: str
     entry: Locked | None = None
     old: Locked | None = None
-    plan: Plan | None = None
+    plan: InstallPlan | None = None
     error: CapdexError | None = None
 
     @property
@@ -95,7 +95,7 @@ class Installer:
 
     async def install(
         self, uri: CapabilityURI, asker: Asker, *, allow_signer_change: bool = False
-    ) -> Outcome:
+    ) -> InstallOutcome:
         """Install the release that a URI means, after a person agreed.
 
         Raises the errors of `resolve`, `fetch` and `plan.make`, Refused NO_CONSENT or
@@ -105,14 +105,14 @@ class Installer:
         plan = replace(plan, entry=replace(plan.entry, explicit=True))
         return await self.carry_out(plan, asker)
 
-    async def plan(self, uri: CapabilityURI, *, allow_signer_change: bool = False) -> Plan:
+    async def plan(self, uri: CapabilityURI, *, allow_signer_change: bool = False) -> InstallPlan:
         """Return what the installation of a URI would change; nothing is written."""
         async with self.files() as files:
             return await self._plan(uri, files, allow_signer_change)
 
     async def upgrades(
         self, names: Collection[str] = (), *, allow_signer_change: bool = False
-    ) -> list[Outcome]:
+    ) -> list[InstallOutcome]:
         """Return what an upgrade of some or all packages would change; nothing is written.
 
         An outcome has a plan, or is `unchanged`, or has the error of this one package. Raises
@@ -123,27 +123,29 @@ class Installer:
         turns = asyncio.Semaphore(AT_ONCE)
         async with self.files() as files:
 
-            async def one(entry: Locked) -> Outcome:
+            async def one(entry: Locked) -> InstallOutcome:
                 async with turns:
                     try:
                         plan = await self._plan(entry.wanted, files, allow_signer_change)
                     except CapdexError as error:
-                        return Outcome(entry.name, "failed", entry, error=error)
+                        return InstallOutcome(entry.name, "failed", entry, error=error)
                 if plan.entry.uri.version <= entry.uri.version:
-                    return Outcome(entry.name, "unchanged", entry, plan=_older(plan, entry))
-                return Outcome(entry.name, "upgraded", plan.entry, entry, plan)
+                    return InstallOutcome(entry.name, "unchanged", entry, plan=_older(plan, entry))
+                return InstallOutcome(entry.name, "upgraded", plan.entry, entry, plan)
 
             return list(await asyncio.gather(*map(one, chosen)))
 
-    async def carry_out(self, plan: Plan, asker: Asker) -> Outcome:
+    async def carry_out(self, plan: InstallPlan, asker: Asker) -> InstallOutcome:
         """Ask if the plan has to be agreed to, and commit it; raises as `install`."""
         await self._agree(plan, asker)
         changed = self._commit(plan)
         replaced = plan.old is not None and plan.old.sha256 != plan.entry.sha256
         status = ("upgraded" if replaced else "installed") if changed else "unchanged"
-        return Outcome(plan.entry.name, status, plan.entry, plan.old, plan)
+        return InstallOutcome(plan.entry.name, status, plan.entry, plan.old, plan)
 
-    async def _plan(self, uri: CapabilityURI, files: Files, allow_signer_change: bool) -> Plan:
+    async def _plan(
+        self, uri: CapabilityURI, files: Files, allow_signer_change: bool
+    ) -> InstallPlan:
         try:
             release = await resolve(uri, self.config)
         except InvalidInput as error:
@@ -159,7 +161,7 @@ class Installer:
         request: str = "",
         *,
         allow_signer_change: bool = False,
-    ) -> Plan:
+    ) -> InstallPlan:
         """Return the plan for a package that was resolved and verified; raises as `plan.make`."""
         lock = self.lock
         old = lock.packages.get(package.manifest.uri.name)
@@ -200,7 +202,7 @@ class Installer:
             error.fix = f"did you mean {', '.join(dict.fromkeys(names))}?"
         return error
 
-    async def _agree(self, plan: Plan, asker: Asker) -> None:
+    async def _agree(self, plan: InstallPlan, asker: Asker) -> None:
         if not plan.asks:
             return
         proposal = plan.proposal()
@@ -209,7 +211,7 @@ class Installer:
         if not agreed:
             raise not_agreed(proposal)
 
-    def _commit(self, plan: Plan) -> bool:
+    def _commit(self, plan: InstallPlan) -> bool:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""
         entry, old = plan.entry, plan.old
         self.cache.put([plan.package.data])
@@ -250,7 +252,7 @@ class Installer:
             self.journal.write("remove", **noted(entry))
         return gone
 
-    def _granted(self, plan: Plan) -> list[Grant]:
+    def _granted(self, plan: InstallPlan) -> list[Grant]:
         """Return what was agreed to, without what was taken back from the old content meanwhile."""
         grants = plan.proposal().grants(time.time())
         if plan.fresh or plan.old is None:
@@ -312,6 +314,6 @@ def _entry(lock: Lock, name: str) -> Locked:
     return found
 
 
-def _older(plan: Plan, entry: Locked) -> Plan | None:
+def _older(plan: InstallPlan, entry: Locked) -> InstallPlan | None:
     """Return the plan if it is of an older version: its question tells so, and is never asked."""
     return plan if plan.entry.uri.version < entry.uri.version else None

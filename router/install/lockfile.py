@@ -156,7 +156,7 @@ class Lock:
         return type(self)(kept, self.extra)
 
 
-class Difference(NamedTuple):
+class LockDifference(NamedTuple):
     """An entry that is in one of two locks alone, or differs in some fields."""
 
     name: str
@@ -164,15 +164,15 @@ class Difference(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-def diff(old: Lock, new: Lock) -> list[Difference]:
+def diff(old: Lock, new: Lock) -> list[LockDifference]:
     """Return the differences of two locks, by name."""
     found = []
     for name in sorted({*old.packages, *new.packages}):
         before, after = old.packages.get(name), new.packages.get(name)
         if before is None or after is None:
-            found.append(Difference(name, "added" if before is None else "removed"))
+            found.append(LockDifference(name, "added" if before is None else "removed"))
         elif changed := changed_fields(before, after):
-            found.append(Difference(name, "changed", changed))
+            found.append(LockDifference(name, "changed", changed))
     return found
 
 

@@ -24,7 +24,7 @@ _NO_LINT: Final = "text lint: nothing found"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstallPlan:
     """One package to be installed. `old` is the entry that it replaces.
 
     `changes` are all changes of meaning since `old`; `widened` are those that a person must agree
@@ -111,7 +111,7 @@ def make(
     agreed: Collection[str],
     had: frozenset[str] = frozenset(),
     allow_signer_change: bool = False,
-) -> Plan:
+) -> InstallPlan:
     """Return the plan for a package; `old_package` is the installed one if its bytes are here.
 
     `agreed` are the signers of all that a person agreed to here under this name, and `had` the
@@ -145,7 +145,7 @@ def make(
             details={"was": sorted(before), "is": _did(entry.signer)},
         )
     compared = old_package if had else None
-    plan = Plan(
+    plan = InstallPlan(
         package,
         entry,
         old,

@@ -52,7 +52,7 @@ class Release:
     warnings: tuple[str, ...] = ()
 
 
-class Hit(NamedTuple):
+class NodeHit(NamedTuple):
     """A release that a node found for a wish, by the words of these fields; all is its word."""
 
     uri: str
@@ -100,7 +100,7 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     return replace(found, warnings=(*found.warnings, *warnings))
 
 
-async def search(want: str, limit: int, config: Config, note: Note | None = None) -> list[Hit]:
+async def search(want: str, limit: int, config: Config, note: Note | None = None) -> list[NodeHit]:
     """Return what the first node that answers finds for a wish; raises Unavailable if none does.
 
     `note` writes a line before the words go to a node: their length and sha256, since a log is no
@@ -251,7 +251,7 @@ def _warnings(answer: Json, found: CapabilityURI) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _hit(found: Any) -> Hit | None:
+def _hit(found: Any) -> NodeHit | None:
     if not isinstance(found, dict):
         return None
     metadata = found.get("acp_metadata")
@@ -263,7 +263,7 @@ def _hit(found: Any) -> Hit | None:
     summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))
     fields = found.get("matched")
     matched = tuple(map(untrusted_text, fields)) if isinstance(fields, list) else ()
-    return Hit(str(uri), untrusted_text(texts.get("name")), summary, matched)
+    return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched)
 
 
 def _odd(address: NodeAddress, how: str) -> Unavailable:

@@ -14,15 +14,15 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, Verifica
 from capdex.package import VerifiedPackage
 from router.install.facts import check_proof
 from router.install.fetch import fetch, installed, missing
-from router.install.installer import AT_ONCE, Installer, Outcome
+from router.install.installer import AT_ONCE, Installer, InstallOutcome
 from router.install.lockfile import Locked
-from router.install.plan import Plan
+from router.install.plan import InstallPlan
 from router.policy.consent import Asker
 
 Json = dict[str, str]
 
 
-async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[Outcome]:
+async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[InstallOutcome]:
     """Fetch what is missing, and install what nobody agreed to here, each after a question.
 
     An entry whose request does not allow its version is resolved again. `frozen` never changes the
@@ -36,7 +36,7 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
     if stale and frozen:
         raise drift([_stale(entry) for entry in stale])
     agreed = installer.agreed()
-    outcomes: list[Outcome] = []
+    outcomes: list[InstallOutcome] = []
     absent: list[Locked] = []
     for entry in entries:
         if entry in stale or entry.sha256 not in agreed:
@@ -47,10 +47,10 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
             absent.append(entry)
         else:
             installer.seen(package)
-            outcomes.append(Outcome(entry.name, "unchanged", entry))
+            outcomes.append(InstallOutcome(entry.name, "unchanged", entry))
     for entry, package in await _fetch_all(installer, absent):
         installer.seen(package)
-        outcomes.append(Outcome(entry.name, "fetched", entry))
+        outcomes.append(InstallOutcome(entry.name, "fetched", entry))
     for entry in entries:
         if entry not in stale and entry.sha256 in agreed:
             continue
@@ -58,7 +58,7 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
             again = installer.plan(entry.wanted) if entry in stale else _announced(installer, entry)
             outcomes.append(await installer.carry_out(await again, asker))
         except CapdexError as error:
-            outcomes.append(Outcome(entry.name, "failed", entry, error=error))
+            outcomes.append(InstallOutcome(entry.name, "failed", entry, error=error))
     return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
@@ -96,7 +96,7 @@ def drift(problems: Sequence[Json]) -> InvalidInput:
     )
 
 
-async def _announced(installer: Installer, entry: Locked) -> Plan:
+async def _announced(installer: Installer, entry: Locked) -> InstallPlan:
     """Return the plan for an entry that nobody agreed to here, resolved as an installation is.
 
     Raises VerificationFailure if the nodes, or the chain, say something else than the entry.

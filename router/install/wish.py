@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from capdex.errors import Code, InvalidInput
 from capdex.uri import CapabilityURI
 from router.home.config import Config
-from router.install.resolve import Hit, Note, search
+from router.install.resolve import NodeHit, Note, search
 from router.policy.consent import clean
 
 MAX_CANDIDATES = 8
@@ -31,7 +31,7 @@ async def choose(
     return pick(text, await search(text, MAX_CANDIDATES, config, note), certain=certain)
 
 
-def pick(want: str, hits: Sequence[Hit], *, certain: bool = False) -> CapabilityURI:
+def pick(want: str, hits: Sequence[NodeHit], *, certain: bool = False) -> CapabilityURI:
     """Return the hit that a wish means; raises as `choose`. Pure."""
     found = {CapabilityURI.parse(hit.uri).name: hit for hit in hits}
     slug = "-".join(want.casefold().split())
@@ -52,7 +52,7 @@ def pick(want: str, hits: Sequence[Hit], *, certain: bool = False) -> Capability
     )
 
 
-def candidates(hits: Sequence[Hit]) -> list[dict[str, str]]:
+def candidates(hits: Sequence[NodeHit]) -> list[dict[str, str]]:
     """Return hits as JSON to choose from, their texts cleaned."""
     return [
         {

@@ -13,7 +13,7 @@ Kind = Literal["tool", "skill"]
 
 
 @dataclass(frozen=True, slots=True)
-class Annotations:
+class ToolHints:
     """Hints about a tool's effects, with the cautious values of MCP where nothing is said."""
 
     read_only: bool = False
@@ -76,7 +76,7 @@ class Capability:
     owner: Owner
     output_schema: Json | None = None
     prompt: str | None = None
-    annotations: Annotations = Annotations()
+    annotations: ToolHints = ToolHints()
     executor: Executor | None = None
     resources: tuple[Json, ...] = ()
     closed_schema: Json | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from capdex.errors import Code, Refused
-from router.model.capability import Annotations, Capability
+from router.model.capability import Capability, ToolHints
 from router.model.requests import (
     AgentRequest,
     HostRequest,
@@ -128,7 +128,7 @@ def _check_state(capability: Capability, request: StateRequest) -> None:
         )
 
 
-def asks_each_time(source: str, hints: Annotations, requests: Sequence[Request]) -> bool:
+def asks_each_time(source: str, hints: ToolHints, requests: Sequence[Request]) -> bool:
     """Return True if each call of a tool is asked about, until a person grants `effects`.
 
     A package that calls itself harmless is believed only where its requests say so: a method that

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing import Segment, TriggerSet, merge
+from capdex.routing import TriggerSegment, TriggerSet, merge
 from capdex.routing.patterns import (
     Level,
     Message,
@@ -32,7 +32,7 @@ _AT_ONCE: Final = 1_000  # capabilities of one segment; others can be read betwe
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class InstalledHit:
     """A trigger that a message hits. `score` is (BROAD, REGEX or KEYWORD; width of its text)."""
 
     capability: str
@@ -93,7 +93,7 @@ class TriggerIndex:
                     waiting = [(name, self._triggers[name]) for name in names]
                 if not waiting:
                     break
-                segment = Segment.build(waiting)
+                segment = TriggerSegment.build(waiting)
                 with self._lock:
                     stale = [name for name, own in waiting if self._triggers.get(name) is not own]
                     self._set = self._set.with_segment(segment).without(stale)
@@ -105,14 +105,14 @@ class TriggerIndex:
                 with self._lock:
                     self._set = self._set.merged(sources, segment)
 
-    def hits(self, message: str) -> list[Hit]:
+    def hits(self, message: str) -> list[InstalledHit]:
         """Return the triggers that the beginning of a message hits, in no order.
 
         Equal patterns of one capability are one hit. The message is bounded here
         (text.MAX_MESSAGE_BYTES).
         """
         return [
-            Hit(hit.name, Trigger(hit.kind, hit.text), (hit.level, hit.width))
+            InstalledHit(hit.name, Trigger(hit.kind, hit.text), (hit.level, hit.width))
             for hit in self._set.hits(message)
         ]
 
@@ -153,7 +153,7 @@ def short_name(capability: str) -> str:
     return fold(capability.rpartition(":")[2])
 
 
-def negated(hit: Hit, message: str) -> bool:
+def negated(hit: InstalledHit, message: str) -> bool:
     """True if the part of a message that a hit is in says not to do it."""
     pattern = pattern_of(hit.trigger)
     return pattern is not None and is_denied(pattern, Message.of(message))

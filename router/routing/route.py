@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from capdex.routing.text import bounded
-from router.routing.index import BROAD, KEYWORD, Hit, TriggerIndex, negated
+from router.routing.index import BROAD, KEYWORD, InstalledHit, TriggerIndex, negated
 from router.routing.stack import Stack
 
 MARGIN: Final = 2  # by which the text of the best trigger must be wider than that of the next
@@ -21,7 +21,7 @@ MAX_SHOWN_CHARS: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class RoutedCapability:
     """A capability that gets the message, and why."""
 
     capability: str
@@ -44,7 +44,7 @@ class Fallback:
     why: str
 
 
-Answer = Routed | Ambiguous | Fallback
+Answer = RoutedCapability | Ambiguous | Fallback
 
 
 def route(message: str, stack: Stack, index: TriggerIndex, now: float) -> tuple[Answer, Stack]:
@@ -79,13 +79,13 @@ def _back(stack: Stack) -> tuple[Answer, Stack]:
     left = stack.pop()
     if left.top is None:
         return Fallback("/back, and no capability is active now"), left
-    return Routed(left.top, "/back"), left
+    return RoutedCapability(left.top, "/back"), left
 
 
 def _switch(name: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
     found = index.named(name) or index.starting(name)
     if name and len(found) == 1:
-        return Routed(found[0], f"/switch {_shown(name)}"), stack.push(found[0])
+        return RoutedCapability(found[0], f"/switch {_shown(name)}"), stack.push(found[0])
     if not found:
         found, why = index.starting(""), f"nothing that is installed starts with {_shown(name)}"
     else:
@@ -101,7 +101,7 @@ def _classify(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, 
     own = best.get(stack.top) if stack.top is not None else None
     # A broad trigger neither keeps a message that another capability names, nor takes one away.
     if own is not None and (own.score[0] > BROAD or ranked[0].score[0] == BROAD):
-        return Routed(own.capability, f"active, and {_why(own)}"), stack
+        return RoutedCapability(own.capability, f"active, and {_why(own)}"), stack
     if not ranked or (stack.top is not None and ranked[0].score[0] == BROAD):
         return _unmatched(message, stack, index)
     first = ranked[0]
@@ -113,15 +113,15 @@ def _classify(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, 
     if negated(first, message):
         why = f"{_why(first)}, but the sentence has a negation"
         return Ambiguous((first.capability,), 1, why), stack
-    return Routed(first.capability, _why(first)), stack.pop().push(first.capability)
+    return RoutedCapability(first.capability, _why(first)), stack.pop().push(first.capability)
 
 
 def _unmatched(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
     if stack.top is not None:
-        return Routed(stack.top, "active, and nothing precise matches"), stack
+        return RoutedCapability(stack.top, "active, and nothing precise matches"), stack
     named = index.named(message)
     if len(named) == 1:
-        return Routed(named[0], "its name"), stack.push(named[0])
+        return RoutedCapability(named[0], "its name"), stack.push(named[0])
     if named:
         names = tuple(named[:MAX_CANDIDATES])
         return Ambiguous(names, len(named), f"{len(named)} capabilities have this name"), stack
@@ -130,8 +130,8 @@ def _unmatched(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer,
     return Fallback("no trigger matches"), stack
 
 
-def _best(hits: Iterable[Hit]) -> dict[str, Hit]:
-    best: dict[str, Hit] = {}
+def _best(hits: Iterable[InstalledHit]) -> dict[str, InstalledHit]:
+    best: dict[str, InstalledHit] = {}
     for hit in hits:
         other = best.get(hit.capability)
         if other is None or (hit.score, hit.trigger.value) > (other.score, other.trigger.value):
@@ -139,11 +139,11 @@ def _best(hits: Iterable[Hit]) -> dict[str, Hit]:
     return best
 
 
-def _is_close(hit: Hit, first: Hit) -> bool:
+def _is_close(hit: InstalledHit, first: InstalledHit) -> bool:
     return hit.score[0] == first.score[0] and first.score[1] - hit.score[1] < MARGIN
 
 
-def _why(hit: Hit) -> str:
+def _why(hit: InstalledHit) -> str:
     if hit.score[0] == KEYWORD:
         return f"keyword {_shown(hit.trigger.value)}"
     broad = "broad " if hit.score[0] == BROAD else ""

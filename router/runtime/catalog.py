@@ -42,7 +42,7 @@ class Listed:
     arguments: tuple[str, ...] | None = None
 
 
-class Source(Protocol):
+class CapabilitySource(Protocol):
     """Capabilities of one origin; `revision` changes whenever the list does."""
 
     @property
@@ -96,10 +96,10 @@ class Fixed:
 class Catalog:
     """All capabilities; of two sources with the same id and version, the first one counts."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[CapabilitySource]) -> None:
         self._sources = sources
         self._revisions: list[object] | None = None
-        self._versions: dict[str, dict[str, tuple[Listed, Source]]] = {}
+        self._versions: dict[str, dict[str, tuple[Listed, CapabilitySource]]] = {}
         self._short: dict[str, list[str]] = {}
         self._loaded: dict[CapabilityRef, Capability] = {}
 
@@ -176,7 +176,7 @@ class Catalog:
         revisions = [source.revision for source in self._sources]
         if revisions == self._revisions:
             return
-        versions: dict[str, dict[str, tuple[Listed, Source]]] = {}
+        versions: dict[str, dict[str, tuple[Listed, CapabilitySource]]] = {}
         for source in self._sources:
             for listed in source.listed():
                 ref = listed.ref

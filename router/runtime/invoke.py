@@ -40,7 +40,7 @@ log = structlog.get_logger(part="router")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """Bounds on calls, shared between owners. A call waits for its turn within its deadline."""
 
     calls_at_once: int = 8
@@ -99,7 +99,7 @@ class Invoker:
         check: Check,
         redact: Callable[[Any], Any] = lambda value: value,
         renew: Callable[[str], Awaitable[None]] | None = None,
-        limits: Limits = Limits(),
+        limits: CallLimits = CallLimits(),
     ) -> None:
         self._catalog = catalog
         self._rights = rights

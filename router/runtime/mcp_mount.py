@@ -19,9 +19,9 @@ from mcp.client.stdio import StdioServerParameters
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.version import VERSION
-from router.bindings.mcp_session import Session
-from router.bindings.mcp_transport import Program
-from router.model.capability import NO_INPUT, Annotations, Capability, Owner
+from router.bindings.mcp_session import McpSession
+from router.bindings.mcp_transport import McpProgram
+from router.model.capability import NO_INPUT, Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import ProcessRequest, Request, ServiceRequest
 from router.policy.consent import clean
@@ -39,8 +39,8 @@ async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Mou
 
     Raises Unavailable NODE_UNAVAILABLE if it does not start, or list its tools.
     """
-    program = Program(server)
-    session = Session(program.connected(), program.fault)
+    program = McpProgram(server)
+    session = McpSession(program.connected(), program.fault)
     try:
         try:
             async with asyncio.timeout(LIST_S):
@@ -57,7 +57,7 @@ async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Mou
 class Mounted(Fixed):
     """The tools of a server, and its resources, which are asked for whenever they are wanted."""
 
-    def __init__(self, name: str, session: Session, tools: Iterable[Capability]) -> None:
+    def __init__(self, name: str, session: McpSession, tools: Iterable[Capability]) -> None:
         super().__init__(tools, domain="mcp")
         self.name, self._session = name, session
 
@@ -70,7 +70,7 @@ class Mounted(Fixed):
         return []
 
     async def read(self, uri: str) -> list[Any]:
-        """Return the contents of a listed resource; raises as `Session.read`, and TIMEOUT.
+        """Return the contents of a listed resource; raises as `McpSession.read`, and TIMEOUT.
 
         Another URI may be a model's own and carry words to the server: it is NOT_FOUND.
         """
@@ -105,14 +105,14 @@ class MountedTool:
 
     server: str
     tool: str
-    session: Session
+    session: McpSession
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one call that a run makes."""
         return [ServiceRequest(self.server, self.tool)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
-        """Call the tool; return its output and raise as `Session.call` does."""
+        """Call the tool; return its output and raise as `McpSession.call` does."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self.session.call(self.tool, arguments)
@@ -146,7 +146,7 @@ def _capabilities(name: str, session: Any, tools: Iterable[types.Tool]) -> Itera
             tool.input_schema or NO_INPUT,
             Owner("mcp", f"mcp:{name}", hashlib.sha256(definition).hexdigest()),
             output_schema=tool.output_schema,
-            annotations=Annotations(
+            annotations=ToolHints(
                 read_only=reads,
                 destructive=not reads and hints.destructive_hint is not False,
                 idempotent=hints.idempotent_hint is True,

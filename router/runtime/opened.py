@@ -14,17 +14,17 @@ from router.home.files import write_whole
 from router.policy.grant_file import GrantFile
 from router.policy.secrets import Secrets
 from router.runtime.audit import Audit
-from router.runtime.catalog import Catalog, Fixed, Source
-from router.runtime.invoke import Invoker, Limits
+from router.runtime.catalog import CapabilitySource, Catalog, Fixed
+from router.runtime.invoke import CallLimits, Invoker
 from router.runtime.learned.intents import Intents
 from router.runtime.learned.learning import Learning
 from router.runtime.learned.source import LearnedTools
-from router.runtime.learned.store import Store
+from router.runtime.learned.store import LearnedStore
 from router.runtime.mcp_mount import Mounted, mount_proposal, mounted
 from router.runtime.results import Results
 from router.runtime.search import Search
 from router.runtime.skill_folder import skills
-from router.runtime.validation import Validation
+from router.runtime.validation import ValidatorCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class Mounts:
 @asynccontextmanager
 async def opened(
     directory: Path,
-    sources: Sequence[Source] = (),
+    sources: Sequence[CapabilitySource] = (),
     *,
     mounts: Mounts | None = None,
     work: Path = Path(),
     hidden: Secrets | None = None,
-    limits: Limits | None = None,
+    limits: CallLimits | None = None,
 ) -> AsyncIterator[Runtime]:
     """Open the runtime over a directory, which is for its user alone, and close it at the end.
 
@@ -83,10 +83,10 @@ async def opened(
             catalog,
             rights=grants,
             audit=audit,
-            check=Validation().check,
+            check=ValidatorCache().check,
             redact=hidden.redact if hidden is not None else lambda value: value,
             renew=learned.renew,
-            limits=limits or Limits(),
+            limits=limits or CallLimits(),
         )
         results = Results(directory / "results")
         intents = Intents(learned, invoker, catalog)
@@ -99,6 +99,6 @@ def open_grants(directory: Path) -> GrantFile:
     return GrantFile(Home.open(directory).grants, write_whole)
 
 
-def open_learned(directory: Path) -> Store:
+def open_learned(directory: Path) -> LearnedStore:
     """Return the learned tools of an installation."""
-    return Store(Home.open(directory).learned)
+    return LearnedStore(Home.open(directory).learned)

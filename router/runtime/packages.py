@@ -12,7 +12,7 @@ from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import BUILT_IN, Tool
 from capdex.package import VerifiedPackage
 from capdex.profiles import cap
-from router.model.capability import Annotations, Capability, Executor, Owner
+from router.model.capability import Capability, Executor, Owner, ToolHints
 from router.model.refs import CapabilityRef, Json
 from router.state.tools import standard
 
@@ -91,7 +91,7 @@ def tool_of(manifest: Manifest, owner: Owner, tool: Tool, executor: Executor | N
         made["input_schema"],
         owner,
         output_schema=made["output_schema"],
-        annotations=Annotations(*effects(manifest, tool)),
+        annotations=ToolHints(*effects(manifest, tool)),
         executor=executor,
         closed_schema=None if tool.built_in else closed,
         example=next(given, None),

@@ -23,7 +23,7 @@ _PUNCTUATION: Final = re.compile(r"[_\-:#.]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class CatalogHit:
     """A capability that was found, and why: `exact name`, or the words that match."""
 
     listed: Listed
@@ -49,20 +49,20 @@ class Search:
             counts[domain or "general"] = counts.get(domain or "general", 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
-    def find(self, want: str, limit: int) -> list[Hit]:
+    def find(self, want: str, limit: int) -> list[CatalogHit]:
         """Return at most `limit` capabilities for a wish; one that it names exactly comes first."""
         self._refresh()
         want = want[:MAX_WANT_CHARS]
         capability_id, _ = split(want)
         named = self._rows.get(capability_id)
         exact = [named] if named else [x for x in self._rows.values() if _named(x, want)]
-        found = {x.ref: Hit(x, "exact name") for x in exact[:limit]}
+        found = {x.ref: CatalogHit(x, "exact name") for x in exact[:limit]}
         if want.strip() and len(found) < limit:
             page = self._current().search(want, limit=limit * OF_ONE)
             for id_ in _packages_first([hit.name for hit in page.hits]):
                 listed = self._rows[id_]
                 if len(found) < limit and listed.ref not in found:
-                    found[listed.ref] = Hit(listed, _why(listed, want, page.corrected))
+                    found[listed.ref] = CatalogHit(listed, _why(listed, want, page.corrected))
         return list(found.values())
 
     def _refresh(self) -> None:

@@ -46,12 +46,16 @@ class Session:
         `{capability, why}`, with what to mount when it comes to the top; `{ambiguous, why}`: the
         user must choose; `{fallback, why}`: the agent answers by itself.
         """
-        from router.routing.route import Ambiguous, Routed, route  # with numpy, which is slow
+        from router.routing.route import (  # with numpy, which is slow
+            Ambiguous,
+            RoutedCapability,
+            route,
+        )
 
         self._refresh()
         before = self._stack.top
         answer, self._stack = route(message, self._stack, self._index, self._clock())
-        if isinstance(answer, Routed):
+        if isinstance(answer, RoutedCapability):
             found: Json = {"capability": answer.capability, "why": answer.why}
             if answer.capability != before:
                 found |= self._mounted(answer.capability)

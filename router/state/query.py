@@ -50,7 +50,7 @@ class _Descending:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ObjectQuery:
     """A query that is ready to run. `order` has each field's path, and True if it descends."""
 
     holds: Holds
@@ -77,7 +77,7 @@ class Query:
         return {name: value[name] for name in self.selected if name in value}
 
 
-def read(query: Any) -> Query:
+def read(query: Any) -> ObjectQuery:
     """Return the query of an ASM-QL object; `filter` is another word for `where`.
 
     `from` is not looked at here. Raises InvalidInput for anything that a query does not have, and
@@ -96,7 +96,7 @@ def read(query: Any) -> Query:
         raise InvalidInput(f"the query has more than {MAX_QUERY_BYTES} bytes", Code.TOO_LARGE)
     order = _order(query.get("order"))
     bound = hashlib.sha256(text).hexdigest()[:16]
-    return Query(
+    return ObjectQuery(
         compiled(where),
         order,
         _selected(query.get("select")),

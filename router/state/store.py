@@ -23,7 +23,7 @@ from router.state import rows
 from router.state.database import Database
 from router.state.object import StateObject
 from router.state.patch import Patched
-from router.state.query import Key, Query
+from router.state.query import Key, ObjectQuery
 from router.state.rows import DELETED, ERASED, LIVE, Run, Space
 from router.state.strategies import Model
 from router.state.values import bounded
@@ -33,7 +33,7 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 CHUNK_ROWS: Final = 512
 
 
-class Hit(NamedTuple):
+class FoundObject(NamedTuple):
     """An object that a query found: its whole value, and what the query selects of it.
 
     `conflicts` has all values of a multi-value register that has several.
@@ -45,15 +45,15 @@ class Hit(NamedTuple):
     conflicts: Json
 
 
-class Page(NamedTuple):
+class ObjectPage(NamedTuple):
     """Hits in order, and the cursor of the next page, if there may be one."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[FoundObject, ...]
     cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class ObjectCollection:
     """The objects of a schema in a space, counted. `visibility` is None until its package ran."""
 
     space: Space
@@ -64,7 +64,7 @@ class Collection:
     expired: int
 
 
-class Store:
+class ObjectStore:
     """Objects in a file; every method is one transaction, and may be called from any thread."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -139,7 +139,7 @@ class Store:
         if hard:
             self.database.forget()
 
-    def query(self, space: Space, model: Model, query: Query) -> Page:
+    def query(self, space: Space, model: Model, query: ObjectQuery) -> ObjectPage:
         """Return a page of objects.
 
         Without an order, a page may be short where much was looked at; its cursor goes on. With
@@ -151,7 +151,7 @@ class Store:
             scan = _Scan(run, number, horizon, query)
             return scan.ordered() if query.order else scan.by_id()
 
-    def collections(self) -> list[Collection]:
+    def collections(self) -> list[ObjectCollection]:
         """Return what is kept, in the order of owner, scope and schema."""
         with self.database.reading() as run:
             found = run(
@@ -163,7 +163,7 @@ class Store:
                 (self.clock(),),
             ).fetchall()
         return [
-            Collection(Space(owner, scope), uri, visibility, *map(int, counts))
+            ObjectCollection(Space(owner, scope), uri, visibility, *map(int, counts))
             for owner, scope, uri, visibility, *counts in found
         ]
 
@@ -230,7 +230,7 @@ class Store:
 class _Scan:
     """The objects of a collection that a query holds for, read in the order of their ids."""
 
-    def __init__(self, run: Run, number: int, horizon: float, query: Query) -> None:
+    def __init__(self, run: Run, number: int, horizon: float, query: ObjectQuery) -> None:
         self._query = query
         self._bytes = 0
         after = query.after[0] if query.after and not query.order else ""
@@ -241,9 +241,9 @@ class _Scan:
             (number, after, LIVE, horizon, query.text),
         )
 
-    def by_id(self) -> Page:
+    def by_id(self) -> ObjectPage:
         """Return a page in the order of ids; stop where enough was looked at."""
-        found: list[Hit] = []
+        found: list[FoundObject] = []
         size = 0
         for hit, bytes_ in self._hits(stop=True):
             size += bytes_
@@ -252,13 +252,13 @@ class _Scan:
             found.append(hit)
         return self._page(found, (self._last,) if self._bytes > MAX_SCANNED_BYTES else None)
 
-    def ordered(self) -> Page:
+    def ordered(self) -> ObjectPage:
         """Return a page in the order of the query, which looks at all objects."""
         query, after = self._query, self._query.after
         keyed = ((query.key(hit.value, hit.id), size, hit) for hit, size in self._hits())
         later = (one for one in keyed if after is None or after < one[0])
         best = heapq.nsmallest(query.limit + 1, later, key=lambda one: one[0])
-        found: list[Hit] = []
+        found: list[FoundObject] = []
         size = 0
         for number, (_, bytes_, hit) in enumerate(best):
             size += bytes_
@@ -267,7 +267,7 @@ class _Scan:
             found.append(hit)
         return self._page(found, None)
 
-    def _hits(self, *, stop: bool = False) -> Iterator[tuple[Hit, int]]:
+    def _hits(self, *, stop: bool = False) -> Iterator[tuple[FoundObject, int]]:
         holds = self._query.holds
         while chunk := self._cursor.fetchmany(CHUNK_ROWS):
             # One array is parsed quicker than its items one by one.
@@ -277,7 +277,7 @@ class _Scan:
                 self._bytes += len(data)
                 if holds(value):
                     known = orjson.loads(conflicts) if conflicts else {}
-                    yield Hit(id_, value, self._query.shown(value), known), len(data)
+                    yield FoundObject(id_, value, self._query.shown(value), known), len(data)
             if self._bytes > MAX_SCANNED_BYTES:
                 if stop:
                     return
@@ -288,8 +288,8 @@ class _Scan:
                     fix="ask for a text that an object must have, or without order",
                 )
 
-    def _page(self, found: list[Hit], key: Key | None) -> Page:
-        return Page(tuple(found), None if key is None else self._query.cursor(key))
+    def _page(self, found: list[FoundObject], key: Key | None) -> ObjectPage:
+        return ObjectPage(tuple(found), None if key is None else self._query.cursor(key))
 
 
 def _not_found(id_: str) -> InvalidInput:

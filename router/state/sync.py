@@ -24,14 +24,14 @@ from capdex.errors import Code, InvalidInput, UsageError
 from router.state import rows
 from router.state.object import MAX_BLOB_BYTES, StateObject
 from router.state.rows import DELETED, ERASED, Run, Space
-from router.state.store import Store
+from router.state.store import ObjectStore
 
 FORMAT: Final = "capdex-state/1"
 MAX_FILE_BYTES: Final = 1024**3
 MAX_LINE_BYTES: Final = MAX_BLOB_BYTES // 3 * 4 + 4_096
 
 
-class Entry(NamedTuple):
+class SyncEntry(NamedTuple):
     """An object for another installation; `document` is None for an erased one."""
 
     scope: str
@@ -70,7 +70,7 @@ _decode_header: Final = msgspec.json.Decoder(_Header).decode
 _decode_end: Final = msgspec.json.Decoder(_End).decode
 
 
-def export(store: Store, owner: str, path: Path, *, public: bool = False) -> int:
+def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) -> int:
     """Write the objects of an owner to a file for its user alone; return how many there are.
 
     `public` takes those alone whose schema says that they are public, for a file to pass on. Raises
@@ -92,7 +92,7 @@ def export(store: Store, owner: str, path: Path, *, public: bool = False) -> int
     return count
 
 
-def merge(store: Store, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
+def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
     """Merge the objects of a file, all or none; return their owner and the result.
 
     `empty` demands that the owner has no objects yet. Raises InvalidInput for a file that is
@@ -109,7 +109,7 @@ def merge(store: Store, path: Path, *, empty: bool = False) -> tuple[str, Merged
         raise _unreadable(path, error) from None
 
 
-def entries(store: Store, owner: str, *, public: bool = False) -> Iterator[Entry]:
+def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator[SyncEntry]:
     """Yield all objects of an owner that have not expired, deleted and erased ones too."""
     with store.database.reading() as run:
         found = run(
@@ -125,11 +125,11 @@ def entries(store: Store, owner: str, *, public: bool = False) -> Iterator[Entry
             document = None
             if state != ERASED:
                 document = StateObject.load(rows.bare(uri), rows.new_peer(), blob).exported()
-            yield Entry(scope, uri, id_, document)
+            yield SyncEntry(scope, uri, id_, document)
 
 
 def merge_entries(
-    store: Store, owner: str, found: Iterable[Entry], *, empty: bool = False
+    store: ObjectStore, owner: str, found: Iterable[SyncEntry], *, empty: bool = False
 ) -> Merged:
     """Merge objects, all or none; what `found` raises passes upward, and nothing is merged.
 
@@ -149,7 +149,7 @@ def merge_entries(
     return Merged(**counts)
 
 
-def _merge(run: Run, owner: str, entry: Entry, now: float) -> str:
+def _merge(run: Run, owner: str, entry: SyncEntry, now: float) -> str:
     model, number = rows.collection(run, Space(owner, entry.scope), entry.schema_uri)
     held = run(
         "SELECT state, blob, peer FROM objects LEFT JOIN documents USING (collection, id)"
@@ -184,7 +184,7 @@ def _merge(run: Run, owner: str, entry: Entry, now: float) -> str:
     return "new" if state is None else "changed"
 
 
-def _write(stream: IO[bytes], owner: str, found: Iterable[Entry]) -> int:
+def _write(stream: IO[bytes], owner: str, found: Iterable[SyncEntry]) -> int:
     hashed = hashlib.sha256()
     count = 0
 
@@ -204,7 +204,7 @@ def _write(stream: IO[bytes], owner: str, found: Iterable[Entry]) -> int:
     return count
 
 
-def read(stream: IO[bytes]) -> tuple[str, Iterator[Entry]]:
+def read(stream: IO[bytes]) -> tuple[str, Iterator[SyncEntry]]:
     """Return the owner and the objects of a file, which is checked to its end as they are taken.
 
     Raises InvalidInput, also from the iterator, for anything that `export` does not write.
@@ -220,7 +220,7 @@ def read(stream: IO[bytes]) -> tuple[str, Iterator[Entry]]:
     return header.owner, _entries(stream, first)
 
 
-def _entries(stream: IO[bytes], first: bytes) -> Iterator[Entry]:
+def _entries(stream: IO[bytes], first: bytes) -> Iterator[SyncEntry]:
     hashed = hashlib.sha256(first)
     count = 0
     while True:
@@ -234,7 +234,7 @@ def _entries(stream: IO[bytes], first: bytes) -> Iterator[Entry]:
         except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
             raise _bad(f"object {count} cannot be read") from None
         _bounded(line.scope, line.schema_uri, line.id)
-        yield Entry(line.scope, line.schema_uri, line.id, blob)
+        yield SyncEntry(line.scope, line.schema_uri, line.id, blob)
         hashed.update(data)
         count += 1
     try:

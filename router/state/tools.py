@@ -20,9 +20,9 @@ from router.model.refs import Json
 from router.model.requests import Request, StateRequest
 from router.policy import tokens
 from router.state.patch import Patched, apply
-from router.state.query import MAX_LIMIT, Query, read
+from router.state.query import MAX_LIMIT, ObjectQuery, read
 from router.state.rows import MAX_WORD_CHARS, Space
-from router.state.store import Hit, Store
+from router.state.store import FoundObject, ObjectStore
 from router.state.strategies import Model
 from router.state.values import copied
 
@@ -43,7 +43,7 @@ Check = Callable[[Json, Any], str | None]
 class Parts:
     """What the verbs of all packages share."""
 
-    store: Store
+    store: ObjectStore
     check: Check
     clock: Callable[[], float] = time.time
 
@@ -143,7 +143,7 @@ class StateTool:
         self.parts.store.delete(space, self.model, id_, hard=mode == "hard")
         return {"id": id_, "deleted": mode}
 
-    def _shown(self, hit: Hit) -> Json:
+    def _shown(self, hit: FoundObject) -> Json:
         """Return a hit; `valid` is there if a merge made an object that breaks its schema."""
         found: Json = {"id": hit.id, "object": hit.shown}
         if hit.conflicts:
@@ -158,7 +158,7 @@ class StateTool:
             raise InvalidInput(f"the object breaks the schema {self.model.uri}", why=why)
 
 
-def _asked(arguments: Json) -> Query:
+def _asked(arguments: Json) -> ObjectQuery:
     """Return the query of a call: as one object (ASM-QL), or its clauses among the arguments."""
     clauses = {name: arguments[name] for name in _CLAUSES if name in arguments}
     if "query" not in arguments:

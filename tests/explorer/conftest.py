@@ -23,8 +23,8 @@ from cli.node.server import listen
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
-from indexer.store import Store
-from indexer.sync.loop import Progress
+from indexer.store import IndexStore
+from indexer.sync.loop import SyncProgress
 from mcp_service.http.routes import build_reader_routes
 from mcp_service.limits.hosts import LOOPBACK
 from mcp_service.queries.reader import Reader
@@ -105,7 +105,7 @@ async def serving(url: str, blocks: Path, served: frozenset[Verdict]) -> AsyncIt
         health = Health(following=True, writes=True)
         state = await asyncio.to_thread(index.status)
         number = state.block_number or 0
-        health.at = Progress(BlockRef(number, bytes(32), bytes(32), 1_700_000_000), number, 0)
+        health.at = SyncProgress(BlockRef(number, bytes(32), bytes(32), 1_700_000_000), number, 0)
         surface = Surface(index, BlockDirectory(blocks), health)
         reader = Reader(index, serve=served, blocks=surface.blocks, warning=health.warning)
         parts.callback(reader.close)
@@ -163,7 +163,7 @@ class Growing:
     def __init__(self, folder: Path) -> None:
         self.url, self.blocks = f"sqlite:///{folder / 'index.db'}", folder / "blocks"
         self.chain, self.base = making.Chain(), ""
-        self.store = Store.open(self.url, making.DEPLOYMENT)
+        self.store = IndexStore.open(self.url, making.DEPLOYMENT)
 
     def publish(self, name: str, version: str = "1.0.0", **options: Any) -> None:
         """Announce a package, index it, and keep its bytes."""

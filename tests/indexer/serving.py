@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from indexer.http import gateway, mirror
 from indexer.http.status import Surface, build_routes
-from indexer.sync.loop import Progress
+from indexer.sync.loop import SyncProgress
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Node:
             )
 
     def report(self, **progress: Any) -> None:
-        self.surface.health.report(Progress(**progress))
+        self.surface.health.report(SyncProgress(**progress))
 
 
 @asynccontextmanager

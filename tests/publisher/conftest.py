@@ -13,7 +13,7 @@ import pytest
 from eth_account import Account
 
 from capdex.net.ipfs.block_store import BlockDirectory
-from publisher.deploy.deploy import Deployment, deploy
+from publisher.deploy.deploy import DeployedContract, deploy
 from publisher.ethereum.client import Chain
 from publisher.keys.signer import LocalSigner
 from publisher.registry.registry import Registry
@@ -63,13 +63,13 @@ def blocks(tmp_path: Path) -> BlockDirectory:
 
 
 @pytest.fixture
-async def deployment(chain: Chain, local_chain: LocalChain, tmp_path: Path) -> Deployment:
+async def deployment(chain: Chain, local_chain: LocalChain, tmp_path: Path) -> DeployedContract:
     found, _ = await deploy(chain, local_chain.signer(), tmp_path / "deployments")
     return found
 
 
 @pytest.fixture
-def registry(chain: Chain, deployment: Deployment) -> Registry:
+def registry(chain: Chain, deployment: DeployedContract) -> Registry:
     return Registry(chain, deployment.registry, start_block=deployment.block_number)
 
 

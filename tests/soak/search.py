@@ -28,9 +28,9 @@ from typing import Any
 from attempts import arguments, attempt, conclude
 from state import loaded
 
-from indexer.query import Filters, Index
+from indexer.query import Index, SearchFilters
 from indexer.query.search import follower, live, snapshots
-from indexer.store import Store
+from indexer.store import IndexStore
 
 MAKING = Path(__file__).parents[1] / "indexer" / "making.py"
 POINTS = 40  # of a life: some saves, with a merge after each three
@@ -88,7 +88,7 @@ def answers(index: Index) -> list[object]:
         said.append((found.total, found.facets))
         routed = index.route(query or "note", limit=50)
         said.append((routed.total, [each.combined for each in routed.packages]))
-    some = index.search(WORDS[0], Filters.parse({"tag": WORDS[1]}), limit=50)
+    some = index.search(WORDS[0], SearchFilters.parse({"tag": WORDS[1]}), limit=50)
     said.append([(hit.release.name, hit.score) for hit in some.hits])
     return said
 
@@ -101,7 +101,7 @@ class World:
         self.db, self.directory = f"sqlite:///{folder}/index.db", folder / "search"
         self._making: Any = loaded(MAKING)
         self._store, self._chain = (
-            Store.open(self.db, self._making.DEPLOYMENT),
+            IndexStore.open(self.db, self._making.DEPLOYMENT),
             self._making.Chain(),
         )
         self.packages = self.restored = 0

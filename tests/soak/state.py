@@ -31,9 +31,9 @@ from router.state.object import StateObject
 from router.state.patch import apply
 from router.state.query import read
 from router.state.rows import Space
-from router.state.store import Store
+from router.state.store import ObjectStore
 from router.state.strategies import model
-from router.state.sync import Entry, merge_entries
+from router.state.sync import SyncEntry, merge_entries
 
 HISTORIES = Path(__file__).parents[1] / "router" / "state" / "histories.py"
 SPACE = Space("did:nuwa:cap:note", "sc:note")
@@ -63,20 +63,20 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
-def objects(store: Store) -> dict[str, Any]:
+def objects(store: ObjectStore) -> dict[str, Any]:
     page = store.query(SPACE, MODEL, read({"limit": 100}))
     return {hit.id: hit.value for hit in page.hits}
 
 
-def entry(number: int, step: int, peer: int) -> Entry:
+def entry(number: int, step: int, peer: int) -> SyncEntry:
     """One object as another installation made it at a step."""
     document = StateObject.create(MODEL, peer, {"step": step, "text": "x" * step}, float(step))
-    return Entry(SPACE.scope, MODEL.uri, f"m{number}", document.exported())
+    return SyncEntry(SPACE.scope, MODEL.uri, f"m{number}", document.exported())
 
 
 def live(path: Path, acknowledge: int) -> None:
     """Change the store without end; each step has four transactions, and is acknowledged."""
-    with Store(path) as store:
+    with ObjectStore(path) as store:
         found = objects(store)
         if "a" not in found:
             store.create(SPACE, MODEL, "a", {"n": 0, "log": [], "text": ""})
@@ -96,7 +96,7 @@ def live(path: Path, acknowledge: int) -> None:
             os.write(acknowledge, step.to_bytes(4, "big"))
 
 
-def complete(store: Store, step: int) -> None:
+def complete(store: ObjectStore, step: int) -> None:
     """The rest of a step that may have been cut short."""
     found = objects(store)
     if step and f"c{step}" not in found:
@@ -110,7 +110,7 @@ def complete(store: Store, step: int) -> None:
 
 def check(path: Path, acknowledged: int) -> int:
     """Return the step that a store is at; raises AssertionError for anything between two states."""
-    with Store(path) as store:
+    with ObjectStore(path) as store:
         with store.database.reading() as run:
             assert run("PRAGMA integrity_check").fetchone() == ("ok",)
             for id_, peer, blob, value in run(

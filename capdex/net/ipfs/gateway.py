@@ -15,14 +15,14 @@ from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.limits import MAX_PACKAGE_BYTES
-from capdex.net.ipfs.source import Outcome, SourceFault
+from capdex.net.ipfs.source import FetchOutcome, SourceFault
 from capdex.net.rpc.aiohttp_transport import Response
 from capdex.net.rpc.errors import retry_after
 from capdex.net.rpc.replies import what_it_seems
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """Time limits of one block in seconds, and the least rate. A package has a few KiB."""
 
     connect_s: float = 5.0
@@ -32,18 +32,18 @@ class Limits:
     grace_s: float = 5.0  # the least rate applies after this
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = FetchLimits()
 # No block of a package is larger; a larger block needs a Content-Length.
 MAX_UNDECLARED_BYTES: Final = MAX_PACKAGE_BYTES + 4096
 _CHUNK_BYTES: Final = 64 * 1024
 _START_BYTES: Final = 1024  # of a reply with another status than 200
 _STATUSES: Final = {
-    404: Outcome.ABSENT,
-    408: Outcome.SLOW,
-    410: Outcome.ABSENT,
-    429: Outcome.BUSY,
-    503: Outcome.BUSY,
-    504: Outcome.SLOW,  # the gateway did not find the block in time
+    404: FetchOutcome.ABSENT,
+    408: FetchOutcome.SLOW,
+    410: FetchOutcome.ABSENT,
+    429: FetchOutcome.BUSY,
+    503: FetchOutcome.BUSY,
+    504: FetchOutcome.SLOW,  # the gateway did not find the block in time
 }
 
 
@@ -65,7 +65,7 @@ class Http(ABC):
 
     kind: ClassVar[str] = "http"
 
-    def __init__(self, base_url: str, *, label: str, limits: Limits = LIMITS) -> None:
+    def __init__(self, base_url: str, *, label: str, limits: FetchLimits = LIMITS) -> None:
         if not _is_http(base_url):
             raise UsageError(
                 # The URL may contain a secret, so it is not shown.
@@ -96,18 +96,20 @@ class Http(ABC):
             data = await self._read(cid)
         except aiohttp.ConnectionTimeoutError:
             why = f"no connection within {self.limits.connect_s:g} s"
-            raise self.fault(why, Outcome.FAILED) from None
+            raise self.fault(why, FetchOutcome.FAILED) from None
         except TimeoutError:
-            raise self.fault(f"it did not give {cid} in time", Outcome.SLOW) from None
+            raise self.fault(f"it did not give {cid} in time", FetchOutcome.SLOW) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             why = str(error)[:200] or type(error).__name__
-            raise self.fault(why, Outcome.FAILED) from None
+            raise self.fault(why, FetchOutcome.FAILED) from None
         if not cid.matches(data):
             page = what_it_seems(200, data) if data.lstrip().startswith(b"<") else ""
-            raise self.fault(f"it answered {cid} with other bytes{page}", Outcome.WRONG)
+            raise self.fault(f"it answered {cid} with other bytes{page}", FetchOutcome.WRONG)
         return data
 
-    def fault(self, why: str, outcome: Outcome, retry_after_s: float | None = None) -> SourceFault:
+    def fault(
+        self, why: str, outcome: FetchOutcome, retry_after_s: float | None = None
+    ) -> SourceFault:
         """Return the error for a request of this source that failed."""
         return SourceFault(
             f"{self.label} did not give the block",
@@ -117,9 +119,9 @@ class Http(ABC):
             retry_after_s=retry_after_s,
         )
 
-    def outcome(self, status: int) -> Outcome:
+    def outcome(self, status: int) -> FetchOutcome:
         """Classify a status other than 200."""
-        return _STATUSES.get(status, Outcome.FAILED if status >= 500 else Outcome.REFUSED)
+        return _STATUSES.get(status, FetchOutcome.FAILED if status >= 500 else FetchOutcome.REFUSED)
 
     def hint(self, status: int, start: bytes) -> str:
         """Return what a reply with a status other than 200 seems to be, by its first bytes."""
@@ -162,20 +164,20 @@ class Http(ABC):
                 )
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 why = "it answered with an encoding that was not asked for"
-                raise self.fault(why, Outcome.REFUSED)
+                raise self.fault(why, FetchOutcome.REFUSED)
             declared = response.content_length
             most = MAX_BLOCK_BYTES if declared is not None else MAX_UNDECLARED_BYTES
             data, began = bytearray(), clock()
             if (declared or 0) > most:
-                raise self.fault(f"it would answer with {declared} bytes", Outcome.WRONG)
+                raise self.fault(f"it would answer with {declared} bytes", FetchOutcome.WRONG)
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 data += chunk
                 if len(data) > most:
-                    raise self.fault(f"it answered with more than {most} bytes", Outcome.WRONG)
+                    raise self.fault(f"it answered with more than {most} bytes", FetchOutcome.WRONG)
                 over_s = clock() - began - self.limits.grace_s
                 if len(data) < over_s * self.limits.floor_bytes_s:
                     why = f"it gives less than {self.limits.floor_bytes_s} bytes/s"
-                    raise self.fault(why, Outcome.SLOW)
+                    raise self.fault(why, FetchOutcome.SLOW)
             return bytes(data)
 
 
@@ -184,7 +186,7 @@ class Gateway(Http):
 
     kind = "gateway"
 
-    def __init__(self, base_url: str, *, limits: Limits = LIMITS) -> None:
+    def __init__(self, base_url: str, *, limits: FetchLimits = LIMITS) -> None:
         super().__init__(base_url, label=f"gateway:{base_url.rstrip('/')}", limits=limits)
 
     @override

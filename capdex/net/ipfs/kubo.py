@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import RAW, Cid
-from capdex.net.ipfs.gateway import LIMITS, Http, Limits
-from capdex.net.ipfs.source import Outcome
+from capdex.net.ipfs.gateway import LIMITS, FetchLimits, Http
+from capdex.net.ipfs.source import FetchOutcome
 
 UPLOAD_S: Final = 30.0
 
@@ -28,7 +28,7 @@ class Kubo(Http):
 
     kind = "kubo"
 
-    def __init__(self, api: str, *, limits: Limits = LIMITS) -> None:
+    def __init__(self, api: str, *, limits: FetchLimits = LIMITS) -> None:
         url = url_of(api) if api.startswith("/") else api.rstrip("/")
         super().__init__(url, label=f"Kubo at {url}", limits=limits)
         self._multiaddr = multiaddr_of(url)
@@ -39,9 +39,9 @@ class Kubo(Http):
         return "POST", f"{self.base_url}/api/v0/block/get?arg={cid}"
 
     @override
-    def outcome(self, status: int) -> Outcome:
+    def outcome(self, status: int) -> FetchOutcome:
         """Classify a status other than 200; Kubo answers 500 for every failure and absence."""
-        return Outcome.ABSENT if status == 500 else super().outcome(status)
+        return FetchOutcome.ABSENT if status == 500 else super().outcome(status)
 
     @override
     def hint(self, status: int, start: bytes) -> str:

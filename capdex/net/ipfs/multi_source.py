@@ -17,7 +17,7 @@ from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.unixfs import Assembly
 from capdex.net.ipfs import source as source_
-from capdex.net.ipfs.source import Outcome, Source, SourceFault, SourceHealth, SourceState
+from capdex.net.ipfs.source import BlockSource, FetchOutcome, SourceFault, SourceHealth, SourceState
 from capdex.net.tasks import end
 
 
@@ -41,7 +41,7 @@ class MultiSource:
     """Sources with the health of each; `clock` gives monotonic seconds."""
 
     def __init__(
-        self, sources: Sequence[Source], *, clock: Callable[[], float] = time.monotonic
+        self, sources: Sequence[BlockSource], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._sources = [(source, SourceHealth()) for source in sources]
         self._clock = clock
@@ -102,23 +102,23 @@ class MultiSource:
             fix="name a source that has it with --ipfs",
         )
 
-    async def _request(self, source: Source, health: SourceHealth, cid: Cid) -> bytes:
+    async def _request(self, source: BlockSource, health: SourceHealth, cid: Cid) -> bytes:
         """Return the block from one source, and note the outcome in its health."""
         began = self._clock()
-        outcome: Outcome | None = Outcome.FAILED
+        outcome: FetchOutcome | None = FetchOutcome.FAILED
         data, retry_after_s = b"", None
         health.begin()
         try:
             data = await source.get(cid)
-            outcome = Outcome.GAVE
+            outcome = FetchOutcome.GAVE
         except SourceFault as error:
             outcome, retry_after_s = error.outcome, error.retry_after_s
             raise
         except Unavailable:
-            outcome = Outcome.ABSENT
+            outcome = FetchOutcome.ABSENT
             raise
         except asyncio.CancelledError:  # another source was quicker, or the caller gave up
-            outcome = Outcome.SLOW if self._clock() - began >= source_.SLOW_S else None
+            outcome = FetchOutcome.SLOW if self._clock() - began >= source_.SLOW_S else None
             raise
         finally:
             health.end(

@@ -12,21 +12,21 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.kubo import Kubo
 from capdex.net.ipfs.multi_source import MultiSource
-from capdex.net.ipfs.source import Source
+from capdex.net.ipfs.source import BlockSource
 
 __all__ = [
     "BlockDirectory",
+    "BlockSource",
     "Gateway",
     "Kubo",
     "MultiSource",
-    "Source",
     "Storage",
     "open_ipfs",
     "open_storage",
 ]
 
 
-class Storage(Source, Protocol):
+class Storage(BlockSource, Protocol):
     """A source that also stores blocks."""
 
     async def put(self, data: bytes) -> Cid:
@@ -34,7 +34,7 @@ class Storage(Source, Protocol):
         ...
 
 
-def open_ipfs(spec: str) -> Source:
+def open_ipfs(spec: str) -> BlockSource:
     """Open the source of a spec: `dir:PATH`, `gateway:URL`, or a Kubo RPC as URL or multiaddr.
 
     The address of a capdex node is a gateway too. Raises UsageError for any other spec.

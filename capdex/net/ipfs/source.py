@@ -31,7 +31,7 @@ REST_S, MAX_REST_S = 1.0, 60.0
 PROBE_S: Final = 1.0  # retry after this while another request tests a source that rested
 
 
-class Outcome(StrEnum):
+class FetchOutcome(StrEnum):
     """How one request to a source ended."""
 
     GAVE = "gave"  # the block
@@ -43,7 +43,7 @@ class Outcome(StrEnum):
     FAILED = "failed"  # no connection, a cut one, or another error of the source
 
 
-class Source(Protocol):
+class BlockSource(Protocol):
     """Gives blocks; whatever `get` returns has the hash its CID names."""
 
     label: str
@@ -62,7 +62,7 @@ class SourceFault(Unavailable):
     """A request that gave no block; `outcome` says what that means for the source."""
 
     code: Code = Code.IPFS_UNAVAILABLE
-    outcome: Outcome = Outcome.FAILED
+    outcome: FetchOutcome = FetchOutcome.FAILED
     retry_after_s: float | None = None
 
 
@@ -75,7 +75,7 @@ class SourceState:
     resting_s: float
     requests: int
     received_bytes: int
-    outcomes: Mapping[Outcome, int]
+    outcomes: Mapping[FetchOutcome, int]
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class SourceHealth:
     in_flight: int = 0
     requests: int = 0
     received_bytes: int = 0
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    outcomes: Counter[FetchOutcome] = field(default_factory=Counter)
     _slow: int = 0  # in a row
     _failures: int = 0  # in a row
     _rests: int = 0  # in a row
@@ -109,7 +109,7 @@ class SourceHealth:
 
     def end(
         self,
-        outcome: Outcome | None,
+        outcome: FetchOutcome | None,
         *,
         began: float,
         now: float,
@@ -123,13 +123,13 @@ class SourceHealth:
         self.requests += 1
         self.received_bytes += size_bytes
         self.outcomes[outcome] += 1
-        if outcome in (Outcome.FAILED, Outcome.BUSY):
+        if outcome in (FetchOutcome.FAILED, FetchOutcome.BUSY):
             self._fail(began, now, retry_after_s or 0.0)
             return
-        if outcome is not Outcome.SLOW:
+        if outcome is not FetchOutcome.SLOW:
             self._failures, self._rests, self._rests_until = 0, 0, -math.inf
         self._slow = self._slow + 1 if now - began >= SLOW_S else 0
-        if outcome is Outcome.WRONG or self._slow >= SLOW_TO_DEMOTE:
+        if outcome is FetchOutcome.WRONG or self._slow >= SLOW_TO_DEMOTE:
             self._demoted_until, self._slow = now + DEMOTED_S, 0
 
     def state(self, label: str, now: float) -> SourceState:
@@ -140,7 +140,7 @@ class SourceHealth:
             resting_s=self.wait_s(now),
             requests=self.requests,
             received_bytes=self.received_bytes,
-            outcomes={outcome: self.outcomes[outcome] for outcome in Outcome},
+            outcomes={outcome: self.outcomes[outcome] for outcome in FetchOutcome},
         )
 
     def _fail(self, began: float, now: float, retry_after_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Segments merged into one, which is the segment that `Segment.build` makes of their documents."""
+"""Segments merged into one, as `WordSegment.build` makes it of their documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capdex.search.segments.segment import (
     Facets,
     Ints,
     Longs,
-    Segment,
+    WordSegment,
     postings,
 )
 from capdex.search.segments.vectors import Vectors
@@ -20,7 +20,7 @@ from capdex.text.segment_set import Source, renumbered
 from capdex.text.strings import Strings
 
 
-def merge(sources: Iterable[Source[Segment]]) -> Segment:
+def merge(sources: Iterable[Source[WordSegment]]) -> WordSegment:
     """Return one segment of the live documents of these; no two of them have the same name."""
     some = list(sources)
     segments = [segment for segment, _ in some]
@@ -33,7 +33,7 @@ def merge(sources: Iterable[Source[Segment]]) -> Segment:
     masks = np.concatenate([np.zeros(0, np.uint8), *(x.masks for x in lists)])[order]
     facets = [(x.facets.values[:], x.facets.starts, x.facets.slots) for x in segments]
     values, value_starts, value_slots, _ = _merged(facets, moved)
-    return Segment(
+    return WordSegment(
         Strings.of(names),
         parents,
         postings(terms, starts, slots, impacts, masks, len(names)),
@@ -44,7 +44,7 @@ def merge(sources: Iterable[Source[Segment]]) -> Segment:
 
 
 def _tools(
-    segments: Sequence[Segment], moved: Sequence[Ints], documents: int
+    segments: Sequence[WordSegment], moved: Sequence[Ints], documents: int
 ) -> tuple[Ints, list[Ints]]:
     """Return the parents of all tools, and the new slot of each tool of each segment."""
     parents = [slots[x.parents] for x, slots in zip(segments, moved, strict=True)]
@@ -85,7 +85,9 @@ def _merged(
     return left, np.concatenate([[0], ends]).astype(np.int64), slots, order
 
 
-def _vectors(segments: Sequence[Segment], moved: Sequence[Ints], documents: int) -> Vectors | None:
+def _vectors(
+    segments: Sequence[WordSegment], moved: Sequence[Ints], documents: int
+) -> Vectors | None:
     of_some = [(x.vectors.rows, to) for x, to in zip(segments, moved, strict=True) if x.vectors]
     if not of_some:
         return None
@@ -96,7 +98,7 @@ def _vectors(segments: Sequence[Segment], moved: Sequence[Ints], documents: int)
 
 
 def _numbers(
-    segments: Sequence[Segment], moved: Sequence[Ints], documents: int
+    segments: Sequence[WordSegment], moved: Sequence[Ints], documents: int
 ) -> dict[str, Doubles]:
     numbers: dict[str, Doubles] = {}
     for key in sorted({key for segment in segments for key in segment.numbers}):

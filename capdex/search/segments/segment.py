@@ -127,7 +127,7 @@ class Facets:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class WordSegment:
     """Documents in arrays; `build` and `capdex.search.segments.merging.merge` make one."""
 
     names: Strings
@@ -142,7 +142,7 @@ class Segment:
         object.__setattr__(self, "prior", prior(self.numbers.get(VOTES)))
 
     @classmethod
-    def build(cls, documents: Iterable[Document]) -> Segment:
+    def build(cls, documents: Iterable[Document]) -> WordSegment:
         """Return a segment of documents; of several with one name the last one counts."""
         of_name = {document.name: document for document in documents}
         ordered = [of_name[name] for name in sorted(of_name)]

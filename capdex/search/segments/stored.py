@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from capdex.search.analyser import TEXT_VERSION
-from capdex.search.segments.segment import Facets, Segment, postings
+from capdex.search.segments.segment import Facets, WordSegment, postings
 from capdex.search.segments.vectors import Vectors
 from capdex.search.weights import WEIGHTS_VERSION
 from capdex.text.arrays import (
@@ -25,7 +25,7 @@ _FORMAT: Final = 2
 _HEAD: Final = f"capdex segment {_FORMAT}.{TEXT_VERSION}.{WEIGHTS_VERSION}"
 
 
-def to_bytes(segment: Segment) -> bytes:
+def to_bytes(segment: WordSegment) -> bytes:
     """Return a segment as bytes; equal segments have equal bytes."""
     listed, facets = segment.postings, segment.facets
     keys = sorted(segment.numbers)
@@ -43,7 +43,7 @@ def to_bytes(segment: Segment) -> bytes:
     return write(_HEAD, arrays)
 
 
-def from_bytes(data: bytes) -> Segment:
+def from_bytes(data: bytes) -> WordSegment:
     """Read a segment; raises InvalidInput for bytes that `to_bytes` of this version did not make.
 
     Everything is checked: sizes, order and range of all arrays, beside the digest.
@@ -78,4 +78,6 @@ def from_bytes(data: bytes) -> Segment:
         require(rest == 0 and dimension % 64 == 0, "a vector is cut")
         vectors = Vectors(rows.reshape(documents, dimension))
     found = Facets(values, facet_starts, facet_slots)
-    return Segment(names, parents, listed, found, dict(zip(keys, columns, strict=True)), vectors)
+    return WordSegment(
+        names, parents, listed, found, dict(zip(keys, columns, strict=True)), vectors
+    )

@@ -35,9 +35,9 @@ def path_command(app: App) -> None:
 def networks_command(app: App) -> None:
     """List the networks that --network takes."""
     from cli.config.load import network_names
-    from cli.config.settings import TEMPLATES, Template
+    from cli.config.settings import TEMPLATES, ChainTemplate
 
-    unknown = dict.fromkeys(Template._fields)
+    unknown = dict.fromkeys(ChainTemplate._fields)
     values: list[dict[str, Any]] = []
     for name, origin in network_names().items():
         template = TEMPLATES[name]._asdict() if name in TEMPLATES else unknown

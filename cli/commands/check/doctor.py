@@ -16,7 +16,7 @@ from cli.terminal.click_commands import command
 from cli.terminal.text import columns, safe
 
 if TYPE_CHECKING:
-    from cli.doctor.check import Check
+    from cli.doctor.check import DoctorCheck
 
 MARK = {"ok": "ok", "warn": "warn", "fail": "fail", "none": "plan"}
 
@@ -41,7 +41,7 @@ def doctor_command(app: App) -> int:
     return 0 if healthy else 1
 
 
-async def _examine(app: App) -> list[Check]:
+async def _examine(app: App) -> list[DoctorCheck]:
     """Run every check; those of the network wait for nothing but the RPC endpoint."""
     import asyncio
 
@@ -70,7 +70,7 @@ def _about() -> dict[str, Any]:
     }
 
 
-def _table(app: App, found: Sequence[Check]) -> list[str]:
+def _table(app: App, found: Sequence[DoctorCheck]) -> list[str]:
     mark = app.output.out.mark
     rows = []
     for check in found:
@@ -82,7 +82,7 @@ def _table(app: App, found: Sequence[Check]) -> list[str]:
     return columns(rows)
 
 
-def _report(found: Sequence[Check]) -> list[str]:
+def _report(found: Sequence[DoctorCheck]) -> list[str]:
     """Lines for a bug report, without the path of the home directory."""
     home = str(Path.home())
     about = _about()

@@ -16,7 +16,7 @@ from cli.terminal.text import safe
 from cli.views.progress import open_registry
 
 if TYPE_CHECKING:
-    from publisher.registry.change import Change
+    from publisher.registry.change import RegistryChange
     from publisher.registry.registry import Registry
 
 
@@ -40,7 +40,7 @@ SUBJECT = click.argument(
 @RELEASE
 @click.option("--reason", default="", help="Why; it is shown with this version.")
 @makes_change
-def yank_command(registry: Registry, release: tuple[str, str], reason: str) -> Change:
+def yank_command(registry: Registry, release: tuple[str, str], reason: str) -> RegistryChange:
     """Take a release out of search and latest.
 
     A request for exactly this version still finds it, with a warning. Can be taken back.
@@ -53,7 +53,7 @@ def yank_command(registry: Registry, release: tuple[str, str], reason: str) -> C
 @command("unyank", examples=["capdex unyank weather@1.3.0"])
 @RELEASE
 @makes_change
-def unyank_command(registry: Registry, release: tuple[str, str]) -> Change:
+def unyank_command(registry: Registry, release: tuple[str, str]) -> RegistryChange:
     """Put a yanked release back."""
     from publisher.registry.lifecycle import change_release
 
@@ -87,7 +87,7 @@ def deprecate_command(
             fix=f"say the better version in --message, or deprecate {name}",
         )
 
-    def make(registry: Registry) -> Change:
+    def make(registry: Registry) -> RegistryChange:
         if version:
             return change_release(registry, "deprecate", name, version[0], message)
         return deprecate_name(registry, name, message, replaced_by)
@@ -113,7 +113,7 @@ async def _warn_of_unknown(app: App, name: str) -> None:
 @command("undeprecate", examples=["capdex undeprecate weather@1.3.0", "capdex undeprecate weather"])
 @SUBJECT
 @makes_change
-def undeprecate_command(registry: Registry, subject: tuple[str, ...]) -> Change:
+def undeprecate_command(registry: Registry, subject: tuple[str, ...]) -> RegistryChange:
     """Take a deprecation back."""
     from publisher.registry.lifecycle import change_release, undeprecate_name
 

@@ -13,7 +13,7 @@ from cli.views.progress import open_registry
 
 if TYPE_CHECKING:
     from capdex.registry.state import NameState
-    from publisher.registry.change import Change
+    from publisher.registry.change import RegistryChange
     from publisher.registry.registry import Registry
 
 OTHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # an account for the examples
@@ -32,7 +32,7 @@ ACCOUNT = click.argument("account", metavar="ADDRESS", callback=_account)
 @NAME
 @ACCOUNT
 @makes_change
-def offer_command(registry: Registry, name: str, account: str) -> Change:
+def offer_command(registry: Registry, name: str, account: str) -> RegistryChange:
     """Offer a name to another account.
 
     Nothing changes until that account accepts. An offer made before is replaced.
@@ -45,7 +45,7 @@ def offer_command(registry: Registry, name: str, account: str) -> Change:
 @command("accept", examples=["capdex transfer accept weather"])
 @NAME
 @makes_change
-def accept_command(registry: Registry, name: str) -> Change:
+def accept_command(registry: Registry, name: str) -> RegistryChange:
     """Accept a name that is offered to you.
 
     It is then yours alone: the maintainers that its former owner added are removed.
@@ -58,7 +58,7 @@ def accept_command(registry: Registry, name: str) -> Change:
 @command("cancel", examples=["capdex transfer cancel weather"])
 @NAME
 @makes_change
-def cancel_command(registry: Registry, name: str) -> Change:
+def cancel_command(registry: Registry, name: str) -> RegistryChange:
     """Take an offer back before it is accepted."""
     from publisher.registry.ownership import cancel_transfer
 
@@ -76,7 +76,7 @@ transfer_command = Group(
 @command("renounce", examples=["capdex renounce weather"])
 @NAME
 @makes_change
-def renounce_command(registry: Registry, name: str) -> Change:
+def renounce_command(registry: Registry, name: str) -> RegistryChange:
     """Give a name up for good.
 
     Its releases stay. No account, yours included, can publish under it, change it or claim it.
@@ -90,7 +90,7 @@ def renounce_command(registry: Registry, name: str) -> Change:
 @NAME
 @ACCOUNT
 @makes_change
-def add_command(registry: Registry, name: str, account: str) -> Change:
+def add_command(registry: Registry, name: str, account: str) -> RegistryChange:
     """Let another account publish releases of a name.
 
     It may yank and deprecate them, too. It cannot give the name away or add maintainers.
@@ -104,7 +104,7 @@ def add_command(registry: Registry, name: str, account: str) -> Change:
 @NAME
 @ACCOUNT
 @makes_change
-def remove_command(registry: Registry, name: str, account: str) -> Change:
+def remove_command(registry: Registry, name: str, account: str) -> RegistryChange:
     """Remove a maintainer of a name.
 
     The owner may remove anyone, and a maintainer itself. What it published stays.
@@ -155,7 +155,7 @@ def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
 
     address = app.settings.need_network("votes").votes
 
-    def make(registry: Registry) -> Change:
+    def make(registry: Registry) -> RegistryChange:
         votes = Contract(registry.chain, address, "CapabilityVotes")
         return vote(votes, registry, name, choice)
 

@@ -21,7 +21,7 @@ from cli.views.progress import shallow
 
 if TYPE_CHECKING:
     from publisher.deploy.create2 import Creation
-    from publisher.deploy.deploy import Deployment
+    from publisher.deploy.deploy import DeployedContract
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -190,7 +190,7 @@ def _brief(value: object) -> str:
     return text if len(text) < 80 else text[:20] + more
 
 
-def _show(app: App, found: Deployment, *, new: bool) -> None:
+def _show(app: App, found: DeployedContract, *, new: bool) -> None:
     value = {**asdict(found), "new": new}
     rows = [(key.replace("_", " "), _brief(item)) for key, item in asdict(found).items()]
     human = columns(row for row in rows if row[1])

@@ -24,7 +24,7 @@ from cli.views.installing import (
 )
 
 if TYPE_CHECKING:
-    from router.install.installer import Installer, Outcome
+    from router.install.installer import Installer, InstallOutcome
     from router.install.lockfile import Locked
 
 SIGNER = click.option(
@@ -62,8 +62,8 @@ def install_command(
 
 async def _install(
     app: App, installer: Installer, target: str, dry_run: bool, allow_signer_change: bool
-) -> Outcome:
-    from router.install.installer import Outcome
+) -> InstallOutcome:
+    from router.install.installer import InstallOutcome
     from router.install.wish import choose
     from router.policy.consent import text
 
@@ -87,7 +87,7 @@ async def _install(
     if dry_run:
         for line in text(plan.proposal()).splitlines():
             app.output.say(safe(line))
-        return Outcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
+        return InstallOutcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
     return await installer.carry_out(plan, Terminal(app))
 
 
@@ -120,10 +120,10 @@ def upgrade_command(
 
 async def _upgrade(
     app: App, installer: Installer, names: tuple[str, ...], *, preview: bool, allow: bool
-) -> list[Outcome]:
+) -> list[InstallOutcome]:
     from dataclasses import replace
 
-    done: list[Outcome] = []
+    done: list[InstallOutcome] = []
     for outcome in await installer.upgrades(names, allow_signer_change=allow):
         plan = outcome.plan
         if plan is None or outcome.status == "unchanged":
@@ -176,9 +176,9 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
 
 
 def _purge(owners: list[str]) -> int:
-    from router.state.store import Store
+    from router.state.store import ObjectStore
 
-    with Store(router_home().state) as store:
+    with ObjectStore(router_home().state) as store:
         return sum(store.drop(owner) for owner in owners)
 
 
@@ -276,7 +276,7 @@ def _how(line: dict[str, Any]) -> str:
     return safe(line.get("version", ""))
 
 
-def _show(app: App, what: str, outcomes: list[Outcome]) -> None:
+def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> None:
     values = [outcome_json(outcome) for outcome in outcomes]
     human = [outcome_row(app, outcome) for outcome in outcomes]
     plain = [f"{one.name}@{one.entry.version}" for one in outcomes if one.entry is not None]

@@ -14,16 +14,16 @@ from cli.terminal.text import number_of, safe
 from cli.views.installing import router_home
 
 if TYPE_CHECKING:
-    from router.state.store import Store
+    from router.state.store import ObjectStore
 
 _capability = click.argument("capability")
 _file = click.argument("file", type=FILE)
 
 
-def _store() -> Store:
-    from router.state.store import Store
+def _store() -> ObjectStore:
+    from router.state.store import ObjectStore
 
-    return Store(router_home().state)
+    return ObjectStore(router_home().state)
 
 
 def _owner(name: str) -> str:

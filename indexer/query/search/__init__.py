@@ -1,14 +1,14 @@
 """Search: the engine of a reader, kept up with the database, and the pages of its hits."""
 
 from capdex.search.query import MAX_QUERY_CHARS
-from indexer.query.search.filters import FILTER_NAMES, Filters
-from indexer.query.search.follower import Follower
+from indexer.query.search.filters import FILTER_NAMES, SearchFilters
+from indexer.query.search.follower import SearchFollower
 from indexer.query.search.live import LiveSearch, Progress
 from indexer.query.search.page import (
     MAX_PAGE,
-    Found,
-    Hit,
-    Page,
+    SearchHit,
+    SearchPage,
+    SearchResult,
     find,
     read_listed,
     read_page,
@@ -23,14 +23,14 @@ __all__ = [
     "MAX_MESSAGE_CHARS",
     "MAX_PAGE",
     "MAX_QUERY_CHARS",
-    "Filters",
-    "Follower",
-    "Found",
-    "Hit",
     "LiveSearch",
-    "Page",
     "Progress",
     "Route",
+    "SearchFilters",
+    "SearchFollower",
+    "SearchHit",
+    "SearchPage",
+    "SearchResult",
     "Snapshots",
     "State",
     "directory_of",

@@ -12,21 +12,21 @@ from typing import Final
 
 from capdex.errors import InvalidInput
 from capdex.search import After
-from indexer.query.search.filters import Filters
+from indexer.query.search.filters import SearchFilters
 
 MAX_CURSOR_CHARS: Final = 512
 _TAG_BYTES: Final = 12
 _PLACE: Final = struct.Struct(">Bf")  # lead and score; the name follows
 
 
-def write_cursor(key: bytes, query: str, filters: Filters, after: After) -> str:
+def write_cursor(key: bytes, query: str, filters: SearchFilters, after: After) -> str:
     """Return the cursor of the page that begins after a place."""
     place = _PLACE.pack(after.lead, after.score) + after.name.encode("utf-8")
     tag = _tag(key, query, filters, place)
     return base64.urlsafe_b64encode(tag + place).decode("ascii").rstrip("=")
 
 
-def read_cursor(key: bytes, cursor: str, query: str, filters: Filters) -> After:
+def read_cursor(key: bytes, cursor: str, query: str, filters: SearchFilters) -> After:
     """Return the place in a cursor; raises InvalidInput unless this search has made it."""
     try:
         if len(cursor) > MAX_CURSOR_CHARS:
@@ -44,6 +44,6 @@ def read_cursor(key: bytes, cursor: str, query: str, filters: Filters) -> After:
         ) from None
 
 
-def _tag(key: bytes, query: str, filters: Filters, place: bytes) -> bytes:
+def _tag(key: bytes, query: str, filters: SearchFilters, place: bytes) -> bytes:
     search = json.dumps([query, *astuple(filters)]).encode("ascii")
     return hmac.digest(key, search + b"\0" + place, "sha256")[:_TAG_BYTES]

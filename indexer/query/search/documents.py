@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, and_, func, select
 
 from capdex.manifest.triggers import Trigger
-from capdex.search import Document, Tool
+from capdex.search import Document, ToolText
 from capdex.search.document import CONTEXT_WINDOW, PUBLISHED, VOTES
 from indexer.db.bulk_insert import chunks
 from indexer.db.models import EVENT, LISTING, PACKAGE, RELEASE, VOTE
@@ -93,7 +93,7 @@ def _document(row: Row[Any], votes: dict[str, int]) -> Document:
     return Document(
         row.name,
         texts.get("words", {}),
-        tuple(Tool(*tool) for tool in texts.get("tools", ())),
+        tuple(ToolText(*tool) for tool in texts.get("tools", ())),
         (*((key, value) for key, value in texts.get("facets", [("name", row.name)])), *verdict),
         numbers,
         tuple(Trigger(*trigger) for trigger in texts.get("triggers", ())),

@@ -30,7 +30,7 @@ Values = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class SearchFilters:
     """Conditions on a release that must all hold; `parse` makes them.
 
     `has` and `lacks` are filters with values: of those of one filter it has any, and none.
@@ -44,7 +44,7 @@ class Filters:
     window: int | None = None
 
     @classmethod
-    def parse(cls, given: Mapping[str, Any]) -> Filters:
+    def parse(cls, given: Mapping[str, Any]) -> SearchFilters:
         """Read `{filter: value or values, "not": {…}, …}`.
 
         Raises InvalidInput for an unknown filter or an invalid value.

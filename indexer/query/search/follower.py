@@ -27,7 +27,7 @@ RETRY_S: Final = 1.0  # after an error of the database
 TELL_S: Final = 5.0  # between two lines on how far a build is
 
 
-class Follower:
+class SearchFollower:
     """Follows the writer's commits from `start` to `close`."""
 
     def __init__(

@@ -13,10 +13,9 @@ from sqlalchemy import Connection, select
 
 from capdex.errors import Code, Unavailable
 from capdex.manifest.triggers import Trigger
-from capdex.routing import Segment as TriggerSegment
-from capdex.routing import TriggerSet
+from capdex.routing import TriggerSegment, TriggerSet
 from capdex.routing import merge as merge_triggers
-from capdex.search import Document, Engine, Segment, merge
+from capdex.search import Document, Engine, WordSegment, merge
 from capdex.search.semantic import Encoder, encode_documents
 from indexer.db.models import DEPLOYMENT, NAME_CHANGE, REGISTRY
 from indexer.query.search.documents import (
@@ -245,10 +244,10 @@ class LiveSearch:
     def _build(
         self, connection: Connection, revision: int, key: bytes, progress: Progress
     ) -> State:
-        pieces: list[tuple[Segment, None]] = []
+        pieces: list[tuple[WordSegment, None]] = []
         total, done = count_listed(connection), 0
         for documents in read_all(connection):
-            pieces.append((Segment.build(documents), None))
+            pieces.append((WordSegment.build(documents), None))
             done += len(documents)
             self._done = done, total
             progress(done, total)

@@ -16,7 +16,7 @@ from indexer.db.models import LISTING
 from indexer.query.release import IndexedRelease, read_releases
 from indexer.query.search.cursor import read_cursor, write_cursor
 from indexer.query.search.documents import read_documents
-from indexer.query.search.filters import Filters
+from indexer.query.search.filters import SearchFilters
 from indexer.query.search.state import State
 
 MAX_PAGE: Final = 50
@@ -29,7 +29,7 @@ _LISTED: Final = select(LISTING.c.name, LISTING.c.release_id).where(
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A release found by a search, and the fields that have its words."""
 
     release: IndexedRelease
@@ -38,27 +38,27 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SearchPage:
     """One page of hits, best first; `total` and `facets` count all pages.
 
     `facets` are the commonest values of the filters that were asked for, with their numbers.
     """
 
-    hits: list[Hit]
+    hits: list[SearchHit]
     next_cursor: str | None
     total: int
     facets: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """One page of hits as the engine names them; nothing of it is read from the database.
 
     `corrected` has the words that were taken for each misspelt one; `mode` is LEXICAL or SEMANTIC.
     It `fits` if a hit has half of the query's words or is named by it. Else as Page.
     """
 
-    hits: list[search.Hit]
+    hits: list[search.RankedHit]
     next_cursor: str | None
     total: int
     facets: dict[str, list[tuple[str, int]]]
@@ -70,13 +70,13 @@ class Found:
 def find(
     state: State,
     query: str,
-    filters: Filters,
+    filters: SearchFilters,
     *,
     encoder: Encoder | None = None,
     limit: int,
     cursor: str | None = None,
     facets: Sequence[str] = (),
-) -> Found:
+) -> SearchResult:
     """Return a page of the hits of an engine, best first; with an encoder by meaning, too.
 
     Raises InvalidInput for a query that is too long, or an invalid limit or cursor.
@@ -93,7 +93,7 @@ def find(
     counts = engine.facets(scores, facets, filters=conditions, limit=MAX_FACETS) if facets else {}
     more = None if page.after is None else write_cursor(state.key, query, filters, page.after)
     fits = any(hit.lead or 2 * hit.words >= scores.words for hit in page.hits)
-    return Found(page.hits, more, page.total, counts, page.corrected, mode, fits)
+    return SearchResult(page.hits, more, page.total, counts, page.corrected, mode, fits)
 
 
 def read_listed(connection: Connection, names: Iterable[str]) -> dict[str, IndexedRelease]:
@@ -104,7 +104,7 @@ def read_listed(connection: Connection, names: Iterable[str]) -> dict[str, Index
     return {name: releases[release_id] for name, release_id in ids.items()}
 
 
-def read_reasons(connection: Connection, found: Found, query: str) -> dict[str, Explanation]:
+def read_reasons(connection: Connection, found: SearchResult, query: str) -> dict[str, Explanation]:
     """Return why each hit was found, by name."""
     if not query.strip():
         return {}
@@ -113,8 +113,10 @@ def read_reasons(connection: Connection, found: Found, query: str) -> dict[str, 
     return {x.name: explain(x, query, found.corrected) for x in documents}
 
 
-def read_page(connection: Connection, found: Found) -> Page:
+def read_page(connection: Connection, found: SearchResult) -> SearchPage:
     """Return the hits with their releases; those that are no longer listed are left out."""
     releases = read_listed(connection, [hit.name for hit in found.hits])
-    hits = [Hit(releases[x.name], x.score, x.fields) for x in found.hits if x.name in releases]
-    return Page(hits, found.next_cursor, found.total, found.facets)
+    hits = [
+        SearchHit(releases[x.name], x.score, x.fields) for x in found.hits if x.name in releases
+    ]
+    return SearchPage(hits, found.next_cursor, found.total, found.facets)

@@ -7,10 +7,10 @@ from typing import Final
 
 from capdex.errors import InvalidInput
 from capdex.routing import Combined, combine
-from capdex.search import Hit
+from capdex.search import RankedHit
 from capdex.search.query import MAX_QUERY_CHARS
 from capdex.search.semantic import Encoder
-from indexer.query.search.filters import Filters
+from indexer.query.search.filters import SearchFilters
 from indexer.query.search.page import LEXICAL, MAX_PAGE, find
 from indexer.query.search.state import State
 
@@ -19,11 +19,11 @@ DEPTH: Final = 5  # times the limit: so many of each are ranked together
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class RoutedPackage:
     """A package that a message may be for; `hit` is None if the search does not find it."""
 
     combined: Combined
-    hit: Hit | None
+    hit: RankedHit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Route:
     that of the search.
     """
 
-    packages: list[Routed]
+    packages: list[RoutedPackage]
     total: int
     cut: bool
     mode: str = LEXICAL
@@ -61,11 +61,11 @@ def route(state: State, message: str, limit: int, encoder: Encoder | None = None
     found = find(
         state,
         message[:MAX_QUERY_CHARS],
-        Filters(),
+        SearchFilters(),
         encoder=encoder,
         limit=min(limit * DEPTH, MAX_PAGE),
     )
     hits = {hit.name: hit for hit in found.hits}
     ranked = combine(page.matches, ((x.name, x.score) for x in found.hits), limit)
-    packages = [Routed(x, hits.get(x.name)) for x in ranked]
+    packages = [RoutedPackage(x, hits.get(x.name)) for x in ranked]
     return Route(packages, page.total, page.cut, found.mode)

@@ -32,7 +32,7 @@ RETRY_S: Final = 1.0  # after the database failed
 log = structlog.get_logger(part="mcp")
 
 
-class Follower:
+class FeedFollower:
     """One stream: what it follows, and the events that are due."""
 
     def __init__(self, feed: Feed, interest: Callable[[], Interest]) -> None:
@@ -95,7 +95,7 @@ class Feed:
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self._followers: set[Follower] = set()
+        self._followers: set[FeedFollower] = set()
         self._places = StreamPlaces(MAX_STREAMS, MAX_STREAMS_PER_CLIENT)
         self._seen = 0  # all changes up to this revision were handed on
         self._task: asyncio.Task[None] | None = None
@@ -108,7 +108,7 @@ class Feed:
         scope: Scope | None = None,
         *,
         since: int | None = None,
-    ) -> AsyncIterator[Follower]:
+    ) -> AsyncIterator[FeedFollower]:
         """Open a stream for the client of `scope`, or of the one connection.
 
         `interest` is asked at each change; `since` is the revision that the client has seen, if it
@@ -117,7 +117,7 @@ class Feed:
         if self._closed:
             raise Unavailable("this node is stopping", Code.TIMEOUT, fix="ask another node")
         with self._places.take(scope or {}):
-            follower = Follower(self, interest)
+            follower = FeedFollower(self, interest)
             self._followers.add(follower)
             try:
                 await self._start(follower, since)
@@ -143,7 +143,7 @@ class Feed:
         """The revision up to which all changes were handed on."""
         return self._seen
 
-    async def _start(self, follower: Follower, since: int | None) -> None:
+    async def _start(self, follower: FeedFollower, since: int | None) -> None:
         now = (await self.reader.moment()).revision
         if self._task is None:
             self._seen = now

@@ -16,7 +16,7 @@ from starlette.types import Scope
 from capdex.errors import InvalidInput
 from capdex.net.tasks import end
 from mcp_service.mcp import faults
-from mcp_service.mcp.subscriptions.feed import Feed, Follower
+from mcp_service.mcp.subscriptions.feed import Feed, FeedFollower
 from mcp_service.mcp.subscriptions.interest import Interest, notification
 from mcp_service.mcp.subscriptions.sessions import MAX_URIS, Sessions, too_many
 
@@ -116,7 +116,7 @@ class Subscriptions:
 
     async def _open(
         self, stream: AsyncExitStack, asked: types.SubscriptionFilter, scope: Scope | None
-    ) -> tuple[types.SubscriptionFilter, Follower]:
+    ) -> tuple[types.SubscriptionFilter, FeedFollower]:
         honoured, interest = _honoured(asked)
         return honoured, await stream.enter_async_context(self.feed.follow(lambda: interest, scope))
 

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from capdex.errors import CapdexError
 from capdex.net.tasks import end
-from mcp_service.mcp.subscriptions.feed import Feed, Follower
+from mcp_service.mcp.subscriptions.feed import Feed, FeedFollower
 from mcp_service.mcp.subscriptions.interest import Interest, notification
 from mcp_service.mcp.subscriptions.methods import SESSION
 from mcp_service.mcp.subscriptions.sessions import Sessions
@@ -48,7 +48,7 @@ class SessionEndpoint:
 
     def __init__(self, calls: ASGIApp, feed: Feed, sessions: Sessions) -> None:
         self._calls, self._feed, self._sessions = calls, feed, sessions
-        self._open: dict[str, Follower] = {}
+        self._open: dict[str, FeedFollower] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a GET, POST or DELETE of `/mcp`."""
@@ -111,7 +111,7 @@ class SessionEndpoint:
             await _refuse(send, error.kind.http, error.line, {b"retry-after": b"10"})
 
     async def _deliver(
-        self, session: str, follower: Follower, receive: Receive, send: Send
+        self, session: str, follower: FeedFollower, receive: Receive, send: Send
     ) -> None:
         left = asyncio.create_task(_left(receive))
         due = asyncio.create_task(follower.next())

@@ -35,7 +35,7 @@ _GRACE_S: Final = 5.0  # a killed process ends at once, except on a machine unde
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """Bounds on one process, or on each process that it starts."""
 
     data_bytes: int = 256 * 1024 * 1024
@@ -61,7 +61,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ProcessResult:
     """The end of a process. `truncated` is true if it was ended at the bound on its output."""
 
     exit_code: int
@@ -85,10 +85,10 @@ class Sandbox:
     """Runs processes through `bwrap`; None runs them without a sandbox, as a person has set."""
 
     bwrap: Path | None
-    limits: Limits = Limits()
+    limits: ProcessLimits = ProcessLimits()
 
     @classmethod
-    def find(cls, *, unsandboxed: bool = False, limits: Limits = Limits()) -> Self:
+    def find(cls, *, unsandboxed: bool = False, limits: ProcessLimits = ProcessLimits()) -> Self:
         """Return the sandbox of this machine.
 
         Raises UsageError CONFIG if there is none and `unsandboxed` is false.
@@ -108,7 +108,7 @@ class Sandbox:
             )
         return cls(Path(found), limits)
 
-    async def run(self, argv: Sequence[str], room: Room, *, timeout_s: float) -> Ran:
+    async def run(self, argv: Sequence[str], room: Room, *, timeout_s: float) -> ProcessResult:
         """Run `argv`, whose first element is the path of a program, to its end.
 
         Raises Unavailable TIMEOUT at the deadline, UsageError CONFIG if the sandbox does not start.
@@ -125,7 +125,9 @@ class Sandbox:
                 why="it and every process that it started were ended",
             ) from None
 
-    async def _run_boxed(self, argv: Sequence[str], room: Room, stack: AsyncExitStack) -> Ran:
+    async def _run_boxed(
+        self, argv: Sequence[str], room: Room, stack: AsyncExitStack
+    ) -> ProcessResult:
         info, info_end = _pipe(stack)
         gate_end, gate = _pipe(stack)
         rules, rules_end = _pipe(stack)
@@ -156,13 +158,15 @@ class Sandbox:
             )
         return ran
 
-    async def _run_plain(self, argv: Sequence[str], room: Room, stack: AsyncExitStack) -> Ran:
+    async def _run_plain(
+        self, argv: Sequence[str], room: Room, stack: AsyncExitStack
+    ) -> ProcessResult:
         process, ended = _start(argv, stack, env=_environment(room), cwd=room.work)
         with suppress(ProcessLookupError):
             self.limits.apply(process.pid)
         return await self._drained(process, ended)
 
-    async def _drained(self, process: Popen[bytes], ended: int) -> Ran:
+    async def _drained(self, process: Popen[bytes], ended: int) -> ProcessResult:
         stdout, stderr = process.stdout, process.stderr
         if not isinstance(stdout, FileIO) or not isinstance(stderr, FileIO):
             raise TypeError("the process was started without pipes")
@@ -170,10 +174,10 @@ class Sandbox:
         try:
             output, truncated = await _until(stdout, self.limits.stdout_bytes)
             if truncated:
-                return Ran(0, output, b"", truncated=True)
+                return ProcessResult(0, output, b"", truncated=True)
             said = await errors
             await _ready(ended)
-            return Ran(process.wait(), output, said)
+            return ProcessResult(process.wait(), output, said)
         finally:
             errors.cancel()
             # A stream has one reader at a time.

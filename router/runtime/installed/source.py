@@ -34,8 +34,8 @@ from router.policy.secrets import Secrets
 from router.runtime.catalog import Listed
 from router.runtime.installed.short_forms import ShortForms, decode, short
 from router.runtime.packages import Executors, offered, owner_of, skill, tool_of
-from router.runtime.validation import Validation
-from router.state.store import Store
+from router.runtime.validation import ValidatorCache
+from router.state.store import ObjectStore
 from router.state.strategies import model
 from router.state.tools import Parts, StateTool
 
@@ -131,8 +131,8 @@ async def packages(
     services = McpServices(egress, Pins(home.path / "pins.json"))
     wiring = Wiring(egress, secrets, services, Agents(egress), at or {})
     try:
-        with Store(home.state) as store:
-            parts = Parts(store, Validation().check)
+        with ObjectStore(home.state) as store:
+            parts = Parts(store, ValidatorCache().check)
             yield Installed(home, rights, partial(executor_of, wiring=wiring, parts=parts))
     finally:
         await wiring.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from router.cmp.manifest import Intent, Tool
+from router.cmp.manifest import CommandTool, Intent
 from router.cmp.match import match
 from router.model.refs import InvokeResult, Json
 from router.runtime.catalog import Catalog
@@ -31,7 +31,7 @@ class Intents:
         return ref.capability_id, {name: context[name] for name in names if name in context}
 
     async def run(
-        self, tool: Tool, intent: Intent, arguments: Json, caller: Caller
+        self, tool: CommandTool, intent: Intent, arguments: Json, caller: Caller
     ) -> InvokeResult:
         """Run an intent."""
         ref = refs(tool)[tool.intents.index(intent)]

@@ -17,7 +17,7 @@ from typing import Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from router.bindings.command import FACETS
-from router.bindings.sandbox import Limits, Ran, Room, Sandbox
+from router.bindings.sandbox import ProcessLimits, ProcessResult, Room, Sandbox
 from router.cmp import adapters
 from router.cmp.adapters import KNOWN_CONTENT, Adapter
 from router.cmp.help import MAX_HELP_BYTES
@@ -29,13 +29,13 @@ from router.policy.grant_file import GrantFile
 from router.policy.permissions import target
 from router.policy.proposal import Access, Proposal
 from router.policy.quoting import escaped, quoted
-from router.runtime.learned.store import Store
+from router.runtime.learned.store import LearnedStore
 
 PREFIX: Final = "learned:"
 MAX_COMMAND_CHARS: Final = 2_048  # of a template that is shown whole
 PROBE_S: Final = 10.0  # milliseconds, except on a machine under heavy load
 LEARN_S: Final = 120.0  # for all that is run of one program
-LIMITS: Final = Limits(stdout_bytes=MAX_HELP_BYTES)
+LIMITS: Final = ProcessLimits(stdout_bytes=MAX_HELP_BYTES)
 
 
 class Learning:
@@ -43,7 +43,7 @@ class Learning:
 
     def __init__(
         self,
-        store: Store,
+        store: LearnedStore,
         *,
         grants: GrantFile,
         note: Callable[..., None],
@@ -162,7 +162,7 @@ class Learning:
         with TemporaryDirectory(prefix="capdex-learn-") as folder:
             room = Room(_with_content(folder), readable=readable, environment=FACETS)
 
-            async def run(argv: Sequence[str]) -> Ran:
+            async def run(argv: Sequence[str]) -> ProcessResult:
                 if time.monotonic() > ends:
                     raise Unavailable(f"{path.name} takes over {LEARN_S:g} s", Code.TIMEOUT)
                 return await sandbox.run(argv, room, timeout_s=PROBE_S)

@@ -11,12 +11,12 @@ from typing import Final
 from capdex.errors import UsageError
 from router.bindings import output
 from router.bindings.build import UnusableTool
-from router.bindings.command import Command, digest_of
+from router.bindings.command import CommandExecutor, digest_of
 from router.bindings.sandbox import Room, Sandbox
 from router.cmp.learn import Learned, command_of
-from router.cmp.manifest import Intent, Tool
+from router.cmp.manifest import CommandTool, Intent
 from router.cmp.match import is_guarded
-from router.model.capability import Annotations, Capability, Executor, Owner
+from router.model.capability import Capability, Executor, Owner, ToolHints
 from router.model.refs import CapabilityRef, Json
 from router.runtime.catalog import Listed
 from router.runtime.learned.learning import PREFIX, Learning, owner_name
@@ -71,11 +71,11 @@ class LearnedTools:
             intent.input_schema(),
             Owner("learned", owner_name(learned), learned.content),
             output_schema=_output_schema(intent),
-            annotations=Annotations(destructive=is_guarded(intent), idempotent=intent.idempotent),
+            annotations=ToolHints(destructive=is_guarded(intent), idempotent=intent.idempotent),
             executor=self._executor(learned, number),
         )
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[CommandTool, ...]:
         """Return the tools as CMP has them."""
         return tuple(one.tool for one in self._learning.store.all().values())
 
@@ -111,7 +111,7 @@ class LearnedTools:
         except UsageError as error:
             return UnusableTool(error.message, error.why, error.fix)
         intent = learned.tool.intents[number]
-        return Command(
+        return CommandExecutor(
             learned.program,
             learned.digest,
             intent.template,
@@ -122,7 +122,7 @@ class LearnedTools:
         )
 
 
-def refs(tool: Tool) -> tuple[CapabilityRef, ...]:
+def refs(tool: CommandTool) -> tuple[CapabilityRef, ...]:
     """Return the reference of each intent; its name is that of its first phrase, or command."""
     names: list[str] = []
     for intent in tool.intents:
@@ -145,7 +145,7 @@ def _name(ref: CapabilityRef) -> str:
     return ref.capability_id.partition("#")[2]
 
 
-def _description(tool: Tool, intent: Intent) -> str:
+def _description(tool: CommandTool, intent: Intent) -> str:
     return intent.summary or f"{tool.manifest.summary}: {', '.join(_phrases(intent))}"
 
 

@@ -19,7 +19,7 @@ MAX_TOOLS: Final = 256
 log = structlog.get_logger(part="router")
 
 
-class Store:
+class LearnedStore:
     """The learned tools of an installation."""
 
     def __init__(self, directory: Path) -> None:

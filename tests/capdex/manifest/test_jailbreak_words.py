@@ -16,7 +16,7 @@ from capdex.manifest.jailbreak_words import (
     ENOUGH,
     LONGEST,
     WINDOW,
-    Weighed,
+    WeightedPhrases,
     Weights,
     learnt,
     windows,
@@ -35,7 +35,7 @@ POINTS: dict[str, int] = json.loads(
 FEW = Weights({"a": 40, "b": 30, "c": 30, "b c": 20, "c d e": 10})
 
 
-def found(text: str) -> Weighed | None:
+def found(text: str) -> WeightedPhrases | None:
     return learnt().heaviest(words(text.lower()))
 
 
@@ -85,10 +85,10 @@ def test_the_points_that_capdex_has_are_of_known_form() -> None:
 
 
 def test_a_phrase_counts_once_and_the_heaviest_comes_first() -> None:
-    assert FEW.weigh(words("b c b c d e")) == Weighed(
+    assert FEW.weigh(words("b c b c d e")) == WeightedPhrases(
         90, [("b", 30), ("c", 30), ("b c", 20), ("c d e", 10)]
     )
-    assert FEW.weigh([]) == Weighed(0, [])
+    assert FEW.weigh([]) == WeightedPhrases(0, [])
 
 
 def test_points_are_told_in_few_characters() -> None:
@@ -98,13 +98,13 @@ def test_points_are_told_in_few_characters() -> None:
 
 
 def test_only_words_that_stand_close_together_count_together() -> None:
-    assert FEW.heaviest(words("a b c")) == Weighed(120, FEW.weigh(words("a b c")).phrases)
+    assert FEW.heaviest(words("a b c")) == WeightedPhrases(120, FEW.weigh(words("a b c")).phrases)
     assert FEW.heaviest(words("a b")) is None
     apart = "a " + "x " * WINDOW + "b c"
     assert FEW.may_be_enough(words(apart))
     assert FEW.heaviest(words(apart)) is None
     hidden = "x " * 5_000 + "a x b x c " + "x " * 5_000
-    assert FEW.heaviest(words(hidden)) == Weighed(100, [("a", 40), ("b", 30), ("c", 30)])
+    assert FEW.heaviest(words(hidden)) == WeightedPhrases(100, [("a", 40), ("b", 30), ("c", 30)])
 
 
 def test_text_that_is_added_takes_no_points_away() -> None:

@@ -84,7 +84,7 @@ async def sdk(server: Server[Any], *messages: Json) -> list[Json]:
 
 def ours(said: Introduction, message: Json, *, greeted: bool = False) -> Json | None:
     found = envelope.read(json.dumps(message).encode())
-    assert isinstance(found, envelope.Message)
+    assert isinstance(found, envelope.JsonRpcMessage)
     answer = said.answer(found, greeted)
     return None if answer is None else json.loads(answer)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from capdex.errors import InvalidInput
-from capdex.search import After, Document, Engine, Filters, Tool
+from capdex.search import After, Document, Engine, Filters, ToolText
 
 WEATHER = Document(
     "weather-now",
     {"title": "Weather now", "description": "Forecasts for any city."},
-    (Tool("getWeather", "The weather of a city", "city units"),),
+    (ToolText("getWeather", "The weather of a city", "city units"),),
     (("tag", "climate"), ("language", "en")),
     {"published": 200.0},
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.search.document import FIELDS, Document, Tool
+from capdex.search.document import FIELDS, Document, ToolText
 from capdex.search.explain import MAX_SNIPPET_CHARS, explain
 
 WEATHER = Document(
@@ -16,7 +16,10 @@ WEATHER = Document(
         "description": "Tells the weather.\nForecasts of a week for any city on earth.",
         "triggers": "will it rain\n明日の天気を教えて",
     },
-    (Tool("get_forecast", "The forecast of one city", "city"), Tool("getWind", "Wind speed")),
+    (
+        ToolText("get_forecast", "The forecast of one city", "city"),
+        ToolText("getWind", "Wind speed"),
+    ),
 )
 
 
@@ -67,7 +70,7 @@ def test_a_long_line_is_cut_around_its_words() -> None:
 def test_highlights_are_spans_of_the_text_in_order(
     fields: dict[str, str], tool: str, query: str
 ) -> None:
-    document = Document("a-name", fields, (Tool("t", tool),))
+    document = Document("a-name", fields, (ToolText("t", tool),))
     snippet = explain(document, query + " " + " ".join(fields.values())).snippet
     ends = [0]
     for begin, end in snippet.highlights if snippet else ():

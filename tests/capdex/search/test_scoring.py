@@ -19,10 +19,10 @@ from capdex.search import (
     Document,
     Engine,
     Filters,
-    Hit,
-    Page,
-    Segment,
-    Tool,
+    RankedHit,
+    RankedPage,
+    ToolText,
+    WordSegment,
     from_bytes,
     merge,
     to_bytes,
@@ -57,7 +57,7 @@ def shares(counts: Mapping[str, float], length: float) -> dict[str, np.float32]:
     }
 
 
-def of_tool(tool: Tool) -> tuple[dict[str, float], float]:
+def of_tool(tool: ToolText) -> tuple[dict[str, float], float]:
     return count([(tool.name, 2.5), (tool.description, 1), (tool.parameters, 1)])
 
 
@@ -83,7 +83,9 @@ def fulfils(document: Document, filters: Filters) -> bool:
     )
 
 
-def search(documents: Iterable[Document], text: str, filters: Filters | None = None) -> list[Hit]:
+def search(
+    documents: Iterable[Document], text: str, filters: Filters | None = None
+) -> list[RankedHit]:
     """All hits in order, without corrections of misspelt words."""
     documents = list(documents)
     weighed = [weigh(document) for document in documents]
@@ -124,7 +126,7 @@ def search(documents: Iterable[Document], text: str, filters: Filters | None = N
                 lead = 1
         if whole > 0 or lead:
             wanted = {*terms, *longer} if text.strip() else set()
-            hits.append(Hit(document.name, float(whole), lead, fields_with(document, wanted)))
+            hits.append(RankedHit(document.name, float(whole), lead, fields_with(document, wanted)))
     return sorted(hits, key=lambda hit: (-hit.lead, -hit.score, hit.name))
 
 
@@ -158,7 +160,7 @@ WORDS = [
     ),
 ]
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
-tools = st.builds(Tool, st.sampled_from(WORDS), texts, texts)
+tools = st.builds(ToolText, st.sampled_from(WORDS), texts, texts)
 facets = st.tuples(st.sampled_from(["tag", "language"]), st.sampled_from(["a", "b", "ä"]))
 numbers = st.dictionaries(
     st.sampled_from(["published", "votes"]), st.integers(-20, 20).map(float), max_size=2
@@ -208,7 +210,7 @@ def run(history: list[tuple[str, object]]) -> tuple[Engine, dict[str, Document]]
     return engine, live
 
 
-def answers(engine: Engine, query: str, some: Filters) -> tuple[Page, object]:
+def answers(engine: Engine, query: str, some: Filters) -> tuple[RankedPage, object]:
     scores = engine.scores(query)
     page = engine.page(scores, filters=some, limit=50)
     return page, engine.facets(scores, ["tag", "language"], filters=some)
@@ -271,7 +273,7 @@ def test_merged_segments_are_the_segment_of_their_documents(
     engine = Engine().add(some).add(others)
     live = {document.name: document for document in [*some, *others]}
     merged = merge([(part.segment, part.live) for part in engine.parts])
-    assert to_bytes(merged) == to_bytes(Segment.build(live.values()))
+    assert to_bytes(merged) == to_bytes(WordSegment.build(live.values()))
 
 
 @given(st.lists(st.integers(-(2**255), 2**255).map(float), min_size=1))

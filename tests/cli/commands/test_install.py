@@ -196,23 +196,23 @@ def test_remove_takes_the_rights_back(capdex: Any, publish: Any) -> None:
 
 def test_objects_stay_unless_they_are_purged(capdex: Any, publish: Any) -> None:
     from router.state.rows import Space
-    from router.state.store import Store
+    from router.state.store import ObjectStore
     from router.state.strategies import model
 
     space, schema = Space("did:nuwa:cap:weather", "notes"), model("urn:notes", {"type": "object"})
     other = Space("did:nuwa:cap:tides", "notes")
     publish()
     assert capdex("install", "weather", "--yes").exit_code == 0
-    with Store(home() / "state.sqlite") as store:
+    with ObjectStore(home() / "state.sqlite") as store:
         for owner in (space, other):
             store.create(owner, schema, "a", {"text": "kept"})
     assert capdex("remove", "weather").exit_code == 0
-    with Store(home() / "state.sqlite") as store:
+    with ObjectStore(home() / "state.sqlite") as store:
         assert [one.live for one in store.collections()] == [1, 1]
     assert capdex("install", "weather", "--yes").exit_code == 0
     assert capdex("remove", "weather", "--purge-state").exit_code == 4
     assert capdex("remove", "weather", "--purge-state", "--yes").exit_code == 0
-    with Store(home() / "state.sqlite") as store:
+    with ObjectStore(home() / "state.sqlite") as store:
         assert [one.space for one in store.collections()] == [other]
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from router.state.rows import Space
-from router.state.store import Store
+from router.state.store import ObjectStore
 from router.state.strategies import model
 
 NOTE = Space("did:nuwa:cap:note", "sc:note")
 MODEL = model("did:nuwa:state:note#v1", {})
 
 
-def store() -> Store:
+def store() -> ObjectStore:
     path = Path(os.environ["CAPDEX_HOME"]) / "data" / "router" / "state.sqlite"
     path.parent.mkdir(parents=True, exist_ok=True)
-    return Store(path)
+    return ObjectStore(path)
 
 
 def test_objects_move_to_another_machine_by_file(

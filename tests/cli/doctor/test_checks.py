@@ -23,7 +23,7 @@ from capdex.ipld.cid import Cid
 from cli.doctor import network
 from cli.doctor.check import EACH_S
 from publisher.deploy import create2
-from publisher.deploy.deploy import Deployment, deploy
+from publisher.deploy.deploy import DeployedContract, deploy
 from publisher.ethereum.client import Chain
 from publisher.keys import keystore as keys
 from publisher.keys.secret import Secret
@@ -309,7 +309,7 @@ def test_a_wrong_clock_fails(doctor: Any, age_s: int, status: str, words: str) -
 
 
 @pytest.fixture
-async def deployment(anvil: Any, tmp_path: Path) -> Deployment:
+async def deployment(anvil: Any, tmp_path: Path) -> DeployedContract:
     from eth_account import Account
 
     signer = LocalSigner(Account.create().key)
@@ -320,7 +320,7 @@ async def deployment(anvil: Any, tmp_path: Path) -> Deployment:
     return made
 
 
-def test_a_real_chain_is_ok(doctor: Any, anvil: Any, deployment: Deployment) -> None:
+def test_a_real_chain_is_ok(doctor: Any, anvil: Any, deployment: DeployedContract) -> None:
     ballots = create2.votes(deployment.registry).address
     found = doctor(rpc_url=anvil.url, chain_id=31337, registry=deployment.registry, votes=ballots)
     wanted = dict.fromkeys(("RPC", "chain id", "registry", "votes", "clock"), "ok")

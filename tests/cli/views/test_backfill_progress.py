@@ -14,7 +14,7 @@ from cli.terminal.output import Format, Output, Stream
 from cli.terminal.status_line import ERASE, StatusLine
 from cli.views.backfill_progress import Pace, show_backfill
 from indexer.monitoring.health import Health
-from indexer.sync.loop import Progress
+from indexer.sync.loop import SyncProgress
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ async def test_it_is_shown_while_the_writer_reads_the_past_and_then_taken_away(
                 await asyncio.sleep(0)
 
     block = BlockRef(5, bytes(32), bytes(32), 0)
-    health.report(Progress(block, head=50))
+    health.report(SyncProgress(block, head=50))
     await shown("block 5 of 50")
-    health.report(Progress(block, head=50, trouble=Unavailable("down", Code.STALLED)))
+    health.report(SyncProgress(block, head=50, trouble=Unavailable("down", Code.STALLED)))
     await shown(f"events{ERASE}")
     task.cancel()
     with suppress(asyncio.CancelledError):

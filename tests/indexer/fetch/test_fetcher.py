@@ -16,7 +16,7 @@ from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.net.ipfs.source import Outcome, SourceFault
+from capdex.net.ipfs.source import FetchOutcome, SourceFault
 from capdex.problems import Reason
 from indexer.fetch import fetcher as fetch
 from indexer.fetch import result_writer
@@ -24,7 +24,7 @@ from indexer.fetch.fetcher import Fetcher
 from indexer.fetch.result_writer import MAX_TRIES, delay_s
 from indexer.query.index import Index
 from indexer.query.pending import read_queue
-from indexer.store import Delay, Lane, Operator, Store
+from indexer.store import Delay, IndexStore, Lane, Operator
 from indexer.workers.pool import Verifier
 
 
@@ -55,9 +55,9 @@ class Shelf:
         finally:
             self.waiting -= 1
         if self.down:
-            raise SourceFault("the shelf is down", outcome=Outcome.FAILED)
+            raise SourceFault("the shelf is down", outcome=FetchOutcome.FAILED)
         if self.lies:
-            raise SourceFault("the shelf gave other bytes", outcome=Outcome.WRONG)
+            raise SourceFault("the shelf gave other bytes", outcome=FetchOutcome.WRONG)
         if cid.text not in self.blocks:
             raise Unavailable("the shelf does not have it", Code.IPFS_UNAVAILABLE)
         return self.blocks[cid.text]
@@ -88,7 +88,7 @@ class Queue:
 
     making: Any
     chain: Any
-    store: Store
+    store: IndexStore
     index: Index
     verifier: Verifier
     kept: BlockDirectory
@@ -149,7 +149,7 @@ class Queue:
 async def queue(
     making: Any,
     chain: Any,
-    store: Store,
+    store: IndexStore,
     search_index: Index,
     block_directory: BlockDirectory,
     database_url: str,
@@ -436,9 +436,9 @@ async def test_a_source_that_gives_other_bytes_costs_nothing_but_its_standing(
         await queue.becomes(available=39)
         assert len(liar.asked) == requests  # it comes last for a minute
     lying, honest = fetcher.sources.states()
-    assert lying.outcomes[Outcome.WRONG] == requests
+    assert lying.outcomes[FetchOutcome.WRONG] == requests
     assert queue.index.status().by_verdict == {"verified": 39}
-    assert honest.outcomes[Outcome.GAVE] == 39
+    assert honest.outcomes[FetchOutcome.GAVE] == 39
 
 
 async def test_a_crash_repeats_work_and_skips_none(queue: Queue) -> None:
@@ -549,7 +549,7 @@ async def test_a_database_that_is_away_for_a_while_delays_and_loses_nothing(
 
 
 async def test_a_fetch_that_fails_while_its_release_is_cancelled_leaves_no_error_to_the_log(
-    store: Store, block_directory: BlockDirectory
+    store: IndexStore, block_directory: BlockDirectory
 ) -> None:
     logged: list[str] = []
     loop = asyncio.get_running_loop()

@@ -28,8 +28,8 @@ from indexer.http.status import Surface
 from indexer.monitoring.health import DEPTHS, Health
 from indexer.monitoring.metrics import Counters
 from indexer.query.index import Index
-from indexer.store import Store
-from indexer.sync.loop import Progress
+from indexer.store import IndexStore
+from indexer.sync.loop import SyncProgress
 
 KEY = "a1b2c3d4e5f6"
 OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
@@ -69,7 +69,7 @@ async def node(surface: Surface, serving: Any) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-def filled(store: Store, chain: Any, making: Any) -> Any:
+def filled(store: IndexStore, chain: Any, making: Any) -> Any:
     """A chain with one verified, one rejected and one pending release, indexed."""
     chain.publish("good")
     chain.publish("bad", data=b"not a package")
@@ -150,7 +150,7 @@ async def test_no_page_shows_what_an_endpoint_says_or_where_it_is(
         search_index, block_directory, health, counters=lambda: Counters(calls, [state])
     )
     if seen_by == "the writer":
-        health.report(Progress(trouble=trouble))
+        health.report(SyncProgress(trouble=trouble))
         health.refused = Unavailable(f"no {KEY}", Code.DATABASE_UNAVAILABLE, why=KEY)
     else:  # of an older version, which wrote the text into its heartbeat
         health.observe(search_index.position(), Heartbeat(9, 3, False, "RATE_LIMITED", said))

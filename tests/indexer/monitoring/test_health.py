@@ -13,15 +13,15 @@ from capdex.registry.logs import BlockRef
 from indexer.db.heartbeat import Heartbeat
 from indexer.monitoring.health import DEPTHS, Health
 from indexer.query.status import Position
-from indexer.sync.loop import Progress
+from indexer.sync.loop import SyncProgress
 
 BORN = 1_700_000_000  # block 0; a block a second
 
 
-def walked(number: int | None, head: int, **more: object) -> Progress:
+def walked(number: int | None, head: int, **more: object) -> SyncProgress:
     """A report of the walk at block `number`."""
     block = None if number is None else BlockRef(number, bytes(32), bytes(32), BORN + number)
-    return Progress(block, head, **more)  # type: ignore[arg-type]
+    return SyncProgress(block, head, **more)  # type: ignore[arg-type]
 
 
 def trouble(code: Code = Code.RPC_UNAVAILABLE, **more: Any) -> Unavailable:
@@ -275,10 +275,10 @@ def test_nodes_do_not_share_their_counts(health: Health) -> None:
 def test_a_node_that_fell_behind_in_its_trouble_is_ready_only_when_it_has_caught_up() -> None:
     health = Health()
     block = BlockRef(10, b"\x01" * 32, b"\x02" * 32, 1000)
-    health.report(Progress(block, head=10))
+    health.report(SyncProgress(block, head=10))
     assert health.faults() == []
-    health.report(Progress(block, head=10, trouble=Unavailable("no endpoint answers")))
-    health.report(Progress(block, head=5000))
+    health.report(SyncProgress(block, head=10, trouble=Unavailable("no endpoint answers")))
+    health.report(SyncProgress(block, head=5000))
     assert [fault["code"] for fault in health.faults()] == ["BACKFILL"]
-    health.report(Progress(replace(block, number=5000), head=5000))
+    health.report(SyncProgress(replace(block, number=5000), head=5000))
     assert health.faults() == []

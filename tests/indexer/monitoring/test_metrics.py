@@ -11,13 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from capdex import __version__
 from capdex.errors import Code, Unavailable
-from capdex.net.ipfs.source import Outcome, SourceState
+from capdex.net.ipfs.source import FetchOutcome, SourceState
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.pacing import Circuit
 from indexer.monitoring.health import Health
 from indexer.monitoring.metrics import Counters, render
 from indexer.query.status import IndexStatus
-from indexer.sync.loop import Progress
+from indexer.sync.loop import SyncProgress
 
 EMPTY = IndexStatus(
     block_number=None,
@@ -101,7 +101,7 @@ def test_a_count_under_a_name_of_the_future_adds_no_label() -> None:
 
 def test_readiness_and_reorgs_come_from_the_walk() -> None:
     health = Health()
-    health.report(Progress(head=40, undone=20, trouble=Unavailable("down", Code.STALLED)))
+    health.report(SyncProgress(head=40, undone=20, trouble=Unavailable("down", Code.STALLED)))
     found = samples(EMPTY, health)
     assert found["capdex_ready",] == 0
     assert found["capdex_chain_head_block",] == 40
@@ -110,7 +110,7 @@ def test_readiness_and_reorgs_come_from_the_walk() -> None:
 
 def test_what_keeps_a_node_unready_is_one_of_the_faults() -> None:
     health = Health(writes=True)
-    health.report(Progress(head=40, trouble=Unavailable("down", Code.RPC_UNAVAILABLE)))
+    health.report(SyncProgress(head=40, trouble=Unavailable("down", Code.RPC_UNAVAILABLE)))
     health.refused = Unavailable("odd", Code.NOT_FOUND)  # not one that anybody foresaw
     found = samples(EMPTY, health)
     told = {code for (name, *codes), on in found.items() if name == "capdex_fault" and on
@@ -124,7 +124,7 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
         EndpointState(f"https://{host}", True, Circuit.CLOSED, 0, None, rests, 0.0, "")
         for host, rests in (("one.example", 0.0), ("two.example", 7.5))
     ]
-    source = SourceState("gateway-1", 2, 0.0, 3, 999, {Outcome.GAVE: 2, Outcome.SLOW: 1})
+    source = SourceState("gateway-1", 2, 0.0, 3, 999, {FetchOutcome.GAVE: 2, FetchOutcome.SLOW: 1})
     counters = Counters(
         {("eth_getLogs", "https://two.example", "ok"): 5, ("eth_call", "gone", "rate"): 1},
         endpoints,

@@ -23,7 +23,7 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from indexer.chain.start_block import locate_registry
 from indexer.node.node import Node, NodeOptions
-from indexer.sync.loop import Progress
+from indexer.sync.loop import SyncProgress
 
 FAIL_AFTER_S = 60.0  # a hang's end; no test waits for it
 DEV = 31337
@@ -356,7 +356,7 @@ async def test_an_index_of_no_event_takes_an_earlier_first_block_that_is_found(
     await registry.mine()
     late = replace(options, start_block=registry.start_block + 2)
     async with Node.open(late) as node, running(node) as until:
-        await until(lambda: node.surface.health.at != Progress())
+        await until(lambda: node.surface.health.at != SyncProgress())
     async with Node.open(options) as node, running(node) as until:
         await until(verified(node, 1))
         assert node.surface.index.status().start_block == registry.start_block

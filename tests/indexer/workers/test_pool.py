@@ -33,10 +33,10 @@ from indexer.monitoring.health import Health
 from indexer.projection.block_range import LogReader
 from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
-from indexer.store import Store
-from indexer.sync.loop import Progress
+from indexer.store import IndexStore
+from indexer.sync.loop import SyncProgress
 from indexer.workers import pool
-from indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, Status
+from indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, WorkStatus
 from indexer.workers.pool import COMMAND, Parked, Verifier
 from indexer.workers.process import WorkerLost
 
@@ -160,7 +160,7 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path}/index.db"
-    store, index = Store.open(url, making.DEPLOYMENT), Index(url)
+    store, index = IndexStore.open(url, making.DEPLOYMENT), Index(url)
     ways = ["spin"] * 3 + ["eat"] * 6 + ["crash"] * 9 + ["hang"] * 2
     names = [f"package-{i}" for i in range(100)]
     bad = {f"did:nuwa:cap:{name}@1.0.0": way for name, way in zip(names[::5], ways, strict=True)}
@@ -213,7 +213,7 @@ async def test_workers_that_are_killed_count_against_no_release_and_the_node_say
 ) -> None:
     monkeypatch.setattr(fetcher, "WORKER_S", 0.05)
     url = f"sqlite:///{tmp_path}/index.db"
-    store, index = Store.open(url, making.DEPLOYMENT), Index(url)
+    store, index = IndexStore.open(url, making.DEPLOYMENT), Index(url)
     for number in range(20):
         chain.publish(f"package-{number}")
     for data in chain.packages.values():
@@ -225,7 +225,7 @@ async def test_workers_that_are_killed_count_against_no_release_and_the_node_say
         async with Verifier(2, command=killed) as verifier:
             fetching = Fetcher(store, [], verifier, block_directory, committed=asyncio.Event())
             health = Health(judging_fails=lambda: verifier.trouble is not None)
-            health.report(Progress(BlockRef(1, b"", b"", 0), 1))
+            health.report(SyncProgress(BlockRef(1, b"", b"", 0), 1))
             running = asyncio.create_task(fetching.run())
             async with asyncio.timeout(60):
                 while verifier.trouble is None:  # noqa: ASYNC110 - a process
@@ -404,7 +404,7 @@ async def test_where_no_new_worker_starts_those_who_wait_are_told(
 async def test_a_worker_that_answers_something_else_is_replaced_and_its_package_parked(
     announce: Any, answer: bytes
 ) -> None:
-    frames = bytes(5) + ANSWER.pack(Status.DONE, len(answer)) + answer
+    frames = bytes(5) + ANSWER.pack(WorkStatus.DONE, len(answer)) + answer
     code = f"import sys; w = sys.stdout.buffer; w.write({frames!r}); w.flush(); sys.stdin.read()"
     async with Verifier(1, command=(sys.executable, "-c", code)) as verifier:
         assert isinstance(await verifier.judge(announce(b"a"), b"a"), Parked)

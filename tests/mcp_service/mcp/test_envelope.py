@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from capdex.net.envelope import Fault, Message, read
+from capdex.net.envelope import Fault, JsonRpcMessage, read
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
@@ -74,7 +74,7 @@ def test_what_is_no_message_is_an_error(message: bytes) -> None:
 
 @pytest.mark.parametrize("message", GOOD)
 def test_a_message_passes(message: bytes) -> None:
-    assert isinstance(read(message), Message)
+    assert isinstance(read(message), JsonRpcMessage)
 
 
 @pytest.mark.parametrize("version", [None, "2025-11-25", "2026-07-28"])

@@ -15,7 +15,7 @@ from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcFault, rpc_error
 from publisher.deploy import create2
-from publisher.deploy.deploy import Deployment, deploy, find, read_deployment, stands
+from publisher.deploy.deploy import DeployedContract, deploy, find, read_deployment, stands
 from publisher.ethereum.client import Chain
 from publisher.files import write_atomically
 from publisher.keys.signer import LocalSigner
@@ -333,5 +333,5 @@ def test_an_atomic_write_goes_through_a_link_and_replaces_nothing_but_files(tmp_
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def _fields(deployment: Deployment) -> dict[str, Any]:
+def _fields(deployment: DeployedContract) -> dict[str, Any]:
     return {name: getattr(deployment, name) for name in deployment.__slots__}

@@ -17,7 +17,7 @@ from publisher.authoring.validate import PackageFile
 from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Uploaded
-from publisher.publish.plan import MAX_BATCH, Plan, divide, gas_bound
+from publisher.publish.plan import MAX_BATCH, PublishPlan, divide, gas_bound
 from publisher.publish.publish import publish as publish_files
 from publisher.publish.upload import Uploader
 from publisher.tx.submit import submit
@@ -46,7 +46,7 @@ async def publish(files, registry, signer, storage, **options):
 async def plan(files, registry, signer, storage, **options):
     steps = []
     await publish(files, registry, signer, storage, dry_run=True, on_step=steps.append, **options)
-    return next(step for step in steps if isinstance(step, Plan))
+    return next(step for step in steps if isinstance(step, PublishPlan))
 
 
 def errors(results):

@@ -15,14 +15,14 @@ from capdex.registry.events import Claimed, Committed, Published
 from publisher.authoring.scaffold import PackageKind, scaffold
 from publisher.authoring.sign import sign
 from publisher.authoring.validate import PackageFile
-from publisher.commit_reveal.commit import SecretFile, commitment_of, secret_text
+from publisher.commit_reveal.commit import CommitSecretFile, commitment_of, secret_text
 from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
 from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.progress import Reserved, Reserving
 from publisher.publish.claim import claim as claim_name
-from publisher.publish.plan import Plan, claim_gas
+from publisher.publish.plan import PublishPlan, claim_gas
 from publisher.publish.publish import publish as publish_files
 from publisher.publish.upload import Uploader
 from publisher.registry.registry import Registry
@@ -89,7 +89,7 @@ async def publish(files, registry, signer, blocks, **options):
 async def plan(files, registry, signer, blocks, **options):
     steps = []
     await publish(files, registry, signer, blocks, dry_run=True, on_step=steps.append, **options)
-    return next(step for step in steps if isinstance(step, Plan))
+    return next(step for step in steps if isinstance(step, PublishPlan))
 
 
 async def claim(name, registry, signer, **options):
@@ -112,7 +112,7 @@ async def test_a_new_name_is_reserved_awaited_by_block_time_and_claimed_with_its
 ):
     (outcome,) = await publish([await package(signer)], registry, signer, blocks, on_step=patience)
     kinds = [type(step).__name__ for step in patience.steps]
-    kinds = kinds[kinds.index("Plan") + 1 :]
+    kinds = kinds[kinds.index("PublishPlan") + 1 :]
     assert kinds[:3] == ["Uploaded", "Sent", "Reserved"]
     assert kinds[-2:] == ["Sent", "Receipt"]
     assert set(kinds[3:-2]) == {"Reserving"}
@@ -367,7 +367,7 @@ async def test_the_secret_follows_from_the_key_the_chain_the_registry_and_the_na
     registry, signer, local_chain
 ):
     async def made(name, who):
-        secret = await SecretFile(registry, who.address, name).secret(who)
+        secret = await CommitSecretFile(registry, who.address, name).secret(who)
         shutil.rmtree(registry.chain.state_dir / "secrets")
         return secret
 
@@ -416,7 +416,7 @@ async def test_a_signer_of_no_messages_gets_a_random_secret_kept_private(
 
 @pytest.mark.parametrize("garbage", ["", "zz", "00" * 31, "00" * 40])
 async def test_a_secret_file_of_garbage_is_made_again(registry, signer, garbage):
-    file = SecretFile(registry, signer.address, "note")
+    file = CommitSecretFile(registry, signer.address, "note")
     secret = await file.secret(signer)
     (kept,) = (registry.chain.state_dir / "secrets").iterdir()
     kept.write_text(garbage)

@@ -23,7 +23,7 @@ from publisher.ethereum.contract import Receipt, all_events
 from publisher.ethereum.transaction import Sent
 from publisher.keys.signer import LocalSigner
 from publisher.progress import Served, Uploaded
-from publisher.publish.plan import Plan
+from publisher.publish.plan import PublishPlan
 from publisher.publish.prepare import FileRead, FileSigned
 from publisher.publish.publish import publish as publish_files
 from publisher.publish.upload import Uploader
@@ -53,7 +53,7 @@ async def plan(data, registry, signer, blocks):
     """The plan of a dry run; raises why there is none."""
     steps = []
     await publish(data, registry, signer, blocks, dry_run=True, on_step=steps.append)
-    return next(step for step in steps if isinstance(step, Plan))
+    return next(step for step in steps if isinstance(step, PublishPlan))
 
 
 async def events(registry):
@@ -82,7 +82,7 @@ async def test_a_package_is_published_step_by_step(registry, signer, blocks):
     result = await publish(
         data, registry, signer, blocks, confirm=confirm, is_served=is_served, on_step=steps.append
     )
-    kinds = [FileRead, FileSigned, VersionComparison, Plan, Uploaded, Sent, Receipt, Served]
+    kinds = [FileRead, FileSigned, VersionComparison, PublishPlan, Uploaded, Sent, Receipt, Served]
     assert [type(step) for step in steps] == kinds
     (planned,) = asked
     (transaction,) = planned.transactions

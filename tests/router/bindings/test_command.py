@@ -13,28 +13,30 @@ from typing import Any
 import pytest
 
 from capdex.errors import CapdexError, Code
-from router.bindings.command import Command
-from router.bindings.sandbox import Limits, Room, Sandbox
+from router.bindings.command import CommandExecutor
+from router.bindings.sandbox import ProcessLimits, Room, Sandbox
 from router.cmp.manifest import parse_capability
-from router.cmp.template import Parameter, Template
+from router.cmp.template import CommandTemplate, Parameter
 from router.model.requests import ProcessRequest
 
 CMP = Path(__file__).parents[1] / "cmp"
 INTENTS = parse_capability((CMP / "data/inboxd.json").read_bytes())
 SUMMARY, ANALYZE, DELETE, RESTORE, ACCOUNTS = (one.template for one in INTENTS)
 GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
-SEARCH = Template.parse(
+SEARCH = CommandTemplate.parse(
     "grep --recursive -- {query} {path}", (Parameter("query"), Parameter("path", default="."))
 )
 
 
-def command(program: Path, template: Template, work: Path, **more: Any) -> Command:
+def command(program: Path, template: CommandTemplate, work: Path, **more: Any) -> CommandExecutor:
     room = Room(work, writable=True, readable=(Path(sys.base_prefix),))
     digest = hashlib.sha256(program.read_bytes()).hexdigest()
-    return Command(program, digest, template, more.pop("sandbox", Sandbox.find()), room, **more)
+    return CommandExecutor(
+        program, digest, template, more.pop("sandbox", Sandbox.find()), room, **more
+    )
 
 
-def run(command: Command, **arguments: Any) -> Any:
+def run(command: CommandExecutor, **arguments: Any) -> Any:
     return asyncio.run(command.run(arguments, timeout_s=30))
 
 
@@ -59,7 +61,7 @@ def emails(inbox: Path) -> list[str]:
 
 
 def test_the_inbox_deletes_and_restores(inbox: Path) -> None:
-    def call(template: Template, **arguments: Any) -> Any:
+    def call(template: CommandTemplate, **arguments: Any) -> Any:
         return run(command(inbox, template, inbox.parent / "work", kind="json"), **arguments)
 
     assert call(SUMMARY) == {"result": [{"name": "work", "unread": 3}]}
@@ -120,7 +122,7 @@ def test_no_match_is_no_error_and_a_bad_pattern_is(tmp_path: Path) -> None:
 
 def test_a_megabyte_of_matches_is_cut_at_a_line(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("alpha beta gamma\n" * 60_000)
-    sandbox = Sandbox.find(limits=Limits(stdout_bytes=100_000))
+    sandbox = Sandbox.find(limits=ProcessLimits(stdout_bytes=100_000))
     found = run(command(GREP, SEARCH, tmp_path, sandbox=sandbox), query="alpha")
     assert found["truncated"]
     assert set(found["lines"]) == {"./a:alpha beta gamma"}
@@ -140,6 +142,6 @@ def test_a_program_that_changed_is_not_run(inbox: Path) -> None:
 
 def test_a_program_sees_that_an_agent_asks(tmp_path: Path) -> None:
     env = Path(shutil.which("env") or "/usr/bin/env").resolve()
-    found = run(command(env, Template.parse("env"), tmp_path))["lines"]
+    found = run(command(env, CommandTemplate.parse("env"), tmp_path))["lines"]
     assert {"CMP_ROUTER=1", "CMP_AGENT=1", "NO_COLOR=1"} <= set(found)
     assert len(found) <= 9

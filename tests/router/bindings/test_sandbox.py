@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code
-from router.bindings.sandbox import Limits, Ran, Room, Sandbox
+from router.bindings.sandbox import ProcessLimits, ProcessResult, Room, Sandbox
 
 PYTHON = Path(sys.executable).resolve()
-SMALL = Limits(stdout_bytes=100_000, stderr_bytes=1_000)
+SMALL = ProcessLimits(stdout_bytes=100_000, stderr_bytes=1_000)
 
 
 def room(work: Path, *, writable: bool = False) -> Room:
@@ -25,7 +25,7 @@ def room(work: Path, *, writable: bool = False) -> Room:
     return Room(work, writable, readable, {"PYTHONDONTWRITEBYTECODE": "1"})
 
 
-def run(work: Path, code: str, *, timeout_s: float = 30, writable: bool = False) -> Ran:
+def run(work: Path, code: str, *, timeout_s: float = 30, writable: bool = False) -> ProcessResult:
     sandbox = Sandbox.find(limits=SMALL)
     argv = [str(PYTHON), "-I", "-S", "-c", code]
     return asyncio.run(sandbox.run(argv, room(work, writable=writable), timeout_s=timeout_s))

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from router.bindings.sandbox import Ran, Room, Sandbox, seccomp
+from router.bindings.sandbox import ProcessResult, Room, Sandbox, seccomp
 
 PYTHON = Path(sys.executable).resolve()
 MACHINE = platform.machine()
@@ -63,7 +63,7 @@ PERL = (
 )
 
 
-def run(work: Path, code: str, sandbox: Sandbox | None = None) -> Ran:
+def run(work: Path, code: str, sandbox: Sandbox | None = None) -> ProcessResult:
     argv = [str(PYTHON), "-I", "-S", "-c", CALL + code]
     room = Room(work, readable=(Path(sys.base_prefix),))
     return asyncio.run((sandbox or Sandbox.find()).run(argv, room, timeout_s=30))

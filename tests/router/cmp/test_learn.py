@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import ExecutionFailed, InvalidInput
-from router.bindings.command import Command
-from router.bindings.sandbox import Ran, Room, Sandbox
-from router.cmp.learn import Learned, Sample, kind_of, learn
-from router.cmp.manifest import Manifest, parse_capability, parse_intent, parse_manifest
+from router.bindings.command import CommandExecutor
+from router.bindings.sandbox import ProcessResult, Room, Sandbox
+from router.cmp.learn import Learned, ProbeValues, kind_of, learn
+from router.cmp.manifest import CommandManifest, parse_capability, parse_intent, parse_manifest
 
 GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
-MANIFEST = Manifest("files", "grep", "Search of files", "0.0.0", "grep")
+MANIFEST = CommandManifest("files", "grep", "Search of files", "0.0.0", "grep")
 SEARCH: dict[str, object] = {
     "patterns": ["search for"],
     "command": "grep --recursive --with-filename {query} {path}",
@@ -28,11 +28,13 @@ SEARCH: dict[str, object] = {
 }
 
 
-def learned(tmp_path: Path, *intents: dict[str, object], samples: Sequence[Sample] = ()) -> Learned:
+def learned(
+    tmp_path: Path, *intents: dict[str, object], samples: Sequence[ProbeValues] = ()
+) -> Learned:
     (tmp_path / "notes.txt").write_text("alpha\nbeta\n")
     sandbox = Sandbox.find()
 
-    async def run(argv: Sequence[str]) -> Ran:
+    async def run(argv: Sequence[str]) -> ProcessResult:
         return await sandbox.run(argv, Room(tmp_path), timeout_s=20)
 
     found = [parse_intent(one) for one in intents]
@@ -44,8 +46,8 @@ def test_grep_is_learned(tmp_path: Path) -> None:
         tmp_path,
         SEARCH,
         samples=(
-            Sample(0, {"query": "alpha", "path": "."}),
-            Sample(0, {"query": "absent", "path": "."}),
+            ProbeValues(0, {"query": "alpha", "path": "."}),
+            ProbeValues(0, {"query": "absent", "path": "."}),
         ),
     )
     assert found.successes == (frozenset((0, 1)),)
@@ -80,9 +82,9 @@ def ripgrep(rg: Path, tmp_path: Path) -> Learned:
     """`rg` with both templates of the specification, learned in a directory of known content."""
     (tmp_path / "notes.txt").write_text("alpha\nbeta\n")
     data = (Path(__file__).parent / "data/rg.json").read_bytes()
-    samples = [Sample(i, {"query": text}) for i in (0, 1) for text in ("alpha", "absent")]
+    samples = [ProbeValues(i, {"query": text}) for i in (0, 1) for text in ("alpha", "absent")]
 
-    async def run(argv: Sequence[str]) -> Ran:
+    async def run(argv: Sequence[str]) -> ProcessResult:
         return await Sandbox.find().run(argv, Room(tmp_path), timeout_s=20)
 
     return asyncio.run(learn(parse_manifest(data), rg, parse_capability(data), samples, run))
@@ -90,7 +92,7 @@ def ripgrep(rg: Path, tmp_path: Path) -> Learned:
 
 def call(found: Learned, intent: int, work: Path, **values: object) -> dict[str, Any]:
     chosen = found.tool.intents[intent]
-    command = Command(
+    command = CommandExecutor(
         found.program,
         found.digest,
         chosen.template,

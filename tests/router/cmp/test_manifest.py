@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
-from router.cmp.manifest import MAX_FILE_BYTES, Manifest, parse_capability, parse_manifest
+from router.cmp.manifest import MAX_FILE_BYTES, CommandManifest, parse_capability, parse_manifest
 
 DATA = Path(__file__).parent / "data"
 MANIFEST = {
@@ -34,7 +34,7 @@ def test_a_manifest_is_read_and_written() -> None:
 
 def test_an_adapter_is_a_manifest_and_a_capability_in_one_file() -> None:
     data = (DATA / "rg.json").read_bytes()
-    found = Manifest("files", "ripgrep", "Fast file content search", "0.0.0", "rg")
+    found = CommandManifest("files", "ripgrep", "Fast file content search", "0.0.0", "rg")
     assert parse_manifest(data) == found
     search, count = parse_capability(data)
     assert (search.kind, count.kind) == ("jsonLines", None)

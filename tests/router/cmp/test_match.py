@@ -9,15 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, InvalidInput
-from router.cmp.manifest import Manifest, Tool, parse_capability, parse_intent, parse_manifest
+from router.cmp.manifest import (
+    CommandManifest,
+    CommandTool,
+    parse_capability,
+    parse_intent,
+    parse_manifest,
+)
 from router.cmp.match import is_guarded, match
 
 DATA = Path(__file__).parent / "data"
-INBOX = Tool(
-    Manifest("email", "inboxd", "", "1.0.0", "inbox"),
+INBOX = CommandTool(
+    CommandManifest("email", "inboxd", "", "1.0.0", "inbox"),
     parse_capability((DATA / "inboxd.json").read_bytes()),
 )
-RG = Tool(
+RG = CommandTool(
     parse_manifest((DATA / "rg.json").read_bytes()),
     parse_capability((DATA / "rg.json").read_bytes()),
 )
@@ -87,7 +93,7 @@ def test_what_is_asked_back_names_candidates() -> None:
 
 
 def test_two_tools_with_one_pattern_are_asked_back() -> None:
-    other = Tool(Manifest("email", "other", "", "1", "other"), INBOX.intents)
+    other = CommandTool(CommandManifest("email", "other", "", "1", "other"), INBOX.intents)
     with pytest.raises(InvalidInput) as refused:
         match("restore emails", (INBOX, other))
     assert refused.value.code == Code.AMBIGUOUS

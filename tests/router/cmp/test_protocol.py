@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
-from router.cmp.manifest import Intent, Manifest, Tool, parse_capability
+from router.cmp.manifest import CommandManifest, CommandTool, Intent, parse_capability
 from router.cmp.protocol import Protocol
 from router.model.refs import InvokeResult, Json
 
@@ -31,11 +31,12 @@ SHORT = parse_capability(
         }
     ).encode()
 )
-MANIFEST = Manifest(
+MANIFEST = CommandManifest(
     "email", "inboxd", "Gmail management: triage, delete, restore", "1.0.0", "inbox"
 )
 OTHERS = tuple(
-    Tool(Manifest(name, name, "", "1.0.0", name), ()) for name in ("git", "files", "web")
+    CommandTool(CommandManifest(name, name, "", "1.0.0", name), ())
+    for name in ("git", "files", "web")
 )
 DELETED: Json = {"deleted": 2, "ids": ["abc123", "def456"]}
 COMMAND = "inbox delete --ids 'abc123,def456' --confirm"
@@ -52,14 +53,16 @@ def ask(
     outcome: Json | CapdexError = DELETED,
     calls: list[Json] | None = None,
 ) -> Json:
-    async def invoke(_tool: Tool, _intent: Intent, arguments: Json) -> InvokeResult:
+    async def invoke(_tool: CommandTool, _intent: Intent, arguments: Json) -> InvokeResult:
         if calls is not None:
             calls.append(arguments)
         if isinstance(outcome, CapdexError):
             return InvokeResult.of_error(outcome, 1)
         return InvokeResult(outcome, None, 1)
 
-    answer = asyncio.run(Protocol((Tool(MANIFEST, intents), *OTHERS), invoke).answer(request))
+    answer = asyncio.run(
+        Protocol((CommandTool(MANIFEST, intents), *OTHERS), invoke).answer(request)
+    )
     parsed: Json = json.loads(json.dumps(answer))
     return parsed
 

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
-from router.cmp.template import Parameter, Template
+from router.cmp.template import CommandTemplate, Parameter
 
 IDS = Parameter("ids", "array<string>", required=True)
-DELETE = Template.parse("inbox delete --ids {ids} --confirm", (IDS,))
-SEARCH = Template.parse('rg --json "{query}" {path}', (Parameter("query"), Parameter("path")))
+DELETE = CommandTemplate.parse("inbox delete --ids {ids} --confirm", (IDS,))
+SEARCH = CommandTemplate.parse(
+    'rg --json "{query}" {path}', (Parameter("query"), Parameter("path"))
+)
 
 
 def test_the_specification_s_example_makes_the_command_that_it_shows() -> None:
@@ -28,9 +30,9 @@ def test_a_value_never_becomes_an_option(value: str) -> None:
         SEARCH.argv({"query": value, "path": "."})
     argv = SEARCH.sheltered(()).argv({"query": value, "path": "."})
     assert argv == ("rg", "--json", "--", value, ".")
-    glued = Template.parse("rg --regexp={query}").argv({"query": value})
+    glued = CommandTemplate.parse("rg --regexp={query}").argv({"query": value})
     assert glued == ("rg", f"--regexp={value}")
-    assert Template.parse("rg -- {query}").argv({"query": value}) == ("rg", "--", value)
+    assert CommandTemplate.parse("rg -- {query}").argv({"query": value}) == ("rg", "--", value)
 
 
 @pytest.mark.parametrize(
@@ -43,18 +45,18 @@ def test_a_value_is_one_argument_as_it_is(value: str) -> None:
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", "x" * 40_000, 7, None, True, ["a"], {"a": 1}])
 def test_a_value_that_is_no_argument_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput):
-        Template.parse("rg -- {query}").argv({"query": value})
+        CommandTemplate.parse("rg -- {query}").argv({"query": value})
 
 
 def test_an_absent_value_takes_its_option_along() -> None:
-    last = Template.parse("inbox restore --last {count}", (Parameter("count", "integer"),))
+    last = CommandTemplate.parse("inbox restore --last {count}", (Parameter("count", "integer"),))
     assert last.argv({}) == ("inbox", "restore")
     assert last.argv({"count": 3}) == ("inbox", "restore", "--last", "3")
     assert last.display({"count": 3}) == "inbox restore --last 3"
 
 
 def test_a_default_stands_for_an_absent_value() -> None:
-    path = Template.parse("ls -- {path}", (Parameter("path", default="."),))
+    path = CommandTemplate.parse("ls -- {path}", (Parameter("path", default="."),))
     assert path.argv({}) == ("ls", "--", ".")
 
 
@@ -71,7 +73,7 @@ def test_an_option_that_takes_a_value_is_glued() -> None:
 
 
 def test_a_value_out_of_its_list_is_refused() -> None:
-    color = Template.parse("ls --color={when}", (Parameter("when", enum=("auto", "never")),))
+    color = CommandTemplate.parse("ls --color={when}", (Parameter("when", enum=("auto", "never")),))
     assert color.argv({"when": "never"}) == ("ls", "--color=never")
     with pytest.raises(InvalidInput):
         color.argv({"when": "x"})
@@ -94,12 +96,12 @@ NO_TEMPLATES += ["a '", "a x{b}y", "a {b}{c}", "a { b }", "a --x={b}c", "a\nb", 
 @pytest.mark.parametrize("text", NO_TEMPLATES)
 def test_a_template_for_a_shell_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        Template.parse(text)
+        CommandTemplate.parse(text)
 
 
 def test_a_parameter_without_a_placeholder_is_refused() -> None:
     with pytest.raises(InvalidInput, match="wrong"):
-        Template.parse("ls", (Parameter("path"),))
+        CommandTemplate.parse("ls", (Parameter("path"),))
 
 
 def test_control_characters_do_not_reach_the_display() -> None:
@@ -110,7 +112,7 @@ def test_control_characters_do_not_reach_the_display() -> None:
 @given(st.text(max_size=200))
 def test_any_text_is_a_template_or_refused(text: str) -> None:
     try:
-        template = Template.parse(text)
+        template = CommandTemplate.parse(text)
     except CapdexError:
         return
     assert template.elements[0].name is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from router.faces.actions import Actions
 from router.faces.server import serve_stdio
-from router.model.capability import Annotations, Capability, Owner
+from router.model.capability import Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef
 from router.model.requests import HostRequest
 from router.policy.grant_file import GrantFile
@@ -39,7 +39,7 @@ def capabilities(count: int) -> list[Capability]:
     ]  # fmt: skip
     return [
         tool("echo", Echo()),
-        tool("destroy", Echo([HOST]), Annotations()),
+        tool("destroy", Echo([HOST]), ToolHints()),
         tool("visit", Echo([PAGE])),
         Capability(
             CapabilityRef("did:nuwa:cap:note", "1.0.0"), "skill", "Note", "takes notes",

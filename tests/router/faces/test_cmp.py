@@ -13,7 +13,7 @@ import orjson
 
 from router.cmp.help import Help
 from router.cmp.learn import Learned
-from router.cmp.manifest import Manifest, Tool
+from router.cmp.manifest import CommandManifest, CommandTool
 from router.faces.cap import Cap, methods
 from router.faces.cmp import Cmp
 from router.faces.socket import serving
@@ -32,7 +32,7 @@ async def served(home: Path, *, caller_agrees: bool = False) -> AsyncIterator[tu
     """A socket over the mail program and three more tools, as the specification names them."""
     async with learned_inbox(home) as runtime:
         for name in ("git", "files", "web"):
-            tool = Tool(Manifest(name, f"{name}-tool", "", "1.0.0", name), ())
+            tool = CommandTool(CommandManifest(name, f"{name}-tool", "", "1.0.0", name), ())
             runtime.learning.store.put(Learned(tool, Path("/x"), "", Help({}, ()), {}, ()))
         path = home / "router.sock"
         cap = methods(Cap(runtime.catalog, runtime.invoker))

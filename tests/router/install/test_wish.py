@@ -8,13 +8,13 @@ import pytest
 
 from capdex.errors import Code, InvalidInput
 from router.home.config import Config
-from router.install.resolve import Hit
+from router.install.resolve import NodeHit
 from router.install.wish import candidates, choose, pick
 from tests.indexer import making
 from tests.router.simulated import Machine, SimulatedNode, weather
 
-WEATHER = Hit("did:nuwa:cap:weather@1.0.0", "Weather", "Tells the weather.")
-NORWAY = Hit("did:nuwa:cap:yr-norway@2.0.0", "Weather in Norwegian", "Yr.")
+WEATHER = NodeHit("did:nuwa:cap:weather@1.0.0", "Weather", "Tells the weather.")
+NORWAY = NodeHit("did:nuwa:cap:yr-norway@2.0.0", "Weather in Norwegian", "Yr.")
 
 
 async def test_names_and_uris_are_not_searched_for() -> None:
@@ -67,7 +67,7 @@ def test_nothing_is_found() -> None:
 
 
 def test_texts_of_candidates_are_cleaned() -> None:
-    (one,) = candidates([Hit(WEATHER.uri, "a\u202eb\n", "c\u001b[2J" * 100)])
+    (one,) = candidates([NodeHit(WEATHER.uri, "a\u202eb\n", "c\u001b[2J" * 100)])
     assert one["title"] == "ab"
     assert "\u001b" not in one["summary"]
     assert len(one["summary"]) == 160

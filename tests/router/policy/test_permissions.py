@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Refused
-from router.model.capability import Annotations, Capability, Owner
+from router.model.capability import Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef
 from router.model.requests import (
     AgentRequest,
@@ -19,12 +19,12 @@ from router.model.requests import (
 )
 from router.policy.permissions import EFFECTS, HARD_DELETE, decide, line, target, targets
 
-READS = Annotations(read_only=True, destructive=False)
+READS = ToolHints(read_only=True, destructive=False)
 OSLO = HostRequest("GET", "https", "api.example.org", 443, "/oslo")
 CREATE = StateRequest("state.create", "sc:note", "did:nuwa:state:note#v1")
 
 
-def capability(annotations: Annotations = READS, **owner: Any) -> Capability:
+def capability(annotations: ToolHints = READS, **owner: Any) -> Capability:
     return Capability(
         CapabilityRef("did:nuwa:cap:note#t", "1.0.0"),
         "tool",
@@ -51,7 +51,7 @@ def test_a_granted_host_is_allowed_and_another_is_not() -> None:
 
 
 def test_a_tool_that_may_destroy_something_asks_although_its_host_is_granted() -> None:
-    found = decide(capability(Annotations()), [OSLO], {"host:api.example.org"})
+    found = decide(capability(ToolHints()), [OSLO], {"host:api.example.org"})
     assert found.missing == (EFFECTS,)
     assert found.destructive
 
@@ -73,12 +73,12 @@ def test_a_package_that_calls_a_writing_request_harmless_is_not_believed(request
 
 
 def test_a_destructive_tool_that_states_no_access_asks() -> None:
-    assert decide(capability(Annotations()), [], ()).missing == (EFFECTS,)
+    assert decide(capability(ToolHints()), [], ()).missing == (EFFECTS,)
     assert decide(capability(), [], ()).answer == "allow"
 
 
 def test_a_state_verb_is_allowed_if_declared_and_granted() -> None:
-    declared = capability(Annotations(), permissions=("state.create",))
+    declared = capability(ToolHints(), permissions=("state.create",))
     assert decide(declared, [CREATE], ()).missing == ("state.create",)
     assert decide(declared, [CREATE], {"state.create"}).answer == "allow"
 

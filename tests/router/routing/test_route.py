@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from capdex.manifest.triggers import Trigger
 from router.routing.index import TriggerIndex
-from router.routing.route import MAX_CANDIDATES, Ambiguous, Fallback, Routed, route
+from router.routing.route import MAX_CANDIDATES, Ambiguous, Fallback, RoutedCapability, route
 from router.routing.stack import IDLE_S, Stack
 
 NOTE, NOTEBOOK = "did:nuwa:cap:note", "did:nuwa:cap:notebook"
@@ -53,7 +53,10 @@ def index() -> TriggerIndex:
 def test_a_message_goes_to_the_capability_that_it_names_best(
     index: TriggerIndex, message: str, capability: str, why: str
 ) -> None:
-    assert route(message, EMPTY, index, 5.0) == (Routed(capability, why), Stack((capability,), 5.0))
+    assert route(message, EMPTY, index, 5.0) == (
+        RoutedCapability(capability, why),
+        Stack((capability,), 5.0),
+    )
 
 
 def test_without_a_match_the_agent_answers_by_itself(index: TriggerIndex) -> None:
@@ -67,7 +70,7 @@ def test_while_triggers_are_compiled_names_are_found_and_the_rest_falls_back() -
     answer, _ = route("add note about milk", EMPTY, index, 0)
     assert answer == Fallback("no name matches, and triggers are still being compiled")
     assert route("/switch note", EMPTY, index, 0)[1].top == NOTE
-    assert route("note", EMPTY, index, 0)[0] == Routed(NOTE, "its name")
+    assert route("note", EMPTY, index, 0)[0] == RoutedCapability(NOTE, "its name")
 
 
 def test_the_active_capability_keeps_what_it_matches_and_what_nothing_matches(
@@ -75,10 +78,10 @@ def test_the_active_capability_keeps_what_it_matches_and_what_nothing_matches(
 ) -> None:
     stack = Stack((NOTE,))
     answer, after = route("headlines: note them", stack, index, 0)
-    assert answer == Routed(NOTE, 'active, and regex "记(.*)笔记|note|add note about"')
+    assert answer == RoutedCapability(NOTE, 'active, and regex "记(.*)笔记|note|add note about"')
     assert after == stack
     answer, after = route("and in the evening?", stack, index, 0)
-    assert answer == Routed(NOTE, "active, and nothing precise matches")
+    assert answer == RoutedCapability(NOTE, "active, and nothing precise matches")
     assert after == stack
 
 
@@ -94,7 +97,7 @@ def test_another_topic_replaces_the_top_and_a_switch_keeps_it(index: TriggerInde
 
 def test_back_returns_to_the_capability_before(index: TriggerIndex) -> None:
     stack = Stack((NOTE, WEATHER))
-    assert route("/back", stack, index, 0) == (Routed(NOTE, "/back"), Stack((NOTE,)))
+    assert route("/back", stack, index, 0) == (RoutedCapability(NOTE, "/back"), Stack((NOTE,)))
     nothing = Fallback("/back, and no capability is active now")
     assert route(" ／ＢＡＣＫ ", Stack((NOTE,)), index, 0) == (nothing, EMPTY)
     assert route("/back", EMPTY, index, 0) == (nothing, EMPTY)
@@ -112,7 +115,7 @@ def test_only_the_whole_command_is_a_command(index: TriggerIndex, message: str) 
 def test_a_switch_takes_an_exact_name_or_a_prefix_of_one(index: TriggerIndex, name: str) -> None:
     answer, stack = route(f"/switch {name}", EMPTY, index, 0)
     expected = {"noteb": NOTEBOOK, "w": WEATHER, "ｗｅａｔｈｅｒ": WEATHER}.get(name, NOTE)
-    assert isinstance(answer, Routed)
+    assert isinstance(answer, RoutedCapability)
     assert answer.capability == stack.top == expected
 
 
@@ -177,7 +180,7 @@ def test_half_an_hour_without_a_message_ends_a_session(index: TriggerIndex) -> N
 
 def test_a_capability_that_was_removed_leaves_the_stack(index: TriggerIndex) -> None:
     assert route("go on", Stack((NOTE, "did:nuwa:cap:gone")), index, 0) == (
-        Routed(NOTE, "active, and nothing precise matches"),
+        RoutedCapability(NOTE, "active, and nothing precise matches"),
         Stack((NOTE,)),
     )
 
@@ -205,7 +208,7 @@ def test_broad_triggers_take_no_message_from_a_capability_that_names_it(
 
 def test_a_broad_trigger_gets_the_rest_and_is_called_broad(captured: TriggerIndex) -> None:
     answer, _ = route("hello", EMPTY, captured, 0)
-    assert isinstance(answer, Routed)
+    assert isinstance(answer, RoutedCapability)
     assert answer.capability == EVIL
     assert answer.why.startswith("broad regex")
 
@@ -218,7 +221,7 @@ def test_triggers_equal_to_commands_get_no_command(captured: TriggerIndex) -> No
 def test_the_text_of_a_trigger_is_shown_on_one_line_and_cut() -> None:
     shouting = index_of({EVIL: [Trigger("regex", "say\n\u202ehello|" + "x" * 400)]})
     answer, _ = route("say\n\u202ehello", EMPTY, shouting, 0)
-    assert isinstance(answer, Routed)
+    assert isinstance(answer, RoutedCapability)
     assert "\n" not in answer.why
     assert "\u202e" not in answer.why
     assert len(answer.why) < 120
@@ -231,7 +234,7 @@ def test_any_message_has_an_answer_within_what_is_installed(
     index = _SHARED
     answer, after = route(message, Stack(tuple(dict.fromkeys(stacked))), index, 1.0)
     assert set(after.capabilities) <= set(INSTALLED)
-    if isinstance(answer, Routed):
+    if isinstance(answer, RoutedCapability):
         assert answer.capability == after.top
     if isinstance(answer, Ambiguous):
         assert set(answer.candidates) <= set(INSTALLED)

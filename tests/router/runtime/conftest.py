@@ -14,17 +14,17 @@ import pytest
 from aiohttp import web
 
 from capdex.errors import ExecutionFailed
-from router.model.capability import Annotations, Capability, Owner
+from router.model.capability import Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import HostRequest, Request
 from router.policy.grants import Grant
 from router.policy.proposal import Proposal
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog, Fixed
-from router.runtime.invoke import Caller, Invoker, Limits
+from router.runtime.invoke import Caller, CallLimits, Invoker
 
-READS = Annotations(read_only=True, destructive=False)
-LIMITS = Limits()
+READS = ToolHints(read_only=True, destructive=False)
+LIMITS = CallLimits()
 TEXT_INPUT: Json = {
     "type": "object",
     "properties": {"text": {"type": "string"}},
@@ -92,7 +92,7 @@ class Kept:
         self.grants += grants
 
 
-def tool(name: str, executor: Any, annotations: Annotations = READS, **fields: Any) -> Capability:
+def tool(name: str, executor: Any, annotations: ToolHints = READS, **fields: Any) -> Capability:
     owner = fields.pop("owner", Owner("package", "did:nuwa:cap:demo", "aa" * 32, "sc:demo"))
     values = {"input_schema": TEXT_INPUT, **fields}
     ref = CapabilityRef(f"{owner.name}#{name}", values.pop("version", "1.0.0"))
@@ -156,7 +156,7 @@ async def server() -> AsyncIterator[int]:
 def runtime(tmp_path: Path) -> Callable[..., Runtime]:
     """Make a runtime of some capabilities."""
 
-    def make(*capabilities: Capability, limits: Limits = LIMITS, **options: Any) -> Runtime:
+    def make(*capabilities: Capability, limits: CallLimits = LIMITS, **options: Any) -> Runtime:
         source = Fixed(capabilities)
         catalog, rights = Catalog([source]), Kept()
         path = tmp_path / "audit.jsonl"

@@ -11,19 +11,19 @@ import orjson
 import pytest
 
 from capdex.errors import ExecutionFailed, InvalidInput, Unavailable
-from router.model.capability import Annotations, Capability, Owner
+from router.model.capability import Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef, Json
 from router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
 from router.policy import tokens
 from router.policy.consent import text
 from router.runtime.audit import verify
-from router.runtime.invoke import Caller, Limits
+from router.runtime.invoke import Caller, CallLimits
 from tests.router.runtime.conftest import TEXT_INPUT, Echo, Http, Person, Runtime, tool
 
 Make = Callable[..., Runtime]
 OSLO = HostRequest("GET", "https", "api.example.org", 443)
 CREATE = StateRequest("state.create", "sc:demo", "u#v1")
-DESTROYS = Annotations()
+DESTROYS = ToolHints()
 
 
 @dataclass
@@ -268,7 +268,7 @@ async def test_the_words_of_a_package_are_quoted_and_cleaned(runtime: Make) -> N
 
 async def test_calls_at_once_are_bounded_and_those_too_many_are_told(runtime: Make) -> None:
     waits = Waits(enough=2)
-    limits = Limits(calls_at_once=4, calls_waiting=4)  # of which one owner may have half
+    limits = CallLimits(calls_at_once=4, calls_waiting=4)  # of which one owner may have half
     run = runtime(tool("t", waits), limits=limits)
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(run.call("t", {"text": ""})) for _ in range(6)]

@@ -19,7 +19,7 @@ from router.state import database, store
 from router.state.patch import Patched, apply
 from router.state.query import read
 from router.state.rows import Space
-from router.state.store import Store
+from router.state.store import ObjectStore
 from router.state.strategies import Model, model
 
 NOTE = Space("did:nuwa:cap:note", "sc:note")
@@ -43,8 +43,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, clock: Clock) -> Iterator[Store]:
-    with Store(tmp_path / "state.sqlite", clock) as opened:
+def kept(tmp_path: Path, clock: Clock) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path / "state.sqlite", clock) as opened:
         yield opened
 
 
@@ -52,13 +52,15 @@ def patched(patch: Any) -> Callable[[Any], Patched]:
     return lambda value: apply(value, patch)
 
 
-def found(kept: Store, where: Any = None, space: Space = NOTE, of: Model = MODEL) -> dict[str, Any]:
+def found(
+    kept: ObjectStore, where: Any = None, space: Space = NOTE, of: Model = MODEL
+) -> dict[str, Any]:
     page = kept.query(space, of, read({"where": where or {}, "limit": 100}))
     assert page.cursor is None
     return {hit.id: hit.value for hit in page.hits}
 
 
-def test_an_object_is_created_changed_found_and_deleted(kept: Store) -> None:
+def test_an_object_is_created_changed_found_and_deleted(kept: ObjectStore) -> None:
     kept.create(NOTE, MODEL, "a", {"t": "x", "n": 1})
     assert kept.update(NOTE, MODEL, "a", patched({"$inc": {"n": 2}})) == {"t": "x", "n": 3}
     assert found(kept, {"n": {"$gt": 2}}) == {"a": {"t": "x", "n": 3}}
@@ -74,7 +76,7 @@ def test_an_object_is_created_changed_found_and_deleted(kept: Store) -> None:
         assert caught.value.code is Code.NOT_FOUND
 
 
-def test_an_id_is_taken_once_also_by_what_was_deleted(kept: Store) -> None:
+def test_an_id_is_taken_once_also_by_what_was_deleted(kept: ObjectStore) -> None:
     kept.create(NOTE, MODEL, "a", {})
     for hard in (None, False, True):
         if hard is not None:
@@ -84,7 +86,7 @@ def test_an_id_is_taken_once_also_by_what_was_deleted(kept: Store) -> None:
 
 
 def test_an_object_that_was_deleted_for_good_is_nowhere_in_the_files(
-    kept: Store, tmp_path: Path
+    kept: ObjectStore, tmp_path: Path
 ) -> None:
     kept.create(NOTE, MODEL, "a", {"t": "a very private word"})
     kept.create(NOTE, MODEL, "b", {"t": "another private word"})
@@ -95,7 +97,7 @@ def test_an_object_that_was_deleted_for_good_is_nowhere_in_the_files(
         assert b"private word" not in file.read_bytes()
 
 
-def test_packages_and_scopes_share_nothing(kept: Store) -> None:
+def test_packages_and_scopes_share_nothing(kept: ObjectStore) -> None:
     kept.create(NOTE, MODEL, "a", {"t": 1})
     others = (Space("did:nuwa:cap:other", NOTE.scope), Space(NOTE.owner, "sc:other"))
     for space in others:
@@ -110,7 +112,7 @@ def test_packages_and_scopes_share_nothing(kept: Store) -> None:
     ]  # fmt: skip
 
 
-def test_an_object_expires_after_its_last_change(kept: Store, clock: Clock) -> None:
+def test_an_object_expires_after_its_last_change(kept: ObjectStore, clock: Clock) -> None:
     kept.create(NOTE, SHORT, "a", {"t": 1})
     kept.create(NOTE, SHORT, "b", {"t": 1})
     clock.now += 9
@@ -129,21 +131,21 @@ def test_an_object_expires_after_its_last_change(kept: Store, clock: Clock) -> N
 
 def test_what_expired_is_removed_at_the_next_start(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "state.sqlite"
-    with Store(path, clock) as first:
+    with ObjectStore(path, clock) as first:
         first.create(NOTE, SHORT, "a", {"t": 1})
     clock.now += 100
-    Store(path, clock).close()
+    ObjectStore(path, clock).close()
     assert sqlite3.connect(path).execute("SELECT count(*) FROM documents").fetchone() == (0,)
 
 
-def test_another_model_merges_what_is_there_anew(kept: Store) -> None:
+def test_another_model_merges_what_is_there_anew(kept: ObjectStore) -> None:
     kept.create(NOTE, model(MODEL.uri, {}), "a", {"tags": ["b", "a"]})
     assert found(kept, of=model(MODEL.uri, {})) == {"a": {"tags": ["b", "a"]}}
     assert found(kept) == {"a": {}}, "a set is kept elsewhere than a register"
     assert found(kept, of=model(MODEL.uri, {})) == {"a": {"tags": ["b", "a"]}}
 
 
-def test_pages_follow_each_other_without_gaps(kept: Store) -> None:
+def test_pages_follow_each_other_without_gaps(kept: ObjectStore) -> None:
     for number in range(25):
         kept.create(NOTE, MODEL, f"{number:02}", {"k": number % 3, "w": number % 2 == 0})
     orders: list[Any] = [None, [{"field": "k"}], [{"field": "k", "direction": "desc"}, "w"]]
@@ -166,7 +168,7 @@ def test_pages_follow_each_other_without_gaps(kept: Store) -> None:
             assert ids == sorted(ids)
 
 
-def test_an_order_sorts_by_kind_and_value(kept: Store) -> None:
+def test_an_order_sorts_by_kind_and_value(kept: ObjectStore) -> None:
     values = ["b", 2, None, True, "a", 1.5, [1], False]
     for number, value in enumerate(values):
         kept.create(NOTE, MODEL, str(number), {"v": value})
@@ -179,7 +181,7 @@ def test_an_order_sorts_by_kind_and_value(kept: Store) -> None:
     assert [hit.id for hit in down.hits] == [hit.id for hit in reversed(up.hits)]
 
 
-def test_a_scan_is_bounded(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_is_bounded(kept: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         kept.create(NOTE, MODEL, f"{number:02}", {"t": "x" * 100, "k": number})
     monkeypatch.setattr(store, "MAX_SCANNED_BYTES", 1_000)
@@ -196,7 +198,7 @@ def test_a_scan_is_bounded(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None
     assert caught.value.code is Code.TOO_LARGE
 
 
-def test_an_answer_is_bounded(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_bounded(kept: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         kept.create(NOTE, MODEL, str(number), {"t": "x" * 400, "k": number})
     monkeypatch.setattr(store, "MAX_ANSWER_BYTES", 1_000)
@@ -219,7 +221,7 @@ TEXTS = st.text(max_size=4) | st.sampled_from(['"', "\\", "é", "\U0001f600", "a
 @given(st.lists(TEXTS, max_size=4), TEXTS)
 def test_what_is_passed_over_unparsed_does_not_match(texts: list[str], wanted: str) -> None:
     """The store looks for a text of the filter in the stored JSON first; it never misses one."""
-    with TemporaryDirectory() as folder, Store(Path(folder) / "state.sqlite") as kept:
+    with TemporaryDirectory() as folder, ObjectStore(Path(folder) / "state.sqlite") as kept:
         for number, text in enumerate(texts):
             kept.create(NOTE, MODEL, str(number), {"t": text, "l": [[text], text]})
         for where in ({"t": wanted}, {"l": {"$eq": wanted}}):
@@ -243,7 +245,7 @@ def test_a_query_that_is_none_is_refused(query: Any) -> None:
         read(query)
 
 
-def test_a_cursor_belongs_to_its_query(kept: Store) -> None:
+def test_a_cursor_belongs_to_its_query(kept: ObjectStore) -> None:
     for number in range(3):
         kept.create(NOTE, MODEL, str(number), {"k": number})
     cursor = kept.query(NOTE, MODEL, read({"limit": 1})).cursor
@@ -253,13 +255,13 @@ def test_a_cursor_belongs_to_its_query(kept: Store) -> None:
             read({**other, "cursor": cursor})
 
 
-def test_selected_fields_alone_are_shown(kept: Store) -> None:
+def test_selected_fields_alone_are_shown(kept: ObjectStore) -> None:
     kept.create(NOTE, MODEL, "a", {"t": 1, "u": 2})
     hit = kept.query(NOTE, MODEL, read({"select": ["u", "x"]})).hits[0]
     assert (hit.shown, hit.value) == ({"u": 2}, {"t": 1, "u": 2})
 
 
-def test_a_change_that_fails_leaves_the_object(kept: Store) -> None:
+def test_a_change_that_fails_leaves_the_object(kept: ObjectStore) -> None:
     kept.create(NOTE, MODEL, "a", {"tags": ["a"], "n": 1})
     for patch in (
         [{"op": "replace", "path": "/tags", "value": ["b"]}],
@@ -274,7 +276,7 @@ def test_a_change_that_fails_leaves_the_object(kept: Store) -> None:
 def test_two_processes_lose_no_change(tmp_path: Path) -> None:
     """Two stores on one file stand for two processes: each has its own connection."""
     path = tmp_path / "state.sqlite"
-    with Store(path) as first, Store(path) as second, ThreadPoolExecutor(4) as pool:
+    with ObjectStore(path) as first, ObjectStore(path) as second, ThreadPoolExecutor(4) as pool:
         first.create(NOTE, MODEL, "a", {"n": 0})
         one = patched({"$inc": {"n": 1}})
         work = [
@@ -290,7 +292,7 @@ def test_two_processes_lose_no_change(tmp_path: Path) -> None:
 def test_a_busy_file_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_S", 0.0)
     path = tmp_path / "state.sqlite"
-    with Store(path) as first, Store(path) as second, first.database.writing():
+    with ObjectStore(path) as first, ObjectStore(path) as second, first.database.writing():
         with pytest.raises(Unavailable) as caught:
             second.create(NOTE, MODEL, "a", {})
         assert caught.value.code is Code.DATABASE_LOCKED
@@ -300,7 +302,7 @@ def test_a_full_file_is_too_large_and_stays_usable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "MAX_BYTES", 60 * database.PAGE_BYTES)
-    with Store(tmp_path / "state.sqlite") as kept:
+    with ObjectStore(tmp_path / "state.sqlite") as kept:
         kept.create(NOTE, MODEL, "small", {"n": 1})
         texts = (
             "".join(chr(0x4E00 + (k * 7 + n) % 9_000) for k in range(5_000)) for n in range(99)
@@ -313,7 +315,7 @@ def test_a_full_file_is_too_large_and_stays_usable(
         kept.delete(NOTE, MODEL, "0", hard=True)
 
 
-def test_the_files_are_for_their_user_alone(kept: Store, tmp_path: Path) -> None:
+def test_the_files_are_for_their_user_alone(kept: ObjectStore, tmp_path: Path) -> None:
     kept.create(NOTE, MODEL, "a", {})
     modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {0o600}
@@ -323,10 +325,10 @@ def test_a_file_that_is_no_database_is_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     path.write_bytes(b"x" * 5_000)
     with pytest.raises(UsageError) as caught:
-        Store(path)
+        ObjectStore(path)
     assert caught.value.code is Code.UNREADABLE
     with pytest.raises(UsageError):
-        Store(tmp_path / "none" / "state.sqlite")
+        ObjectStore(tmp_path / "none" / "state.sqlite")
 
 
 def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
@@ -334,15 +336,15 @@ def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 9")
     with pytest.raises(UsageError, match="another version"):
-        Store(path)
+        ObjectStore(path)
 
 
 def test_a_copied_file_writes_under_other_numbers(tmp_path: Path) -> None:
-    with Store(tmp_path / "a.sqlite") as first:
+    with ObjectStore(tmp_path / "a.sqlite") as first:
         first.create(NOTE, MODEL, "a", {"n": 1})
     (tmp_path / "b.sqlite").write_bytes((tmp_path / "a.sqlite").read_bytes())
     for name in "ab":
-        with Store(tmp_path / f"{name}.sqlite") as kept:
+        with ObjectStore(tmp_path / f"{name}.sqlite") as kept:
             kept.update(NOTE, MODEL, "a", patched({"$inc": {"n": 1}}))
     peers = {
         sqlite3.connect(tmp_path / f"{name}.sqlite")
@@ -357,7 +359,7 @@ def test_what_a_removed_package_kept_is_seen_by_no_other(tmp_path: Path) -> None
     """A router that runs knows where the objects were, while another process removes them."""
     path = tmp_path / "state.sqlite"
     other = Space("did:nuwa:cap:other", "sc:note")
-    with Store(path) as running, Store(path) as removing:
+    with ObjectStore(path) as running, ObjectStore(path) as removing:
         running.create(NOTE, MODEL, "a", {"n": 1})
         assert removing.drop(NOTE.owner) == 1
         assert found(running) == {}

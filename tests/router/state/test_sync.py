@@ -22,7 +22,7 @@ from router.state import sync
 from router.state.patch import apply
 from router.state.query import read
 from router.state.rows import Space
-from router.state.store import Store
+from router.state.store import ObjectStore
 from router.state.strategies import model
 from router.state.sync import export, merge
 
@@ -50,7 +50,7 @@ class Machine:
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         folder.mkdir()
-        self.store = Store(folder / "state.sqlite", clock)
+        self.store = ObjectStore(folder / "state.sqlite", clock)
         self.file = folder / "state.jsonl"
 
     def send(self, **options: Any) -> Path:
@@ -224,7 +224,7 @@ def test_a_writer_with_our_number_is_refused(
     assert here.objects() == before
 
 
-def rows_of(store: Store, sql: str) -> list[Any]:
+def rows_of(store: ObjectStore, sql: str) -> list[Any]:
     with store.database.reading() as run:
         return list(run(sql).fetchall())
 

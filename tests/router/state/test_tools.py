@@ -18,10 +18,10 @@ from router.model.capability import Owner
 from router.model.refs import Json
 from router.model.requests import StateRequest
 from router.policy.tokens import Token, carrying
-from router.runtime.validation import Validation
-from router.state.store import Store
+from router.runtime.validation import ValidatorCache
+from router.state.store import ObjectStore
 from router.state.strategies import Model, model
-from router.state.sync import Entry, entries, merge_entries
+from router.state.sync import SyncEntry, entries, merge_entries
 from router.state.tools import Parts, StateTool
 
 URI = "did:nuwa:state:note#v1"
@@ -46,8 +46,8 @@ class Note:
     """The tools of one package over one store; each call has a token for it."""
 
     def __init__(self, path: Path, owner: Owner = OWNER, found: Model | None = None) -> None:
-        self.store = Store(path)
-        parts = Parts(self.store, Validation().check)
+        self.store = ObjectStore(path)
+        parts = Parts(self.store, ValidatorCache().check)
         used = found or model(URI, SCHEMA)
         self.tools = {verb: StateTool(verb, owner, used, parts) for verb in BUILT_IN}
         self.token: Token | None = replace(TOKEN, package=owner.digest)
@@ -217,7 +217,7 @@ async def test_a_merge_that_breaks_the_schema_is_served_as_not_valid(tmp_path: P
 async def test_an_entry_without_a_model_is_merged_before_its_package_runs(tmp_path: Path) -> None:
     here, there = Note(tmp_path / "a.sqlite"), Note(tmp_path / "b.sqlite")
     await here("create", object={"id": "a", "title": "x", "tags": ["1"], "visits": 2})
-    found: list[Entry] = list(entries(here.store, OWNER.name))
+    found: list[SyncEntry] = list(entries(here.store, OWNER.name))
     merge_entries(there.store, OWNER.name, found)
     assert await there.objects() == await here.objects()
     here.store.close()

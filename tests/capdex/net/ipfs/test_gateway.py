@@ -25,10 +25,10 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import MANY, BlockDirectory
-from capdex.net.ipfs.gateway import MAX_UNDECLARED_BYTES, Gateway, Limits
+from capdex.net.ipfs.gateway import MAX_UNDECLARED_BYTES, FetchLimits, Gateway
 from capdex.net.ipfs.kubo import Kubo, multiaddr_of, url_of
 from capdex.net.ipfs.open import MultiSource, open_ipfs, open_storage
-from capdex.net.ipfs.source import Outcome, SourceFault
+from capdex.net.ipfs.source import FetchOutcome, SourceFault
 
 PACKAGE = b"metadata:\n  id: did:nuwa:cap:note@1.0.0\n" * 50
 CID = Cid.of(PACKAGE)
@@ -64,7 +64,7 @@ def body(data: bytes, status: int = 200, **headers: str) -> Answer:
     return answer
 
 
-async def refused(url: str, cid: Cid = CID, limits: Limits = Limits()) -> Unavailable:  # noqa: B008 - frozen
+async def refused(url: str, cid: Cid = CID, limits: FetchLimits = FetchLimits()) -> Unavailable:  # noqa: B008 - frozen
     """What `Gateway.get` says when it does not accept the answer."""
     async with Gateway(url, limits=limits) as gateway:
         with pytest.raises(Unavailable) as caught:
@@ -195,13 +195,15 @@ async def test_a_dripping_body_is_dropped_by_the_rate_floor(serve: Serve) -> Non
             await response.write(b"x")
             await asyncio.sleep(0.001)
 
-    limits = Limits(floor_bytes_s=1 << 20, grace_s=0.0)
+    limits = FetchLimits(floor_bytes_s=1 << 20, grace_s=0.0)
     error = await refused(await serve(drip), limits=limits)
     assert "bytes/s" in error.why
 
 
-@pytest.mark.parametrize("limits", [Limits(first_byte_s=0.05), Limits(total_s=0.05)])
-async def test_a_silent_gateway_is_given_up_after_its_time(serve: Serve, limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [FetchLimits(first_byte_s=0.05), FetchLimits(total_s=0.05)])
+async def test_a_silent_gateway_is_given_up_after_its_time(
+    serve: Serve, limits: FetchLimits
+) -> None:
     released = asyncio.Event()
 
     async def silent(_: web.Request) -> web.Response:
@@ -243,9 +245,9 @@ async def test_a_gateway_that_talks_nonsense_is_unavailable() -> None:
         assert (await refused(f"http://127.0.0.1:{port}")).why
 
 
-@pytest.mark.parametrize(("hints", "outcome"), [(3, None), (10_000, Outcome.FAILED)])
+@pytest.mark.parametrize(("hints", "outcome"), [(3, None), (10_000, FetchOutcome.FAILED)])
 async def test_a_gateway_is_not_heard_out_that_only_says_that_an_answer_will_come(
-    hints: int, outcome: Outcome | None
+    hints: int, outcome: FetchOutcome | None
 ) -> None:
     async def soon(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

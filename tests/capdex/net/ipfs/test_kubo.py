@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.net.ipfs.gateway import Gateway, Limits
+from capdex.net.ipfs.gateway import FetchLimits, Gateway
 from capdex.net.ipfs.kubo import Kubo
 
 
@@ -42,7 +42,7 @@ async def test_a_file_of_the_largest_package_is_one_raw_block(kubo: Any) -> None
 
 
 async def test_an_absent_block_is_unavailable_not_wrong(kubo: Any) -> None:
-    async with Kubo(kubo.api, limits=Limits(total_s=5.0)) as client:
+    async with Kubo(kubo.api, limits=FetchLimits(total_s=5.0)) as client:
         with pytest.raises(Unavailable) as caught:
             await client.get(Cid.of(os.urandom(32)))
     assert caught.value.code is Code.IPFS_UNAVAILABLE

@@ -11,7 +11,7 @@ from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs import source
 from capdex.net.ipfs.multi_source import AllResting, MultiSource
-from capdex.net.ipfs.source import FAILURES_TO_REST, SLOW_TO_DEMOTE, Outcome, SourceFault
+from capdex.net.ipfs.source import FAILURES_TO_REST, SLOW_TO_DEMOTE, FetchOutcome, SourceFault
 
 PACKAGES = {Cid.of(b"%d" % number): b"%d" % number for number in range(200)}
 CIDS = list(PACKAGES)
@@ -24,7 +24,7 @@ class Shelf:
 
     def __init__(self, label: str = "shelf") -> None:
         self.label = label
-        self.outcome: Outcome | None = None
+        self.outcome: FetchOutcome | None = None
         self.silent: set[Cid] = set()
         self.retry_after_s: float | None = None
         self.asked: list[Cid] = []
@@ -63,7 +63,7 @@ async def test_states_count_requests_and_bytes() -> None:
     (state,) = sources.states()
     assert (state.label, state.requests, state.in_flight) == ("gateway-1", 200, 0)
     assert state.received_bytes == sum(map(len, PACKAGES.values()))
-    assert state.outcomes[Outcome.GAVE] == 200
+    assert state.outcomes[FetchOutcome.GAVE] == 200
 
 
 async def test_the_next_source_is_requested_too_when_one_is_slow_and_first_later(
@@ -77,23 +77,23 @@ async def test_the_next_source_is_requested_too_when_one_is_slow_and_first_later
         assert await sources.get(cid) == PACKAGES[cid]
     assert len(silent.asked) == SLOW_TO_DEMOTE
     assert silent.waiting == 0
-    assert sources.states()[0].outcomes[Outcome.SLOW] == SLOW_TO_DEMOTE
+    assert sources.states()[0].outcomes[FetchOutcome.SLOW] == SLOW_TO_DEMOTE
 
 
 async def test_a_source_that_gave_wrong_bytes_is_requested_only_after_the_others() -> None:
     liar, well = Shelf("liar"), Shelf("well")
-    liar.outcome = Outcome.WRONG
+    liar.outcome = FetchOutcome.WRONG
     sources = MultiSource([liar, well])
     for cid in CIDS[:20]:
         assert await sources.get(cid) == PACKAGES[cid]
     assert len(liar.asked) == 1
-    well.outcome, liar.outcome = Outcome.ABSENT, None
+    well.outcome, liar.outcome = FetchOutcome.ABSENT, None
     assert await sources.get(CIDS[20]) == PACKAGES[CIDS[20]]
 
 
 async def test_a_dead_source_is_asked_a_few_times_and_then_left_alone() -> None:
     dead = Shelf("dead")
-    dead.outcome = Outcome.FAILED
+    dead.outcome = FetchOutcome.FAILED
     well = Shelf("well")
     sources = MultiSource([dead, well])
     for cid in CIDS:
@@ -104,7 +104,7 @@ async def test_a_dead_source_is_asked_a_few_times_and_then_left_alone() -> None:
 
 async def test_when_all_sources_rest_none_is_requested() -> None:
     dead = Shelf("dead")
-    dead.outcome = Outcome.FAILED
+    dead.outcome = FetchOutcome.FAILED
     sources = MultiSource([dead])
     for cid in CIDS[:FAILURES_TO_REST]:
         with pytest.raises(Unavailable, match="no source gave"):
@@ -120,7 +120,7 @@ async def test_when_all_sources_rest_none_is_requested() -> None:
 
 async def test_the_error_names_what_each_source_said() -> None:
     first, second = Shelf("first"), Shelf("second")
-    first.outcome, second.outcome = Outcome.ABSENT, Outcome.REFUSED
+    first.outcome, second.outcome = FetchOutcome.ABSENT, FetchOutcome.REFUSED
     with pytest.raises(Unavailable) as caught:
         await MultiSource([first, second]).get(CIDS[0])
     assert caught.value.why == "first failed; second failed"
@@ -153,7 +153,7 @@ async def test_a_source_that_fails_beside_the_one_that_gives_leaves_no_error_to_
     for shelf in shelves:
         shelf.gate = gate
     for shelf in failing:
-        shelf.outcome = Outcome.FAILED
+        shelf.outcome = FetchOutcome.FAILED
     asking = asyncio.create_task(MultiSource(shelves).get(CIDS[0]))
     while not well.waiting:  # noqa: ASYNC110 - another task
         await asyncio.sleep(0.01)

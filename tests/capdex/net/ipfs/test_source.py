@@ -13,12 +13,17 @@ from capdex.net.ipfs.source import (
     PROBE_S,
     SLOW_S,
     SLOW_TO_DEMOTE,
-    Outcome,
+    FetchOutcome,
     SourceHealth,
 )
 
-GAVE, ABSENT, WRONG, SLOW = Outcome.GAVE, Outcome.ABSENT, Outcome.WRONG, Outcome.SLOW
-BUSY, FAILED = Outcome.BUSY, Outcome.FAILED
+GAVE, ABSENT, WRONG, SLOW = (
+    FetchOutcome.GAVE,
+    FetchOutcome.ABSENT,
+    FetchOutcome.WRONG,
+    FetchOutcome.SLOW,
+)
+BUSY, FAILED = FetchOutcome.BUSY, FetchOutcome.FAILED
 
 
 class Requests:
@@ -28,7 +33,7 @@ class Requests:
         self.health, self.now = SourceHealth(), 1000.0
 
     def end(
-        self, outcome: Outcome, *, took_s: float = 0.0, retry_after_s: float | None = None
+        self, outcome: FetchOutcome, *, took_s: float = 0.0, retry_after_s: float | None = None
     ) -> None:
         self.health.begin()
         began, self.now = self.now, self.now + took_s
@@ -102,7 +107,7 @@ def test_a_source_that_gave_wrong_bytes_comes_last_for_a_minute() -> None:
 
 
 @pytest.mark.parametrize("outcome", [SLOW, GAVE, ABSENT])
-def test_a_source_that_is_slow_some_times_in_a_row_comes_last(outcome: Outcome) -> None:
+def test_a_source_that_is_slow_some_times_in_a_row_comes_last(outcome: FetchOutcome) -> None:
     requests = Requests()
     for _ in range(SLOW_TO_DEMOTE - 1):
         requests.end(outcome, took_s=SLOW_S)
@@ -114,10 +119,12 @@ def test_a_source_that_is_slow_some_times_in_a_row_comes_last(outcome: Outcome) 
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(Outcome), st.floats(0, 100), st.floats(0, 300)), max_size=60)
+    st.lists(
+        st.tuples(st.sampled_from(FetchOutcome), st.floats(0, 100), st.floats(0, 300)), max_size=60
+    )
 )
 def test_whatever_happens_a_rest_is_bounded_and_every_request_counted(
-    events: list[tuple[Outcome, float, float]],
+    events: list[tuple[FetchOutcome, float, float]],
 ) -> None:
     requests = Requests()
     for outcome, took_s, retry_after_s in events:

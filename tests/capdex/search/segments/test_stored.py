@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex.search import Document, Segment, Tool, from_bytes, to_bytes
+from capdex.search import Document, ToolText, WordSegment, from_bytes, to_bytes
 
-SEGMENT = Segment.build(
+SEGMENT = WordSegment.build(
     [
-        Document("a", {"title": "Weather"}, (Tool("x", "One"), Tool("y", "Two")), (("tag", "b"),)),
+        Document(
+            "a", {"title": "Weather"}, (ToolText("x", "One"), ToolText("y", "Two")), (("tag", "b"),)
+        ),
         Document("b", {"title": "Tides"}, numbers={"published": 3.0}),
     ]
 )
@@ -26,7 +28,7 @@ def sealed(body: bytes) -> bytes:
 
 def test_what_is_read_is_what_was_written() -> None:
     assert to_bytes(from_bytes(STORED)) == STORED
-    assert to_bytes(from_bytes(to_bytes(Segment.build([])))) == to_bytes(Segment.build([]))
+    assert to_bytes(from_bytes(to_bytes(WordSegment.build([])))) == to_bytes(WordSegment.build([]))
 
 
 @given(st.integers(0, len(STORED) - 1), st.integers(1, 255))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from capdex.errors import InvalidInput
 from capdex.search import After
 from indexer.query.search.cursor import read_cursor, write_cursor
-from indexer.query.search.filters import Filters
+from indexer.query.search.filters import SearchFilters
 
 KEY = b"k" * 32
 PLACES = st.builds(After, st.integers(0, 2), st.floats(width=32, allow_nan=False), st.text())
@@ -19,9 +19,9 @@ PLACES = st.builds(After, st.integers(0, 2), st.floats(width=32, allow_nan=False
 
 @given(st.text(), PLACES)
 def test_a_cursor_is_read_again(query: str, after: After) -> None:
-    cursor = write_cursor(KEY, query, Filters(), after)
+    cursor = write_cursor(KEY, query, SearchFilters(), after)
     if len(cursor) <= 512:
-        assert read_cursor(KEY, cursor, query, Filters()) == after
+        assert read_cursor(KEY, cursor, query, SearchFilters()) == after
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def test_a_cursor_is_read_again(query: str, after: After) -> None:
 def test_a_cursor_belongs_to_its_search_and_its_index(
     key: bytes, query: str, filters: dict[str, object]
 ) -> None:
-    cursor = write_cursor(KEY, "note", Filters(), After(0, 1.5, "note-taker"))
+    cursor = write_cursor(KEY, "note", SearchFilters(), After(0, 1.5, "note-taker"))
     with pytest.raises(InvalidInput):
-        read_cursor(key, cursor, query, Filters.parse(filters))
+        read_cursor(key, cursor, query, SearchFilters.parse(filters))
 
 
 @given(
@@ -48,4 +48,4 @@ def test_a_cursor_belongs_to_its_search_and_its_index(
 )
 def test_a_garbled_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        read_cursor(KEY, text, "", Filters())
+        read_cursor(KEY, text, "", SearchFilters())

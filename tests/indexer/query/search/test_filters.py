@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capdex import search
 from capdex.errors import InvalidInput
-from indexer.query.search.filters import MAX_VALUES, Filters
+from indexer.query.search.filters import MAX_VALUES, SearchFilters
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
@@ -38,7 +38,7 @@ JSON = st.recursive(
     ],
 )
 def test_filters_are_read(given_: dict[str, Any], means: search.Filters) -> None:
-    assert Filters.parse(given_).of_engine() == means
+    assert SearchFilters.parse(given_).of_engine() == means
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_filters_are_read(given_: dict[str, Any], means: search.Filters) -> None
 )
 def test_a_wrong_filter_is_refused(given_: dict[str, Any], fix: str | None) -> None:
     with pytest.raises(InvalidInput) as refused:
-        Filters.parse(given_)
+        SearchFilters.parse(given_)
     assert fix is None or refused.value.fix == fix
 
 
 @given(st.dictionaries(st.sampled_from(["tag", "not", "published_since", "x"]), JSON))
 def test_any_json_is_read_or_refused(given_: dict[str, Any]) -> None:
     with suppress(InvalidInput):
-        Filters.parse(given_).of_engine()
+        SearchFilters.parse(given_).of_engine()

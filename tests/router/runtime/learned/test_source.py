@@ -12,7 +12,7 @@ import pytest
 
 from capdex.errors import InvalidInput, UsageError
 from router.bindings.sandbox import Sandbox
-from router.cmp.manifest import Manifest, Tool, parse_intent
+from router.cmp.manifest import CommandManifest, CommandTool, parse_intent
 from router.runtime.invoke import Caller
 from router.runtime.learned.source import LearnedTools, refs
 from router.runtime.opened import Runtime, opened
@@ -224,5 +224,5 @@ async def test_without_a_sandbox_a_tool_is_described_and_does_not_run(tmp_path: 
 )  # fmt: skip
 def test_each_intent_has_a_name(patterns: Sequence[list[str]], names: list[str]) -> None:
     intents = tuple(parse_intent({"patterns": one, "command": "x"}) for one in patterns)
-    found = refs(Tool(Manifest("d", "x", "", "1.0.0", "x"), intents))
+    found = refs(CommandTool(CommandManifest("d", "x", "", "1.0.0", "x"), intents))
     assert [ref.capability_id for ref in found] == [f"learned:x#{name}" for name in names]

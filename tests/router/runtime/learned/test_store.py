@@ -10,12 +10,12 @@ import pytest
 from capdex.errors import UsageError
 from router.cmp.help import Help
 from router.cmp.learn import Learned
-from router.cmp.manifest import Manifest, Tool
+from router.cmp.manifest import CommandManifest, CommandTool
 from router.runtime.learned import store
-from router.runtime.learned.store import Store
+from router.runtime.learned.store import LearnedStore
 
 TOOL = Learned(
-    Tool(Manifest("files", "ls", "Names", "9.1", "ls"), ()),
+    CommandTool(CommandManifest("files", "ls", "Names", "9.1", "ls"), ()),
     Path("/usr/bin/ls"),
     "ab" * 32,
     Help({"--all": False}, ()),
@@ -29,7 +29,7 @@ def named(name: str) -> Learned:
 
 
 def test_two_processes_share_the_tools(tmp_path: Path) -> None:
-    one, other = Store(tmp_path / "learned"), Store(tmp_path / "learned")
+    one, other = LearnedStore(tmp_path / "learned"), LearnedStore(tmp_path / "learned")
     assert (one.all(), one.revision) == ({}, ())
     other.put(TOOL)
     other.put(named("dir"))
@@ -42,7 +42,7 @@ def test_two_processes_share_the_tools(tmp_path: Path) -> None:
 
 
 def test_a_damaged_tool_is_left_out_and_can_be_learned_again(tmp_path: Path) -> None:
-    kept = Store(tmp_path)
+    kept = LearnedStore(tmp_path)
     kept.put(TOOL)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / store.FILE).write_bytes(TOOL.to_bytes())
@@ -57,7 +57,7 @@ def test_a_damaged_tool_is_left_out_and_can_be_learned_again(tmp_path: Path) -> 
 
 def test_the_number_of_tools_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MAX_TOOLS", 2)
-    kept = Store(tmp_path)
+    kept = LearnedStore(tmp_path)
     for name in ("a", "b", "b"):
         kept.put(named(name))
     with pytest.raises(UsageError, match="over 2"):
