@@ -1,8 +1,8 @@
 """Publish packages by one call that is safe to repeat after it was stopped at any point.
 
-    files ──prepare──> VerifiedPackage ──look up──> ReleaseCandidate ──make_plan──> PublishPlan ──> …
+    files ──prepare──> VerifiedPackage ──look up──> ReleaseCandidate ──make_plan──> PublishPlan …
           read, sign, judge            name, version          batches, fees
-    … ──confirm──> upload──> read back ──commit──> new names ──announce──> blocks ──wait──> node ──> results
+    … ──confirm──> upload ──> read back ──commit──> new names ──announce──> blocks ──> results
 
 A later run finds what happened before a crash: releases and commitments on chain, pending
 transactions in their files, uploads by their CIDs.
