@@ -163,30 +163,21 @@ class Engine(SegmentSet[WordSegment]):
 
     def _hits(self, scores: Scores, places: Sequence[tuple[RankedPlace, int]]) -> list[RankedHit]:
         """Return hits for places, each with the number of its part, and the fields of each."""
-        masks: dict[tuple[int, int], int] = {}
-        words: dict[tuple[int, int], int] = {}
+        matches: dict[tuple[int, int], tuple[int, int]] = {}
         for at, found in enumerate(scores.found):
             slots = np.array([place.slot for place, of_part in places if of_part == at], np.int64)
             if len(slots):
                 postings = self.parts[at].segment.postings
-                keys = [(at, slot) for slot in slots.tolist()]
-                of_slots = postings.masks_of(slots, found.numbers, found.begun).tolist()
-                masks |= zip(keys, of_slots, strict=True)
-                counts = postings.count_of(slots, found.words).tolist()
-                # the word that the query ends in may be found by its beginning alone
-                words |= {x: max(y, z > 0) for x, y, z in zip(keys, counts, of_slots, strict=True)}
+                masks, words = postings.matches_of(slots, *found)
+                pairs = zip(masks.tolist(), words.tolist(), strict=True)
+                matches |= zip(((at, slot) for slot in slots.tolist()), pairs, strict=True)
         near = dict(zip(scores.near.tolist(), scores.similarities.tolist(), strict=True))
-        return [
-            RankedHit(
-                x.name,
-                x.score,
-                x.lead,
-                fields_of(masks.get((at, x.slot), 0)),
-                near.get(self.parts[at].begin + x.slot),
-                words.get((at, x.slot), 0),
-            )
-            for x, at in places
-        ]
+        hits: list[RankedHit] = []
+        for x, at in places:
+            mask, count = matches.get((at, x.slot), (0, 0))
+            similarity = near.get(self.parts[at].begin + x.slot)
+            hits.append(RankedHit(x.name, x.score, x.lead, fields_of(mask), similarity, count))
+        return hits
 
     def _ones(self) -> Floats:
         values = np.ones(self.slots, np.float32)

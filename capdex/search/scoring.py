@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,16 +20,15 @@ MAX_MISSPELT: Final = 8  # words of a query that are corrected
 MAX_CORRECTIONS: Final = 3  # of one word
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """The postings of a query in a part: numbers of terms, and the range of the begun ones.
 
-    `words` are those of the terms that stand for one word each, in any form.
+    The first `words` of the terms stand for one word each, in any form.
     """
 
     numbers: tuple[int, ...]
+    words: int
     begun: slice
-    words: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +69,13 @@ class Scorer:
             word: tuple(dict.fromkeys(term.removesuffix(WRITTEN) for term in found))
             for word, found in corrected.items()
         }
+        written = [term for name, term in terms.items() if name.endswith(WRITTEN)]
         stems = [term for name, term in terms.items() if not name.endswith(WRITTEN)]
-        found = tuple(
-            Found(_numbers(terms.values(), at), begun_of, _numbers(stems, at))
-            for at, begun_of in enumerate(ranges)
-        )
-        return Scored(values, shown, found)
+        found: list[Found] = []
+        for at, begun_of in enumerate(ranges):
+            of_stems = _numbers(stems, at)
+            found.append(Found(of_stems + _numbers(written, at), len(of_stems), begun_of))
+        return Scored(values, shown, tuple(found))
 
     def _rarest(self, words: Sequence[Word]) -> Sequence[Word]:
         """Return the words that say the most, in their order."""

@@ -75,26 +75,26 @@ class Postings:
         start = int(self.starts[number])
         return self.slots[start : start + int(self.documents[number])]
 
-    def masks_of(self, documents: Longs, numbers: Iterable[int], begun: slice) -> Bytes:
-        """Return in which fields each document has terms with these numbers, or in this range."""
-        found = np.zeros(len(documents), np.uint8)
-        for number in numbers:
+    def matches_of(
+        self, documents: Longs, numbers: Sequence[int], words: int, begun: slice
+    ) -> tuple[Bytes, Longs]:
+        """Return in which fields each document has any of these terms, and how many it has.
+
+        Terms are given by their numbers, the first `words` of which are counted, and as a range. A
+        document with none but others has one: the word that a query ends in may be begun alone.
+        """
+        masks, counts = np.zeros(len(documents), np.uint8), np.zeros(len(documents), np.int64)
+        for at, number in enumerate(numbers):
             slots = self.of_documents(number)
             places = np.minimum(np.searchsorted(slots, documents), len(slots) - 1)
-            masks = self.masks[int(self.starts[number]) + places]
-            found |= np.where(slots[places] == documents, masks, np.uint8(0))
+            has = slots[places] == documents
+            masks |= self.masks[int(self.starts[number]) + places] * has
+            counts += has & (at < words)
         if begun.stop > begun.start:
             places = np.flatnonzero(np.isin(self.slots[begun], documents)) + begun.start
             for slot, mask in zip(self.slots[places], self.masks[places], strict=True):
-                found[documents == slot] |= mask
-        return found
-
-    def count_of(self, documents: Longs, numbers: Iterable[int]) -> Longs:
-        """Return how many of the terms with these numbers each document has."""
-        found = np.zeros(len(documents), np.int64)
-        for number in numbers:
-            found += np.isin(documents, self.of_documents(number))
-        return found
+                masks[documents == slot] |= mask
+        return masks, np.maximum(counts, masks > 0)
 
 
 @dataclass(frozen=True, slots=True)
