@@ -1,1 +1,20 @@
 """The capdex command."""
+
+from typing import TYPE_CHECKING
+
+from capdex.door import door
+
+if TYPE_CHECKING:
+    from cli.main import main
+
+__all__ = [
+    "main",
+]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
+    __getattr__ = door(
+        __name__,
+        {
+            "cli.main": ["main"],
+        },
+    )

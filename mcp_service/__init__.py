@@ -1,4 +1,28 @@
-"""Answers over a read-only index: MCP tools by HTTP and stdio, and JSON pages of names.
+"""Answers over a read-only index: MCP tools by HTTP and stdio, and JSON pages of names."""
 
-`server` and `http` build the services; `tools` and `answers` define what clients see.
-"""
+from typing import TYPE_CHECKING
+
+from capdex.door import door
+
+if TYPE_CHECKING:
+    from mcp_service.http.routes import ReaderRoutes, build_reader_routes
+    from mcp_service.limits.options import ClientLimits
+    from mcp_service.queries.reader import Reader, StorageProver
+
+__all__ = [
+    "ClientLimits",
+    "Reader",
+    "ReaderRoutes",
+    "StorageProver",
+    "build_reader_routes",
+]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
+    __getattr__ = door(
+        __name__,
+        {
+            "mcp_service.http.routes": ["ReaderRoutes", "build_reader_routes"],
+            "mcp_service.limits.options": ["ClientLimits"],
+            "mcp_service.queries.reader": ["Reader", "StorageProver"],
+        },
+    )

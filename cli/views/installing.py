@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from capdex.errors import CapdexError, Code, Refused
@@ -14,6 +14,7 @@ from cli.terminal.prompt import confirm
 from cli.terminal.text import safe
 
 if TYPE_CHECKING:
+    from router.agent import Agent
     from router.home.config import Config
     from router.home.directory import Home
     from router.install.installer import Installer, InstallOutcome
@@ -80,22 +81,21 @@ def _more_nodes(network: Network) -> list[str]:
 
 @contextmanager
 def open_installer(app: App) -> Iterator[Installer]:
-    """Open the installer of this user, with its audit log."""
-    from router.home.files import write_whole
-    from router.install.installer import Installer
-    from router.policy.grant_file import GrantFile
-    from router.runtime.audit import Audit
-    from router.runtime.installed.short_forms import ShortForms
+    """Open the installer of this user for the chosen network."""
+    from router import open_installer
 
-    home = router_home()
-    with Audit(home.audit) as audit:
-        yield Installer(
-            home,
-            router_config(app),
-            rights=GrantFile(home.grants, write_whole),
-            journal=audit,
-            seen=ShortForms(home).add,
-        )
+    with open_installer(router_home(), router_config(app)) as installer:
+        yield installer
+
+
+@asynccontextmanager
+async def open_agent(app: App, **wiring: Any) -> AsyncIterator[Agent]:
+    """Open the runtime of this user; `wiring` and errors are those of `router.open_agent`."""
+    from router import open_agent
+
+    with open_installer(app) as installer:
+        async with open_agent(router_home(), installer, **wiring) as agent:
+            yield agent
 
 
 def outcome_json(outcome: InstallOutcome) -> Json:

@@ -28,11 +28,13 @@ def test_every_call_of_the_page_gives_what_it_says(examples_up: Path) -> None:
     lines = done.stdout.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("did:nuwa:cap:egg-timer"))
     valid, *steps = lines[:start]
-    published, got, resolved, *releases, failures = lines[start:]
+    published, got, check, failed, resolved, *releases, failures = lines[start : start + 10]
+    followed, *asked, called = [x for x in lines[start + 10 :] if not x.startswith("20")]  # no log
     assert valid == "True unsigned 1"
-    assert {"FileRead", "FileSigned", "Plan"} <= set(steps)
+    assert {"FileRead", "FileSigned", "PublishPlan"} <= set(steps)
     assert re.fullmatch(r"did:nuwa:cap:egg-timer@0\.1\.0 bafkrei\w{52} None", published)
     assert re.fullmatch(r"did:nuwa:cap:egg-timer@0\.1\.0 did:key:\S+ False", got)
+    assert (check, failed) == ("binding", "UNVERIFIED")
     assert re.fullmatch(r"bafkrei\w{52} .* is the highest in \^1 of .*", resolved)
     assert releases == [
         "2.0.0-rc.1 verified False",
@@ -41,3 +43,6 @@ def test_every_call_of_the_page_gives_what_it_says(examples_up: Path) -> None:
         "1.0.0 verified False",
     ]
     assert failures == "0"
+    assert followed == "did:nuwa:cap:egg-timer@0.1.0 verified"
+    assert len(asked) >= 1
+    assert called.startswith("True {")

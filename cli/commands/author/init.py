@@ -212,7 +212,7 @@ def _next(path: Path, imported: Imported) -> str:
     import shlex
 
     from capdex.manifest.manifest import read
-    from cli.agent.calls import command_line
+    from cli.views.calls import command_line
 
     manifest = read(imported.text.encode()).require()
     for tool in manifest.tools:

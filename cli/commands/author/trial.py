@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from capdex.errors import InvalidInput
-from cli.agent.calls import at_option, command_line, read_input, show_moves, show_result
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.file_arguments import read
 from cli.terminal.text import safe
+from cli.views.calls import at_option, command_line, read_input, show_moves, show_result
 from cli.views.installing import Terminal, router_home
 
 

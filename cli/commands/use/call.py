@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.agent.calls import at_option, command_line, read_input, show_moves, show_result
-from cli.agent.runtime import open_agent
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.text import safe
-from cli.views.installing import Terminal
+from cli.views.calls import at_option, command_line, read_input, show_moves, show_result
+from cli.views.installing import Terminal, open_agent
 
 if TYPE_CHECKING:
     from router.model.refs import InvokeResult, Json

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.agent.calls import addresses
 from cli.terminal.app import App
 from cli.terminal.click_commands import DIRECTORY, command
+from cli.views.calls import addresses
 
 if TYPE_CHECKING:
     from capdex.net.stdio import Stdio
@@ -105,8 +105,8 @@ async def _serve(
 ) -> None:
     from mcp.client.stdio import StdioServerParameters
 
-    from cli.agent.runtime import open_agent
     from cli.terminal import logs
+    from cli.views.installing import open_agent
     from router.bindings.egress import Egress
     from router.faces.cap import Cap, methods
     from router.faces.cmp import Cmp

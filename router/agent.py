@@ -1,4 +1,4 @@
-"""The five actions of an agent over all that this user has installed, mounted and learned."""
+"""The agent's side of one user, opened: what is installed, mounted and learned, and its actions."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cli.terminal.app import App
-from cli.views.installing import open_installer, router_home
-
-if TYPE_CHECKING:
-    from router.bindings.egress import Egress
-    from router.faces.actions import Actions
-    from router.runtime.opened import Mounts, Runtime
+from router.bindings.build import moving
+from router.bindings.egress import Egress
+from router.faces.actions import Actions
+from router.faces.manage import Packages
+from router.home.directory import Home
+from router.install.installer import Installer
+from router.policy.secrets import Secrets
+from router.runtime.installed.source import packages
+from router.runtime.opened import Mounts, Runtime, open_grants, opened
+from router.runtime.session import Session
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The runtime of this user, and the actions of an agent over it."""
+    """The runtime of a user, and the actions of an agent over it."""
 
     runtime: Runtime
     actions: Actions
@@ -27,27 +29,19 @@ class Agent:
 
 @asynccontextmanager
 async def open_agent(
-    app: App,
+    home: Home,
+    installer: Installer | None = None,
     *,
     mounts: Mounts | None = None,
     egress: Egress | None = None,
     work: Path = Path(),
     at: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Agent]:
-    """Open the runtime of this user, and close it at the end.
+    """Open the runtime of a user, and close it at the end.
 
-    `work` is the directory that learned programs see, `at` that of `router.bindings.build.Wiring`.
-    Raises as `router.runtime.opened.opened`.
+    With an installer an agent may ask for packages; `work` is the directory that learned programs
+    see, `at` that of `router.bindings.build.Wiring`. Raises as `router.runtime.opened.opened`.
     """
-    from router.bindings.build import moving
-    from router.faces.actions import Actions
-    from router.faces.manage import Packages
-    from router.policy.secrets import Secrets
-    from router.runtime.installed.source import packages
-    from router.runtime.opened import open_grants, opened
-    from router.runtime.session import Session
-
-    home = router_home()
     secrets = Secrets.of(home.path / "secrets.json")
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(
@@ -62,7 +56,7 @@ async def open_agent(
             runtime.invoker,
             runtime.results,
             Session(runtime.catalog),
-            Packages(stack.enter_context(open_installer(app))),
+            Packages(installer) if installer is not None else None,
             runtime.intents,
             runtime.learning,
             runtime.servers,

@@ -1,1 +1,0 @@
-"""The router of this user, put together for the commands that use it."""
