@@ -52,7 +52,7 @@ from capdex.yaml.reader import read_yaml
 from indexer.fetch.fetcher import Fetcher
 from indexer.node.signals import tune_interpreter
 from indexer.projection.block_range import BlockRange, LogRows
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import check_logs
 from indexer.workers.pool import Verifier
 from publisher.authoring.scaffold import scaffold
@@ -216,7 +216,7 @@ async def ours(url: str, step: BlockRange, verifier: Verifier, folder: Path) -> 
     """Packages a second, from queued to verified rows and kept blocks."""
     registry = checksum_address(bytes(20))
     deployment, db = Deployment(CHAIN_ID, registry, 1, bytes(32)), f"sqlite:///{folder}/index.db"
-    store, gateway = IndexStore.open(db, deployment), Gateway(url)
+    store, gateway = Store.open(db, deployment), Gateway(url)
     store.append(step, check_logs(step, LogHead()))
     fetcher = Fetcher(
         store,

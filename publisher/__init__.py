@@ -7,7 +7,7 @@ from capdex.door import door
 if TYPE_CHECKING:
     from publisher.authoring.scaffold import PackageKind, scaffold
     from publisher.authoring.sign import sign
-    from publisher.authoring.validate import PackageFile, Validation, validate
+    from publisher.authoring.validate import PackageFile, PackageValidation, validate
     from publisher.keys.keystore import load_account, load_did_key
     from publisher.keys.secret import read_passphrase
     from publisher.registry.audit import NameAudit, audit
@@ -18,8 +18,8 @@ __all__ = [
     "NameAudit",
     "PackageFile",
     "PackageKind",
+    "PackageValidation",
     "Registry",
-    "Validation",
     "VerifiedDownload",
     "audit",
     "get_verified",
@@ -37,7 +37,7 @@ if not TYPE_CHECKING:  # for a type checker a room has these names alone
         {
             "publisher.authoring.scaffold": ["PackageKind", "scaffold"],
             "publisher.authoring.sign": ["sign"],
-            "publisher.authoring.validate": ["PackageFile", "Validation", "validate"],
+            "publisher.authoring.validate": ["PackageFile", "PackageValidation", "validate"],
             "publisher.keys.keystore": ["load_account", "load_did_key"],
             "publisher.keys.secret": ["read_passphrase"],
             "publisher.registry.audit": ["NameAudit", "audit"],

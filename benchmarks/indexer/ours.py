@@ -21,7 +21,7 @@ from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from indexer.chain.reader import ChainReader
 from indexer.node.signals import tune_interpreter
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 from indexer.sync.loop import SyncProgress, follow_chain
 from indexer.workers.pool import Verifier
 
@@ -31,7 +31,7 @@ FINALITY = 64
 
 async def backfill(url: str, registry: bytes, first: int, events: int, db: str) -> float:
     deployment = Deployment(CHAIN_ID, checksum_address(registry), first, bytes(32))
-    store = IndexStore.open(db, deployment)
+    store = Store.open(db, deployment)
     done = asyncio.Event()
 
     def report(progress: SyncProgress) -> None:

@@ -27,7 +27,7 @@ from router.bindings.egress import Egress
 from router.bindings.http import HttpTool
 from router.bindings.mcp import McpServices, McpTool
 from router.bindings.pins import Pins
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 
 WARM_UP = 50
 DID = "did:nuwa:mcp:echo"
@@ -87,7 +87,7 @@ def report(what: str, direct: list[float], ours: list[float]) -> None:
 
 
 async def http(url: str, count: int, folder: Path) -> None:
-    secrets = Secrets(FileVault(folder / "secrets.json"))
+    secrets = Secrets(SecretFile(folder / "secrets.json"))
     secrets.set("bench", "127.0.0.1", "KEY", SECRET)
     egress = Egress(inside=["127.0.0.1"])
     auth = {"type": "bearer", "secret": "KEY"}

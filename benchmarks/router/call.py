@@ -30,7 +30,7 @@ from router.faces.server import serve_stdio
 from router.model.capability import Capability, Owner, ToolHints
 from router.model.refs import CapabilityRef
 from router.policy.grants import Grant
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 from router.runtime.catalog import Fixed
 from router.runtime.invoke import Caller
 from router.runtime.opened import Runtime, opened
@@ -54,7 +54,7 @@ def serve(listener: socket.socket) -> None:
 @asynccontextmanager
 async def runtime(port: int, folder: Path) -> AsyncIterator[Runtime]:
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - before anything runs
-    secrets = Secrets(FileVault(folder / "secrets.json"))
+    secrets = Secrets(SecretFile(folder / "secrets.json"))
     egress = Egress(inside=["127.0.0.1"])
     binding = {"type": "http_get", "url": f"http://127.0.0.1:{port}/v1/{{city}}"}
     tool = Capability(

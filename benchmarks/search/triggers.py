@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing import TriggerSegment, TriggerSet, from_bytes, merge, to_bytes
+from capdex.routing import Segment, TriggerSet, from_bytes, merge, to_bytes
 from capdex.routing.patterns import compiled
 
 PACKAGES = 100_000
@@ -127,7 +127,7 @@ def main(count: str = str(PACKAGES)) -> None:
     words = sorted({word(random_) for _ in range(int(count) // 4)})
     given = list(packages(int(count), words))
     before, began = memory(), time.perf_counter()
-    pieces = [TriggerSegment.build(given[at : at + CHUNK]) for at in range(0, len(given), CHUNK)]
+    pieces = [Segment.build(given[at : at + CHUNK]) for at in range(0, len(given), CHUNK)]
     built = time.perf_counter()
     segment = merge([(piece, None) for piece in pieces])
     merged = time.perf_counter()
@@ -172,7 +172,7 @@ def main(count: str = str(PACKAGES)) -> None:
     print(f"{memory() - before:.0f} MiB more than before, with {kept} compiled regexes")
 
 
-def size(segment: TriggerSegment) -> float:
+def size(segment: Segment) -> float:
     """Return the MiB of a segment without its texts."""
     values = [getattr(segment, field) for field in segment.__slots__]
     return sum(getattr(x, "nbytes", len(x)) for x in values) / 2**20

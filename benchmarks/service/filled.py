@@ -22,7 +22,7 @@ from capdex.registry.events import Announcement
 from capdex.registry.logs import LogHead
 from capdex.uri import PREFIX, CapabilityURI
 from indexer.projection.package_rows import Judgement
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import check_logs
 from publisher.authoring.scaffold import scaffold
 from publisher.authoring.sign import sign
@@ -145,6 +145,6 @@ def fill(urls: Iterable[str], made: Made, blocks: Path) -> None:
         store.close()
 
 
-def open_store(url: str) -> IndexStore:
+def open_store(url: str) -> Store:
     """Open the store of a benchmark's index."""
-    return IndexStore.open(url, Deployment(CHAIN_ID, checksum_address(bytes(20)), 1, bytes(32)))
+    return Store.open(url, Deployment(CHAIN_ID, checksum_address(bytes(20)), 1, bytes(32)))

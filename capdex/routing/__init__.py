@@ -6,7 +6,7 @@ packages that it holds alone, never on how they came into it.
 
 from capdex.routing.combine import Combined, combine
 from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage
-from capdex.routing.segment import TriggerSegment, merge
+from capdex.routing.segment import Segment, merge
 from capdex.routing.stored import from_bytes, to_bytes
 from capdex.routing.triggers import TriggerSet
 
@@ -14,9 +14,9 @@ __all__ = [
     "Combined",
     "Match",
     "MatchedTrigger",
+    "Segment",
     "TriggerHit",
     "TriggerPage",
-    "TriggerSegment",
     "TriggerSet",
     "combine",
     "from_bytes",

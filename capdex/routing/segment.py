@@ -32,7 +32,7 @@ _MOST_WIDTH: Final = 0xFFF
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerSegment:
+class Segment:
     """Packages by slot, in order of names, and their distinct patterns by number.
 
     A posting says that a message with the windows `keys` and `others` is a candidate for
@@ -54,7 +54,7 @@ class TriggerSegment:
     open: NDArray[np.int64]  # patterns that no text is required for
 
     @staticmethod
-    def build(packages: Iterable[tuple[str, Iterable[Trigger]]]) -> TriggerSegment:
+    def build(packages: Iterable[tuple[str, Iterable[Trigger]]]) -> Segment:
         """Return the segment of packages with their triggers; of equal names the last one counts.
 
         Triggers without a pattern, and equal ones of one package, are passed over.
@@ -152,7 +152,7 @@ def distinct(triggers: Iterable[Trigger]) -> Iterator[Pattern]:
             yield pattern
 
 
-def merge(sources: Iterable[Source[TriggerSegment]]) -> TriggerSegment:
+def merge(sources: Iterable[Source[Segment]]) -> Segment:
     """Return one segment of the live packages of several; no pattern is read again."""
     sources = list(sources)
     names, slots = renumbered(sources)
@@ -217,7 +217,7 @@ def _made(
     facts: NDArray[np.int64],
     uses: Sequence[NDArray[np.int64]],
     postings: tuple[NDArray[Any], ...],
-) -> TriggerSegment:
+) -> Segment:
     keys, others, widths, numbers = postings
     order = np.argsort(keys, kind="stable")
     sizes = np.minimum(facts[:, 1], _MOST_SIZE)
@@ -229,7 +229,7 @@ def _made(
     ends = np.cumsum([len(x) for x in uses], dtype=np.int64)
     begins = np.repeat(np.arange(len(uses)), np.diff(ends, prepend=0))
     pairs = pairs[np.lexsort((pairs[:, 0], begins))]
-    return TriggerSegment(
+    return Segment(
         names,
         texts,
         flags,

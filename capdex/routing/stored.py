@@ -8,7 +8,7 @@ import numpy as np
 
 from capdex.routing.grams import table
 from capdex.routing.patterns import TRAITS_VERSION
-from capdex.routing.segment import OPEN, TriggerSegment
+from capdex.routing.segment import OPEN, Segment
 from capdex.text.arrays import (
     ArrayReader,
     ascending,
@@ -23,7 +23,7 @@ _FORMAT: Final = 1
 _HEAD: Final = f"capdex triggers {_FORMAT}.{TRAITS_VERSION}"
 
 
-def to_bytes(segment: TriggerSegment) -> bytes:
+def to_bytes(segment: Segment) -> bytes:
     """Return a segment as bytes; equal segments have equal bytes."""
     arrays = [
         *write_texts(segment.names),
@@ -35,7 +35,7 @@ def to_bytes(segment: TriggerSegment) -> bytes:
     return write(_HEAD, arrays)
 
 
-def from_bytes(data: bytes) -> TriggerSegment:
+def from_bytes(data: bytes) -> Segment:
     """Read a segment; raises InvalidInput for bytes that `to_bytes` of this version did not make.
 
     Everything is checked: sizes, order and range of all arrays, beside the digest.
@@ -57,7 +57,7 @@ def from_bytes(data: bytes) -> TriggerSegment:
     require(len(others) == 2 * len(keys), "there are not two other windows for each one")
     require(len(patterns) == len(keys) == len(widths), "there is not one pattern for each window")
     require(in_range(patterns, len(texts)), "a window is of no pattern")
-    return TriggerSegment(
+    return Segment(
         *(names, texts, flags, ranks),
         *(use_ends, uses, places),
         *(keys, others.reshape(-1, 2), patterns, widths),

@@ -15,7 +15,7 @@ from capdex.manifest.triggers import Trigger
 from capdex.routing.grams import Hashes, grams
 from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage, worth
 from capdex.routing.patterns import Level, Message, Pattern, compiled, hits, searches, span
-from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, TriggerSegment
+from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, Segment
 from capdex.text.segment_set import Part, SegmentSet
 
 MAX_CANDIDATES: Final = 200  # regexes that one message runs because it has their texts
@@ -42,15 +42,15 @@ class _Chosen(NamedTuple):
     """A candidate: the width of the texts that it has in the message, and where it is."""
 
     width: int
-    places: list[tuple[Part[TriggerSegment], int]]
+    places: list[tuple[Part[Segment], int]]
 
 
-class TriggerSet(SegmentSet[TriggerSegment]):
+class TriggerSet(SegmentSet[Segment]):
     """A value: packages with their triggers. Safe to use from several threads at once."""
 
     def with_packages(self, packages: Iterable[tuple[str, Iterable[Trigger]]]) -> TriggerSet:
         """Return a set with these packages, in place of those of the same names."""
-        return self.with_segment(TriggerSegment.build(packages))
+        return self.with_segment(Segment.build(packages))
 
     def hits(self, message: str) -> list[TriggerHit]:
         """Return the triggers of all packages that the beginning of a message hits."""
@@ -94,7 +94,7 @@ class TriggerSet(SegmentSet[TriggerSegment]):
         return TriggerPage(matches, int(np.count_nonzero(scores)), cut)
 
     @cached_property
-    def active(self) -> dict[Pattern, tuple[Any, list[tuple[Part[TriggerSegment], int]]]]:
+    def active(self) -> dict[Pattern, tuple[Any, list[tuple[Part[Segment], int]]]]:
         """The open patterns that every message is matched with, compiled, and where they are.
 
         The others never match. The first ones of each package come before the second ones of
@@ -106,7 +106,7 @@ class TriggerSet(SegmentSet[TriggerSegment]):
             for at in np.argsort(own, kind="stable")[:MAX_OPEN].tolist():
                 pattern, rank = part.segment.pattern(int(numbers[at])), int(own[at])
                 ranks[pattern] = min(rank, ranks.get(pattern, rank))
-        chosen: dict[Pattern, tuple[Any, list[tuple[Part[TriggerSegment], int]]]] = {}
+        chosen: dict[Pattern, tuple[Any, list[tuple[Part[Segment], int]]]] = {}
         work = 0
         for pattern in sorted(ranks, key=lambda x: (ranks[x], x))[:MAX_OPEN]:
             work += (ranks[pattern] >> 32) & 0xFFFF

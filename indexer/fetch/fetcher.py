@@ -44,7 +44,7 @@ from indexer.fetch.result_writer import (
     retry_later,
 )
 from indexer.projection.package_rows import Judgement
-from indexer.store import Delay, IndexStore, Job, Lane
+from indexer.store import Delay, Job, Lane, Store
 from indexer.workers.pool import Parked, Verifier
 from indexer.workers.process import WorkerLost
 
@@ -68,7 +68,7 @@ class Fetcher:
 
     def __init__(
         self,
-        store: IndexStore,
+        store: Store,
         sources: Sequence[BlockSource],
         verifier: Verifier,
         blocks: BlockDirectory,

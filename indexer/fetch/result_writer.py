@@ -21,7 +21,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Reason
 from indexer.projection.package_rows import Judgement
-from indexer.store import Delay, IndexStore, Job
+from indexer.store import Delay, Job, Store
 
 log = structlog.get_logger(part="fetch")
 
@@ -99,7 +99,7 @@ class ResultWriter:
 
     def __init__(
         self,
-        store: IndexStore,
+        store: Store,
         blocks: BlockDirectory,
         *,
         clock: Callable[[], float],

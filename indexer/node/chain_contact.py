@@ -16,13 +16,13 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.tasks import run_to_completion
 from indexer.chain.start_block import locate_once
-from indexer.store.store import IndexStore
+from indexer.store.store import Store
 from indexer.sync.loop import SyncProgress
 from indexer.sync.recovery import Recovery
 
 
 async def meet_chain(
-    rpc: Rpc, store: IndexStore, start_block: int | None, report: Callable[[SyncProgress], None]
+    rpc: Rpc, store: Store, start_block: int | None, report: Callable[[SyncProgress], None]
 ) -> None:
     """Wait until an endpoint of the store's chain answers; store what it tells of the registry.
 
@@ -52,9 +52,7 @@ async def meet_chain(
         await asyncio.sleep(action.pause_s)
 
 
-async def _meet_once(
-    rpc: Rpc, store: IndexStore, start_block: int | None, has_events: bool
-) -> None:
+async def _meet_once(rpc: Rpc, store: Store, start_block: int | None, has_events: bool) -> None:
     known = store.deployment
     if known.genesis:
         rpc.expect(known.chain_id)

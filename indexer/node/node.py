@@ -28,7 +28,7 @@ from indexer.options import NodeOptions, Role
 from indexer.query.index import Index
 from indexer.query.search import directory_of
 from indexer.query.search.mapped_encoder import MappedEncoder
-from indexer.store import IndexStore
+from indexer.store import Store
 from indexer.sync.loop import SyncProgress
 from indexer.workers.pool import Verifier
 
@@ -88,7 +88,7 @@ class Node:
             yield node
 
     @property
-    def store(self) -> IndexStore:
+    def store(self) -> Store:
         """Store of the node that is the writer; raises LookupError on other nodes."""
         if self._writer is None:
             raise LookupError("this node is not the writer")

@@ -29,7 +29,7 @@ from indexer.monitoring.health import Health
 from indexer.node.chain_contact import meet_chain
 from indexer.node.fault_log import FaultLog
 from indexer.options import NodeOptions
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 from indexer.sync.loop import SyncProgress, follow_chain
 from indexer.workers.pool import Verifier
 
@@ -54,7 +54,7 @@ class NodeResources:
 class Writer:
     """A node that holds the writer lease; `reader` is None until the chain was met."""
 
-    store: IndexStore
+    store: Store
     resources: NodeResources
     fetcher: Fetcher
     options: NodeOptions
@@ -67,7 +67,7 @@ class Writer:
         """Acquire the writer lease; release it on exit.
 
         Raises Unavailable DATABASE_LOCKED while another process holds it, and the other errors of
-        `IndexStore.open`.
+        `Store.open`.
         """
         store = await _open(options, resources.registry)
         try:
@@ -155,7 +155,7 @@ class Writer:
                 faults.endpoints(self.resources.rpc.endpoints_state())
                 await asyncio.sleep(BEAT_S)
 
-    async def _open_reader(self, store: IndexStore) -> ChainReader:
+    async def _open_reader(self, store: Store) -> ChainReader:
         deployment = store.deployment
         return ChainReader(
             self.resources.rpc,
@@ -169,10 +169,10 @@ class Writer:
         )
 
 
-async def _open(options: NodeOptions, registry: str) -> IndexStore:
+async def _open(options: NodeOptions, registry: str) -> Store:
     opening = asyncio.ensure_future(
         asyncio.to_thread(
-            IndexStore.open,
+            Store.open,
             options.db,
             Deployment(options.chain_id, registry, options.start_block or 0, genesis=b""),
             keep_start_block=options.start_block is None,

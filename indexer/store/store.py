@@ -34,7 +34,7 @@ from indexer.store.fetch_queue import Delay, Job
 from indexer.store.operator import read_accepted
 
 
-class IndexStore:
+class Store:
     """The writer of the index of one contract, `deployment`; made by `open`."""
 
     def __init__(
@@ -60,7 +60,7 @@ class IndexStore:
         keep_start_block: bool = False,
         serve: frozenset[Verdict] = frozenset({Verdict.VERIFIED}),
         clock: Callable[[], float] = time.time,
-    ) -> IndexStore:
+    ) -> Store:
         """Open the database at `url` for writing; check its registry and bring it up to date.
 
         With `keep_start_block` an existing index keeps its own start block, unless `deployment`
@@ -84,13 +84,13 @@ class IndexStore:
         with self._write() as connection:
             self._check(connection, deployment, keep_start_block)
 
-    def votes_store(self, votes: Deployment) -> IndexStore:
+    def votes_store(self, votes: Deployment) -> Store:
         """Return the store of the votes contract, in the same database and on its connection.
 
         It has its own cursor and ring, so that either may be ahead. Events of another votes
         contract are deleted.
         """
-        store = IndexStore(self._engine, None, votes, self._serve, self._clock, self._turn, VOTES)
+        store = Store(self._engine, None, votes, self._serve, self._clock, self._turn, VOTES)
         with self._write() as connection:
             deployments.adopt(connection, VOTES, votes)
         return store

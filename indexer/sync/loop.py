@@ -17,7 +17,7 @@ from capdex.net.tasks import end, run_to_completion
 from capdex.registry.logs import BlockRef, LogHead
 from indexer.chain.reader import ChainReader
 from indexer.projection.block_range import BlockRange, Reorg
-from indexer.store.store import IndexStore
+from indexer.store.store import Store
 from indexer.sync.log_completeness import Checkpoint, check_logs, rollback_target
 from indexer.sync.recovery import Recovery
 
@@ -91,7 +91,7 @@ class SyncProgress:
 
 async def follow_chain(
     reader: ChainReader,
-    store: IndexStore,
+    store: Store,
     *,
     committed: asyncio.Event,
     report: Callable[[SyncProgress], None] = lambda progress: None,
@@ -136,14 +136,14 @@ async def follow_chain(
             await asyncio.sleep(action.pause_s)
 
 
-async def _undo_wrong_rows(reader: ChainReader, store: IndexStore, checkpoint: Checkpoint) -> None:
+async def _undo_wrong_rows(reader: ChainReader, store: Store, checkpoint: Checkpoint) -> None:
     cursor = await asyncio.to_thread(store.cursor)
     fork = await rollback_target(reader, cursor, checkpoint) if cursor else None
     if fork:
         await run_to_completion(store.rollback, fork)
 
 
-def _resume(store: IndexStore, progress: SyncProgress) -> tuple[SyncProgress, list[BlockRef], int]:
+def _resume(store: Store, progress: SyncProgress) -> tuple[SyncProgress, list[BlockRef], int]:
     """The progress by the stored cursor, the newest stored blocks, and the finalised block."""
     cursor, ring = store.cursor(), store.ring()
     if cursor is None:
@@ -153,7 +153,7 @@ def _resume(store: IndexStore, progress: SyncProgress) -> tuple[SyncProgress, li
 
 
 def _apply(
-    store: IndexStore,
+    store: Store,
     step: BlockRange | Reorg,
     log_heads: Sequence[LogHead],
     progress: SyncProgress,

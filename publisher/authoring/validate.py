@@ -47,7 +47,7 @@ class PackageFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class PackageValidation:
     """Problems of a package file and the verdict nodes would give it."""
 
     file: PackageFile
@@ -61,17 +61,17 @@ class Validation:
         return not any(problem.severity is Severity.ERROR for problem in self.problems)
 
 
-def validate(file: PackageFile) -> Validation:
+def validate(file: PackageFile) -> PackageValidation:
     """Check a file; a signed one is judged as if the account it names had published it."""
     reading = read(file.data)
     if reading.manifest is None:
         foreign = _foreign(file)
-        return Validation(file, None, foreign or reading.problems, Verdict.INVALID)
+        return PackageValidation(file, None, foreign or reading.problems, Verdict.INVALID)
     judged = judge(self_announcement(reading), reading)
     problems = (*reading.problems, *lint(reading))
     if isinstance(judged, RejectedPackage):
         problems = (*problems, _problem(judged, reading))
-    return Validation(file, reading.manifest, problems, judged.verdict)
+    return PackageValidation(file, reading.manifest, problems, judged.verdict)
 
 
 def announcement_of(reading: ManifestReading, *, chain_id: int, publisher: str) -> Announcement:

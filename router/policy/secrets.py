@@ -79,7 +79,7 @@ class Keyring:
             raise _locked(error) from None
 
 
-class FileVault:
+class SecretFile:
     """A vault in a JSON file that the user alone can read; several processes share it."""
 
     def __init__(self, path: Path) -> None:
@@ -118,7 +118,7 @@ class _FirstUsed:
 
     @cached_property
     def _vault(self) -> Vault:
-        return Keyring() if Keyring.usable() else FileVault(self._path)
+        return Keyring() if Keyring.usable() else SecretFile(self._path)
 
     def read(self, key: str) -> str | None:
         """Return the text kept under a name."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing import TriggerSegment, TriggerSet, merge
+from capdex.routing import Segment, TriggerSet, merge
 from capdex.routing.patterns import (
     Level,
     Message,
@@ -93,7 +93,7 @@ class TriggerIndex:
                     waiting = [(name, self._triggers[name]) for name in names]
                 if not waiting:
                     break
-                segment = TriggerSegment.build(waiting)
+                segment = Segment.build(waiting)
                 with self._lock:
                     stale = [name for name, own in waiting if self._triggers.get(name) is not own]
                     self._set = self._set.with_segment(segment).without(stale)

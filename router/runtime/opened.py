@@ -24,7 +24,7 @@ from router.runtime.mcp_mount import Mounted, mount_proposal, mounted
 from router.runtime.results import Results
 from router.runtime.search import Search
 from router.runtime.skill_folder import skills
-from router.runtime.validation import ValidatorCache
+from router.runtime.validation import Validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ async def opened(
             catalog,
             rights=grants,
             audit=audit,
-            check=ValidatorCache().check,
+            check=Validation().check,
             redact=hidden.redact if hidden is not None else lambda value: value,
             renew=learned.renew,
             limits=limits or CallLimits(),

@@ -28,7 +28,7 @@ class _Compiled(NamedTuple):
     evaluations: int
 
 
-class ValidatorCache:
+class Validation:
     """Compiled validators, kept by the content of their schema."""
 
     def __init__(self) -> None:

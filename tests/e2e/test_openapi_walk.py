@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 
 pytestmark = pytest.mark.real
 
@@ -87,7 +87,7 @@ def test_what_arrives_is_what_the_document_says(
     installed = shell("install", "parcel-labels", "--yes", "--format", "human")
     asked = installed.stdout + installed.stderr
     assert "api.labelcase.dev" in asked
-    secrets = Secrets(FileVault(Path(shell.env["CAPDEX_HOME"]) / "data/router/secrets.json"))
+    secrets = Secrets(SecretFile(Path(shell.env["CAPDEX_HOME"]) / "data/router/secrets.json"))
     for name, value in (("SITE", "site-of-nobody"), ("KEY", "key of/nobody")):
         secrets.set("parcel-labels", "127.0.0.1", name, value)
     call = ("call", "parcel-labels#correctLabel", json.dumps(INPUT), "--at", f"{API}={url}")

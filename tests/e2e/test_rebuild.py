@@ -34,7 +34,7 @@ from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
 from capdex.uri import PREFIX, check_name, is_reserved, name_id, skeleton
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.index import Index
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 from indexer.sync.log_completeness import check_logs
 
 OPERATIONS = int(os.environ.get("OPERATIONS", "5000"))
@@ -277,7 +277,7 @@ def index_says_the_same(
     def deployment(address: bytes) -> Deployment:
         return Deployment(CHAIN_ID, checksum_address(address), contracts.start_block, bytes(32))
 
-    store = IndexStore.open(url, deployment(contracts.registry))
+    store = Store.open(url, deployment(contracts.registry))
     index = Index(url)
     try:
         step = in_one_step(logs, head)

@@ -23,7 +23,7 @@ from cli.node.server import listen
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from indexer.sync.loop import SyncProgress
 from mcp_service.http.routes import build_reader_routes
 from mcp_service.limits.hosts import LOOPBACK
@@ -163,7 +163,7 @@ class Growing:
     def __init__(self, folder: Path) -> None:
         self.url, self.blocks = f"sqlite:///{folder / 'index.db'}", folder / "blocks"
         self.chain, self.base = making.Chain(), ""
-        self.store = IndexStore.open(self.url, making.DEPLOYMENT)
+        self.store = Store.open(self.url, making.DEPLOYMENT)
 
     def publish(self, name: str, version: str = "1.0.0", **options: Any) -> None:
         """Announce a package, index it, and keep its bytes."""

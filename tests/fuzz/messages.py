@@ -27,7 +27,7 @@ from cli.node.serve import build_app
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.answers.errors import PUBLIC
 from mcp_service.http.routes import build_reader_routes
 from mcp_service.limits.hosts import LOOPBACK
@@ -119,7 +119,7 @@ class App:
             chain.publish("note", version, description="Takes notes", tags=["text"])
         chain.publish("weather", description="Weather of any city", tags=["city"])
         chain.mine(making.published("soon", digest=b"\x33" * 32))
-        store = IndexStore.open(url, making.DEPLOYMENT)
+        store = Store.open(url, making.DEPLOYMENT)
         making.follow(store, chain)
         store.close()
         index, blocks = Index(url), BlockDirectory(Path(url).parent / "blocks")

@@ -25,7 +25,7 @@ from aiohttp.test_utils import TestServer
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc.errors import RpcError
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from indexer.sync import recovery
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -162,15 +162,15 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
-def store(database_url: str, making: Any) -> Iterator[IndexStore]:
+def store(database_url: str, making: Any) -> Iterator[Store]:
     """A store on an empty database."""
-    opened = IndexStore.open(database_url, making.DEPLOYMENT)
+    opened = Store.open(database_url, making.DEPLOYMENT)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def search_index(store: IndexStore, database_url: str) -> Iterator[Index]:
+def search_index(store: Store, database_url: str) -> Iterator[Index]:
     """A reader of what `store` writes."""
     index = Index(database_url)
     yield index

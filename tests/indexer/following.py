@@ -15,7 +15,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.transport import ReadReply, read_in_thread
 from capdex.registry.logs import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 from indexer.sync.loop import SyncProgress, follow_chain
 
 FAIL_AFTER_S = 30.0  # a hang's end; no test waits for it
@@ -39,7 +39,7 @@ class Following:
     ) -> None:
         self.path, self._registry = path, registry
         deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
-        self.store = IndexStore.open(f"sqlite:///{path}", deployment)
+        self.store = Store.open(f"sqlite:///{path}", deployment)
         self.rpc = Rpc(urls, transport=AiohttpTransport(), read_reply=read_reply)
         self.reports: list[SyncProgress] = []
         self.reader = ChainReader(

@@ -24,7 +24,7 @@ from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex.uri import PREFIX
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.projection.package_rows import Judgement
-from indexer.store import Deployment, IndexStore, Job
+from indexer.store import Deployment, Job, Store
 
 CHAIN_ID = 31337
 REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")
@@ -252,7 +252,7 @@ def heads(step: BlockRange, log: LogHead = BEGINNING) -> list[LogHead]:
     return found
 
 
-def append(store: IndexStore, chain: Chain, upto: BlockRef | None = None) -> None:
+def append(store: Store, chain: Chain, upto: BlockRef | None = None) -> None:
     """Apply what the chain has beyond the store's cursor."""
     cursor = store.cursor()
     step = chain.step(cursor.block if cursor else None, upto)
@@ -263,14 +263,14 @@ def judge(chain: Chain, job: Job) -> Judgement:
     return Judgement.of(package.judge(job.announcement, chain.packages[job.announcement.sha256]))
 
 
-def fetch(store: IndexStore, chain: Chain, limit: int = 1000) -> None:
+def fetch(store: Store, chain: Chain, limit: int = 1000) -> None:
     """Judge and record everything that is due and whose bytes there are."""
     for job in store.due(1e12, limit):
         if job.announcement.sha256 in chain.packages:
             store.record_many([(job.release_id, judge(chain, job))])
 
 
-def follow(store: IndexStore, chain: Chain) -> None:
+def follow(store: Store, chain: Chain) -> None:
     """Append everything, then fetch everything."""
     append(store, chain)
     fetch(store, chain)
@@ -278,7 +278,7 @@ def follow(store: IndexStore, chain: Chain) -> None:
 
 def fill(url: str, chain: Chain, blocks: Path) -> None:
     """Index a chain, and keep its packages in a directory of blocks."""
-    store = IndexStore.open(url, DEPLOYMENT)
+    store = Store.open(url, DEPLOYMENT)
     try:
         follow(store, chain)
     finally:

@@ -23,7 +23,7 @@ from indexer.db.models import REGISTRY
 from indexer.query.digest import Digest
 from indexer.query.index import Index
 from indexer.snapshot import archive, export
-from indexer.store import IndexStore
+from indexer.store import Store
 
 TESTS = Path(__file__).parents[1]
 Json = dict[str, Any]
@@ -106,7 +106,7 @@ def build(folder: Path, chain: Any, url: str = "") -> Original:
     """Index a chain (sealed here) and judge what it announces, keeping what is verified."""
     world = seal(chain)
     url, blocks = url or f"sqlite:///{folder / 'original.db'}", BlockDirectory(folder / "kept")
-    store = IndexStore.open(url, DEPLOYMENT)
+    store = Store.open(url, DEPLOYMENT)
     try:
         making.append(store, chain)
         judge(store, chain, blocks)
@@ -115,7 +115,7 @@ def build(folder: Path, chain: Any, url: str = "") -> Original:
     return Original(url, chain, world, blocks)
 
 
-def judge(store: IndexStore, chain: Any, blocks: BlockDirectory) -> None:
+def judge(store: Store, chain: Any, blocks: BlockDirectory) -> None:
     """As a node does: judge what is due, keep what is verified."""
     for job in store.due(1e12, 1000):
         if job.announcement.sha256 not in chain.packages:

@@ -26,7 +26,7 @@ from cli.node.server import listen
 from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.http.routes import build_reader_routes
 from mcp_service.limits.hosts import LOOPBACK
 from mcp_service.mcp.server import build_server
@@ -151,7 +151,7 @@ class Growing:
         self.url = f"sqlite:///{folder / 'index.db'}"
         self.blocks = BlockDirectory(folder / "blocks")
         self.chain = making.Chain()
-        self.store = IndexStore.open(self.url, making.DEPLOYMENT)
+        self.store = Store.open(self.url, making.DEPLOYMENT)
 
     def publish(self, name: str, version: str = "1.0.0", **options: Any) -> None:
         """Announce a package on the chain; `follow` makes readers see it."""

@@ -46,12 +46,12 @@ from router.policy.consent import pages, text
 from router.policy.grant_file import GrantFile
 from router.policy.proposal import Access, Proposal
 from router.policy.quoting import quoted
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 from router.runtime.audit import Audit
 from router.runtime.catalog import Catalog, Fixed
 from router.runtime.invoke import Caller, Invoker
 from router.runtime.packages import capabilities
-from router.runtime.validation import ValidatorCache
+from router.runtime.validation import Validation
 from tests.indexer import making
 from tests.router.simulated import Person
 
@@ -258,14 +258,14 @@ class Recorded(Egress):
 
 async def called(found: VerifiedPackage, given_: Json, person: Person, folder: Path) -> Recorded:
     """Call the tool of a package as the router does."""
-    egress, secrets = Recorded(), Secrets(FileVault(folder / "secrets.json"))
+    egress, secrets = Recorded(), Secrets(SecretFile(folder / "secrets.json"))
     wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
     with Audit(folder / "audit.jsonl") as audit:
         invoker = Invoker(
             Catalog([Fixed(capabilities(found, partial(executor, wiring=wiring)))]),
             rights=GrantFile(folder / "grants.json", write_whole),
             audit=audit,
-            check=ValidatorCache().check,
+            check=Validation().check,
         )
         await invoker.invoke("did:nuwa:cap:weather#do", None, given_, Caller(person))
     await wiring.close()

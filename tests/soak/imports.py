@@ -48,8 +48,8 @@ from publisher.authoring.imports.openapi.tool import import_operations
 from publisher.authoring.imports.source import parse
 from router.bindings.egress import Egress
 from router.bindings.http import HttpTool
-from router.policy.secrets import FileVault, Secrets
-from router.runtime.validation import ValidatorCache
+from router.policy.secrets import SecretFile, Secrets
+from router.runtime.validation import Validation
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = ROOT / ".tools/imports/node_modules"
@@ -314,7 +314,7 @@ class Judge:
     library: Library
     egress: Egress
     secrets: Secrets
-    validation: ValidatorCache
+    validation: Validation
     number: int = 0
 
     async def judge(
@@ -589,8 +589,8 @@ async def main(paths: list[Path], seed: int) -> int:
     async with Echo().serving() as echo:
         library, egress = await Library.start(), Egress(inside=["127.0.0.1"])
         with tempfile.TemporaryDirectory() as home:
-            secrets = Secrets(FileVault(Path(home) / "secrets"))
-            judge = Judge(echo, library, egress, secrets, ValidatorCache())
+            secrets = Secrets(SecretFile(Path(home) / "secrets"))
+            judge = Judge(echo, library, egress, secrets, Validation())
             for document in documents(paths):
                 row = Row(document.name)
                 random = Random(f"{seed} {document.name}")

@@ -48,7 +48,7 @@ from capdex.registry.logs import LogPosition, RawLog
 from indexer.chain.reader import ChainReader
 from indexer.fetch.fetcher import Fetcher
 from indexer.projection.block_range import BlockRange
-from indexer.store import IndexStore
+from indexer.store import Store
 from indexer.sync.log_completeness import check_logs
 from indexer.sync.loop import follow_chain
 from indexer.workers.pool import Verifier
@@ -118,10 +118,10 @@ class Soak:
         return {uri for uri, cid in self.cids.items() if not afflicted(cid)}
 
     @contextmanager
-    def store(self) -> Iterator[tuple[IndexStore, Path]]:
+    def store(self) -> Iterator[tuple[Store, Path]]:
         """An empty index, and the folder it is in."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            store = IndexStore.open(f"sqlite:///{name}/index.db", making.DEPLOYMENT)
+            store = Store.open(f"sqlite:///{name}/index.db", making.DEPLOYMENT)
             try:
                 yield store, Path(name)
             finally:
@@ -130,7 +130,7 @@ class Soak:
     @asynccontextmanager
     async def fetching(
         self,
-        store: IndexStore,
+        store: Store,
         folder: Path,
         urls: Sequence[str],
         *,
@@ -158,7 +158,7 @@ class Soak:
 
     async def fetch(
         self,
-        store: IndexStore,
+        store: Store,
         folder: Path,
         urls: Sequence[str],
         wanted: set[str],
@@ -178,7 +178,7 @@ class Soak:
                     break
         return found
 
-    def announce(self, store: IndexStore) -> None:
+    def announce(self, store: Store) -> None:
         store.append(self.step, check_logs(self.step, making.BEGINNING))
 
     async def healthy(self) -> dict[str, float]:

@@ -30,7 +30,7 @@ from state import loaded
 
 from indexer.query import Index, SearchFilters
 from indexer.query.search import follower, live, snapshots
-from indexer.store import IndexStore
+from indexer.store import Store
 
 MAKING = Path(__file__).parents[1] / "indexer" / "making.py"
 POINTS = 40  # of a life: some saves, with a merge after each three
@@ -101,7 +101,7 @@ class World:
         self.db, self.directory = f"sqlite:///{folder}/index.db", folder / "search"
         self._making: Any = loaded(MAKING)
         self._store, self._chain = (
-            IndexStore.open(self.db, self._making.DEPLOYMENT),
+            Store.open(self.db, self._making.DEPLOYMENT),
             self._making.Chain(),
         )
         self.packages = self.restored = 0

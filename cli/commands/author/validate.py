@@ -17,7 +17,7 @@ from cli.terminal.text import safe
 from cli.views.problems import concise, counted, full, github
 
 if TYPE_CHECKING:
-    from publisher.authoring.validate import Validation
+    from publisher.authoring.validate import PackageValidation
 
 FORMATS = tuple(one.value for one in Format)  # those of every command, besides its own
 
@@ -48,7 +48,7 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     from publisher.authoring.validate import PackageFile, validate
 
     codes: list[int] = []
-    validated: list[Validation] = []
+    validated: list[PackageValidation] = []
     names = expand(files)
     for name in names:
         try:
@@ -69,7 +69,7 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     return worst([*codes, *(OK if one.valid else NO for one in validated)])
 
 
-def _write(app: App, validated: list[Validation], form: str) -> None:
+def _write(app: App, validated: list[PackageValidation], form: str) -> None:
     stream = app.output.out
     for one in validated:
         for problem in one.problems:
@@ -87,7 +87,7 @@ def _write(app: App, validated: list[Validation], form: str) -> None:
         app.output.say(f"{app.output.err.mark('ok' if one.valid else 'fail')} {words}")
 
 
-def _value(one: Validation) -> dict[str, Any]:
+def _value(one: PackageValidation) -> dict[str, Any]:
     from capdex.ipld.cid import Cid
     from capdex.manifest.prompt_injection import lint_summary
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from capdex.errors import Code, Unavailable
 from capdex.manifest.triggers import Trigger
-from capdex.routing import TriggerSegment, TriggerSet
+from capdex.routing import Segment, TriggerSet
 from capdex.routing import merge as merge_triggers
 from capdex.search import Document, Engine, WordSegment, merge
 from capdex.search.semantic import Encoder, encode_documents
@@ -183,7 +183,7 @@ class LiveSearch:
         with read() as connection:
             begun, _ = _read(connection)
             pieces = [
-                (TriggerSegment.build(map(_triggers, documents)), None)
+                (Segment.build(map(_triggers, documents)), None)
                 for documents in read_all(connection)
             ]
         triggers = TriggerSet([(merge_triggers(pieces), None)])

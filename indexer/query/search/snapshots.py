@@ -28,7 +28,7 @@ from indexer.query.search.state import State
 MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024  # a bit for each document
 MAX_SEGMENT_BYTES: Final = 8 * 1024**3
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
-_S = TypeVar("_S", search.WordSegment, routing.TriggerSegment)
+_S = TypeVar("_S", search.WordSegment, routing.Segment)
 _Written = dict[int, tuple[object, str]]  # by id; the segment keeps it from reuse
 
 

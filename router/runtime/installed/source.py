@@ -34,7 +34,7 @@ from router.policy.secrets import Secrets
 from router.runtime.catalog import Listed
 from router.runtime.installed.short_forms import ShortForms, decode, short
 from router.runtime.packages import Executors, offered, owner_of, skill, tool_of
-from router.runtime.validation import ValidatorCache
+from router.runtime.validation import Validation
 from router.state.store import ObjectStore
 from router.state.strategies import model
 from router.state.tools import Parts, StateTool
@@ -132,7 +132,7 @@ async def packages(
     wiring = Wiring(egress, secrets, services, Agents(egress), at or {})
     try:
         with ObjectStore(home.state) as store:
-            parts = Parts(store, ValidatorCache().check)
+            parts = Parts(store, Validation().check)
             yield Installed(home, rights, partial(executor_of, wiring=wiring, parts=parts))
     finally:
         await wiring.close()

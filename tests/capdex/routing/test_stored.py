@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger
-from capdex.routing import TriggerSegment, TriggerSet, from_bytes, merge, to_bytes
+from capdex.routing import Segment, TriggerSet, from_bytes, merge, to_bytes
 
-SEGMENT = TriggerSegment.build(
+SEGMENT = Segment.build(
     [
         ("a", [Trigger("keyword", "/weather"), Trigger("regex", r"\b(rain|snow) in (the )?\w+")]),
         ("b", [Trigger("regex", ".*"), Trigger("regex", r"\d+ (km|miles)\b")]),
@@ -24,7 +24,7 @@ STORED = to_bytes(SEGMENT)
 MESSAGES = ["/weather: will there be rain in the north?", "60 miles", "天气预报", ""]
 
 
-def answers(segment: TriggerSegment) -> list[object]:
+def answers(segment: Segment) -> list[object]:
     triggers = TriggerSet([(segment, None)])
     return [triggers.match(message, 10) for message in MESSAGES]
 
@@ -34,9 +34,7 @@ def test_what_is_read_is_what_was_written() -> None:
     assert to_bytes(read) == STORED
     assert answers(read) == answers(SEGMENT)
     assert to_bytes(merge([(read, None)])) == to_bytes(merge([(SEGMENT, None)]))
-    assert to_bytes(from_bytes(to_bytes(TriggerSegment.build([])))) == to_bytes(
-        TriggerSegment.build([])
-    )
+    assert to_bytes(from_bytes(to_bytes(Segment.build([])))) == to_bytes(Segment.build([]))
 
 
 def test_the_version_is_raised_when_the_same_triggers_give_other_bytes() -> None:

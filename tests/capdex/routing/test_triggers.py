@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger, compile_pattern
-from capdex.routing import TriggerSegment, TriggerSet, merge
+from capdex.routing import Segment, TriggerSet, merge
 from capdex.routing.patterns import Level
 from capdex.routing.text import fold, has_word, views
 from capdex.routing.triggers import MAX_CANDIDATES, MAX_OPEN, MAX_SHOWN
@@ -136,7 +136,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.triggers = TriggerSet()
         self.packages: dict[str, list[Trigger]] = {}
-        self.merging: tuple[list[Any], TriggerSegment] | None = None
+        self.merging: tuple[list[Any], Segment] | None = None
 
     @rule(name=NAMES, own=TRIGGERS)
     def put(self, name: str, own: list[Trigger]) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 
 
 @pytest.fixture
 def database(folder: Path, making: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """The database of a node that knows two names, in CAPDEX_DB."""
     url = f"sqlite:///{folder / 'index.db'}"
-    chain, store = making.Chain(), IndexStore.open(url, making.DEPLOYMENT)
+    chain, store = making.Chain(), Store.open(url, making.DEPLOYMENT)
     for name in ("note", "weather"):
         chain.publish(name)
     making.follow(store, chain)

@@ -16,7 +16,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.logs import BlockRef
 from indexer.db.models import DECODER_VERSION
 from indexer.projection.block_range import BlockRange, LogRows
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 BLOCK = BlockRef(3, b"\x03" * 32, b"\x02" * 32, 1_700_000_000)
@@ -29,7 +29,7 @@ def make_index(folder: Path) -> Callable[..., str]:
     def make(place: Path = folder / "index.db") -> str:
         place.parent.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{place}"
-        store = IndexStore.open(url, Deployment(31337, CONTRACT, 1, bytes(32)))
+        store = Store.open(url, Deployment(31337, CONTRACT, 1, bytes(32)))
         store.append(BlockRange(LogRows(), {}, (BLOCK,), BLOCK, 3, 1), ())
         store.close()
         return url
@@ -166,7 +166,7 @@ def up(folder: Path, making: Any) -> Path:
     home = folder / ".capdex"
     (home / "blocks").mkdir(parents=True)
     url = f"sqlite:///{home / 'index.db'}"
-    chain, store = making.Chain(), IndexStore.open(url, making.DEPLOYMENT)
+    chain, store = making.Chain(), Store.open(url, making.DEPLOYMENT)
     chain.publish("note")
     making.follow(store, chain)
     store.close()

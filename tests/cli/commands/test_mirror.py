@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from indexer.store import IndexStore, Operator
+from indexer.store import Operator, Store
 
 
 @pytest.fixture
 def database(folder: Path, making: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     url = f"sqlite:///{folder / 'index.db'}"
-    chain, store = making.Chain(), IndexStore.open(url, making.DEPLOYMENT)
+    chain, store = making.Chain(), Store.open(url, making.DEPLOYMENT)
     for name in ("note", "weather"):
         chain.publish(name)
     making.follow(store, chain)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from capdex.problems import Reason
-from indexer.store import Delay, IndexStore
+from indexer.store import Delay, Store
 
 
 @pytest.fixture
 def database(folder: Path, making: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """A node with a release that is new, one retried, one parked, one judged; in CAPDEX_DB."""
     url = f"sqlite:///{folder / 'index.db'}"
-    chain, store = making.Chain(), IndexStore.open(url, making.DEPLOYMENT)
+    chain, store = making.Chain(), Store.open(url, making.DEPLOYMENT)
     chain.publish("judged")
     making.follow(store, chain)
     for name in ("late", "lost", "new"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 
 API = "https://api.tides.dev"
 KEY = "k3y-of-no-service"
@@ -205,5 +205,5 @@ def test_a_secret_of_the_real_host_is_not_sent_elsewhere(
     found = capdex("try", f"{file}#note", SHORE, "--send", "--yes", "--at", f"{API}={server[0]}")
     assert "tide needs the secret TIDE_KEY for 127.0.0.1" in found.stderr
     assert server[1] == []
-    kept = Secrets(FileVault(folder / "home" / "data" / "router" / "secrets.json"))
+    kept = Secrets(SecretFile(folder / "home" / "data" / "router" / "secrets.json"))
     assert kept.get("tide", "api.tides.dev", "TIDE_KEY") == KEY

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.errors import Refused
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 from router.runtime.audit import verify
 
 ROOT = Path(__file__).parents[3]
@@ -129,14 +129,14 @@ def test_a_secret_is_stored_from_stdin_and_never_shown(capdex: Any) -> None:
     stored = capdex(*words, stdin=f"{KEPT}\n")
     assert stored.exit_code == 0, stored.stderr
     home = Path(os.environ["CAPDEX_HOME"]) / "data" / "router"
-    secrets = Secrets(FileVault(home / "secrets.json"))
+    secrets = Secrets(SecretFile(home / "secrets.json"))
     assert secrets.get("weather", "api.example.org", "WEATHER_KEY") == KEPT
     log = (home / "audit.jsonl").read_text()
     assert KEPT not in stored.stdout + stored.stderr + log
     assert json.loads(log.splitlines()[-1])["event"] == "secret"
     assert capdex(*words, "--remove").exit_code == 0
     with pytest.raises(Refused, match="needs the secret"):
-        Secrets(FileVault(home / "secrets.json")).get("weather", "api.example.org", "WEATHER_KEY")
+        Secrets(SecretFile(home / "secrets.json")).get("weather", "api.example.org", "WEATHER_KEY")
 
 
 @pytest.mark.parametrize(

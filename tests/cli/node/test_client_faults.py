@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 
 TIMES = 300
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -48,7 +48,7 @@ class NodeProcess:
 
     def __init__(self, folder: Path) -> None:
         db = f"sqlite:///{folder / 'index.db'}"
-        IndexStore.open(db, Deployment(31337, "0x" + "00" * 20, 0, bytes(32))).close()
+        Store.open(db, Deployment(31337, "0x" + "00" * 20, 0, bytes(32))).close()
         command = ("node", "--role", "reader", "--db", db, "--blocks", str(folder / "blocks"))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "capdex", *command, "--port", "0", "--log-format", "json"],

@@ -67,10 +67,10 @@ def test_limits_that_make_no_sense_are_refused(
 
 
 def test_a_wrong_token_file_stops_a_node(capdex: Any, folder: Path) -> None:
-    from indexer.store import Deployment, IndexStore
+    from indexer.store import Deployment, Store
 
     db = f"sqlite:///{folder / 'index.db'}"
-    IndexStore.open(db, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()
+    Store.open(db, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()
     result = capdex("node", "--role", "reader", "--db", db, "--port", "0", "--token-file", "absent")
     assert result.exit_code == 2
     assert "absent" in result.stderr

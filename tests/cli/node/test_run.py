@@ -9,7 +9,7 @@ import pytest
 
 from cli.node import serve as node_run
 from indexer.options import NodeOptions
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 
 REGISTRY = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 GIVEN = ("--rpc-url", "http://127.0.0.1:8545", "--chain-id", "31337", "--registry", REGISTRY)
@@ -35,7 +35,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[NodeOptions]:
 def index(folder: Path) -> str:
     """The URL of an empty index."""
     url = f"sqlite:///{folder / 'index.db'}"
-    IndexStore.open(url, DEPLOYMENT).close()
+    Store.open(url, DEPLOYMENT).close()
     return url
 
 
@@ -135,7 +135,7 @@ def test_the_database_is_named_before_or_after_the_subcommand(
     said = capdex.json("node", *words)
     assert said == {"schema": "capdex.node.accept/1", "block_hash": HASH}
     assert started == []
-    store = IndexStore.open(index, DEPLOYMENT)
+    store = Store.open(index, DEPLOYMENT)
     assert store.accepted() == bytes.fromhex(HASH[2:])
     store.close()
 

@@ -24,7 +24,7 @@ from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.options import Role
 from indexer.query.index import Index
-from indexer.store import Deployment, IndexStore
+from indexer.store import Deployment, Store
 from mcp_service.limits.hosts import LOOPBACK
 
 
@@ -37,7 +37,7 @@ def options(role: Role = Role.BOTH) -> SimpleNamespace:
 def surface(tmp_path: Path) -> Iterator[Surface]:
     """What a node on an empty index shows."""
     url = f"sqlite:///{tmp_path / 'index.db'}"
-    IndexStore.open(url, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()
+    Store.open(url, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()
     index = Index(url)
     yield Surface(index, BlockDirectory(tmp_path / "blocks"), Health())
     index.close()

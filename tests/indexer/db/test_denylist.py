@@ -24,21 +24,21 @@ from indexer.http.status import Surface
 from indexer.monitoring.health import Health
 from indexer.query.digest import read_digest
 from indexer.query.index import Index
-from indexer.store import IndexStore, Operator
+from indexer.store import Operator, Store
 
 # The best of each name first.
 PAIRS = [("note", "1.1.0"), ("note", "1.0.0"), ("note", "2.0.0-rc.1"), ("weather", "1.0.0")]
 
 
 @pytest.fixture
-def operator(database_url: str, store: IndexStore) -> Iterator[Operator]:
+def operator(database_url: str, store: Store) -> Iterator[Operator]:
     opened = Operator(database_url, clock=lambda: 1_700_000_000.5)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def filled(store: IndexStore, chain: Any, making: Any) -> Any:
+def filled(store: Store, chain: Any, making: Any) -> Any:
     for name, version in PAIRS:
         chain.publish(name, version)
     making.follow(store, chain)
@@ -116,7 +116,7 @@ def test_of_a_name_with_a_denied_release_the_next_best_is_listed(
 
 
 def test_what_is_published_later_under_a_denied_name_or_cid_is_denied_too(
-    store: IndexStore, chain: Any, making: Any, search_index: Index, operator: Operator
+    store: Store, chain: Any, making: Any, search_index: Index, operator: Operator
 ) -> None:
     later = making.package_bytes("later")
     operator.deny("note")
@@ -137,7 +137,7 @@ def test_what_is_published_later_under_a_denied_name_or_cid_is_denied_too(
 
 def test_a_restart_that_lists_everything_again_lists_nothing_denied(
     filled: Any,
-    store: IndexStore,
+    store: Store,
     search_index: Index,
     operator: Operator,
     database_url: str,
@@ -147,7 +147,7 @@ def test_a_restart_that_lists_everything_again_lists_nothing_denied(
     operator.deny(cid_of(search_index, "note", "1.1.0"))
     store.close()
     both = frozenset({Verdict.VERIFIED, Verdict.SIGNED})
-    again = IndexStore.open(database_url, making.DEPLOYMENT, serve=both)
+    again = Store.open(database_url, making.DEPLOYMENT, serve=both)
     try:
         assert listed(search_index) == {"note": "1.0.0"}
         operator.undeny("weather")  # by the verdicts that the node serves now
@@ -157,7 +157,7 @@ def test_a_restart_that_lists_everything_again_lists_nothing_denied(
 
 
 def test_a_denied_version_0_cid_is_denied_in_every_spelling(
-    store: IndexStore, chain: Any, making: Any, search_index: Index, operator: Operator
+    store: Store, chain: Any, making: Any, search_index: Index, operator: Operator
 ) -> None:
     data = making.package_bytes("old")
     block = dag_pb(data)
@@ -189,7 +189,7 @@ def dag_pb(data: bytes) -> bytes:
 def test_whatever_is_denied_and_undenied_the_digest_stays_and_the_answers_follow(
     steps: list[tuple[bool, int]],
     filled: Any,
-    store: IndexStore,
+    store: Store,
     search_index: Index,
     operator: Operator,
     database_url: str,
@@ -235,7 +235,7 @@ def test_a_refusal_says_what_to_do_and_nothing_of_the_name(operator: Operator) -
 
 
 def test_an_operator_beside_a_writer_at_work_leaves_nothing_denied_in_the_listing(
-    store: IndexStore, chain: Any, making: Any, search_index: Index, operator: Operator
+    store: Store, chain: Any, making: Any, search_index: Index, operator: Operator
 ) -> None:
     """Whoever comes second waits: neither fails, and no listing is one denial behind."""
     versions = [f"1.0.{i}" for i in range(12)]
@@ -304,7 +304,7 @@ async def test_the_gateway_refuses_what_is_denied_and_says_that_it_is_gone_on_pu
 
 
 async def test_a_file_is_refused_under_its_other_cid_too(
-    store: IndexStore, node: Any, operator: Operator
+    store: Store, node: Any, operator: Operator
 ) -> None:
     data = b"the same file"
     block = dag_pb(data)
@@ -323,7 +323,7 @@ async def test_a_file_is_refused_under_its_other_cid_too(
 
 
 async def test_a_stranger_cannot_have_anothers_bytes_denied_by_announcing_them(
-    store: IndexStore, chain: Any, making: Any, node: Any, search_index: Index, operator: Operator
+    store: Store, chain: Any, making: Any, node: Any, search_index: Index, operator: Operator
 ) -> None:
     data = making.package_bytes("weather")
     chain.publish("weather", data=data)
@@ -336,7 +336,7 @@ async def test_a_stranger_cannot_have_anothers_bytes_denied_by_announcing_them(
 
 
 def test_denials_are_read_again_only_when_the_index_has_changed(
-    filled: Any, store: IndexStore, operator: Operator, database_url: str
+    filled: Any, store: Store, operator: Operator, database_url: str
 ) -> None:
     policy, engine = denylist.DenialCache(), open_reader(database_url)
     try:

@@ -22,7 +22,7 @@ from indexer.db.engine import open_operator, open_reader, open_writer, transacti
 from indexer.db.migrations import migrate
 from indexer.db.models import IndexTable
 from indexer.query.index import Index
-from indexer.store import Delay, IndexStore, Operator
+from indexer.store import Delay, Operator, Store
 from indexer.store import deployment as deployments
 from indexer.store import store as stores
 
@@ -46,7 +46,7 @@ def test_models_and_migrations_agree(database_url: str) -> None:
 def test_a_change_of_the_tables_comes_with_a_new_revision(making: Any, tmp_path: Path) -> None:
     """Our rule: the tables of a revision are fixed. Update the digest with the revision only."""
     path = tmp_path / "index.db"
-    IndexStore.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
+    Store.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
     with closing(sqlite3.connect(path)) as connection:
         (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")
@@ -69,10 +69,10 @@ def change(url: str, statement: str) -> None:
 def test_a_database_of_another_revision_is_refused_and_left_alone(
     making: Any, database_url: str, revision: str
 ) -> None:
-    IndexStore.open(database_url, making.DEPLOYMENT).close()
+    Store.open(database_url, making.DEPLOYMENT).close()
     change(database_url, f"UPDATE alembic_version SET version_num = '{revision}'")  # noqa: S608
     with pytest.raises(UsageError, match="another version of capdex") as refusal:
-        IndexStore.open(database_url, making.DEPLOYMENT)
+        Store.open(database_url, making.DEPLOYMENT)
     assert refusal.value.code is Code.FOREIGN_DATABASE
     assert "index into a new database" in refusal.value.fix
     engine, lock = open_writer(database_url)
@@ -97,7 +97,7 @@ def index_by_older_rules(
     making: Any, chain: Any, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fill an index, then raise the version of the rules by which packages are judged."""
-    store = IndexStore.open(url, making.DEPLOYMENT)
+    store = Store.open(url, making.DEPLOYMENT)
     making.follow(store, chain)
     store.close()
     for module in (stores, deployments):
@@ -111,7 +111,7 @@ def test_a_change_of_the_rules_has_everything_judged_again_once(
     chain.mine(chain.release("memo"), making.published("lie", cid="nonsense"))
     index_by_older_rules(making, chain, database_url, monkeypatch)
     for due in (2, 0):
-        store = IndexStore.open(database_url, making.DEPLOYMENT)
+        store = Store.open(database_url, making.DEPLOYMENT)
         assert len(store.due(1e12, 10)) == due
         assert releases(database_url)[0].verdict == "verified"  # meanwhile, too
         making.fetch(store, chain)
@@ -125,7 +125,7 @@ def test_what_cannot_be_judged_again_keeps_its_verdict_and_leaves_the_queue(
     chain.publish("note")
     chain.publish("memo", bound=False)
     index_by_older_rules(making, chain, database_url, monkeypatch)
-    store = IndexStore.open(database_url, making.DEPLOYMENT)
+    store = Store.open(database_url, making.DEPLOYMENT)
     try:
         jobs = store.due(1e12, 10)
         store.delay_many([Delay(job.release_id, "not found", at=5.0) for job in jobs])
@@ -146,10 +146,10 @@ def test_what_cannot_be_judged_again_keeps_its_verdict_and_leaves_the_queue(
 
 @pytest.mark.parametrize("column", ["decoder_version", "rules_version"])
 def test_a_database_of_newer_rules_is_refused(making: Any, database_url: str, column: str) -> None:
-    IndexStore.open(database_url, making.DEPLOYMENT).close()
+    Store.open(database_url, making.DEPLOYMENT).close()
     change(database_url, f"UPDATE deployment SET {column} = 9999")  # noqa: S608 - ours
     with pytest.raises(UsageError) as refusal:
-        IndexStore.open(database_url, making.DEPLOYMENT)
+        Store.open(database_url, making.DEPLOYMENT)
     assert refusal.value.code is Code.FOREIGN_DATABASE
     assert "another version of capdex" in refusal.value.message
 
@@ -157,7 +157,7 @@ def test_a_database_of_newer_rules_is_refused(making: Any, database_url: str, co
 def test_a_database_of_another_program_is_left_alone(making: Any, database_url: str) -> None:
     change(database_url, "CREATE TABLE release (title TEXT)")
     with pytest.raises(UsageError) as refusal:
-        IndexStore.open(database_url, making.DEPLOYMENT)
+        Store.open(database_url, making.DEPLOYMENT)
     assert refusal.value.code is Code.FOREIGN_DATABASE
     engine, lock = open_writer(database_url)
     with transaction(engine) as connection:
@@ -172,7 +172,7 @@ def test_a_database_of_another_program_is_left_alone(making: Any, database_url: 
 def test_readers_and_operators_of_a_database_of_another_revision_are_told(
     making: Any, database_url: str, revision: str, opened: Callable[[str], Engine]
 ) -> None:
-    IndexStore.open(database_url, making.DEPLOYMENT).close()
+    Store.open(database_url, making.DEPLOYMENT).close()
     change(database_url, f"UPDATE alembic_version SET version_num = '{revision}'")  # noqa: S608
     engine = opened(database_url)
     with pytest.raises(UsageError) as refusal, transaction(engine):
@@ -195,7 +195,7 @@ def test_a_postgresql_database_that_is_not_utf8_is_refused_by_its_encoding(
         admin.execute(f"{made} TEMPLATE template0")  # type: ignore[arg-type]
     try:
         with pytest.raises(UsageError) as writer:
-            IndexStore.open(url, making.DEPLOYMENT)
+            Store.open(url, making.DEPLOYMENT)
         reader = open_reader(url)
         with pytest.raises(UsageError) as reading, transaction(reader):
             pass

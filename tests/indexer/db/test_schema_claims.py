@@ -7,7 +7,7 @@ from typing import Any
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from indexer.query import Index, IndexedRelease
-from indexer.store import IndexStore
+from indexer.store import Store
 
 NOBODY = {"schema_uri": None, "memory_scope": None}
 SHARED: dict[str, Any] = {"schema_uri": "did:nuwa:state:diary#v1", "memory_scope": "sc:diary"}
@@ -25,7 +25,7 @@ def first(index: Index, name: str) -> Any:
 
 
 def test_another_name_is_flagged_with_the_first_claimant_and_the_first_is_not(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", "1.0.0", **SHARED)
     chain.publish("memo", "1.0.0", memory_scope="sc:diary")
@@ -47,7 +47,7 @@ def test_another_name_is_flagged_with_the_first_claimant_and_the_first_is_not(
 
 
 def test_all_versions_of_a_schema_uri_belong_to_its_first_claimant(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", "1.0.0", schema_uri="did:nuwa:state:diary#v1")
     chain.publish("memo", "1.0.0", schema_uri="did:nuwa:state:diary#v2")
@@ -62,7 +62,7 @@ def test_all_versions_of_a_schema_uri_belong_to_its_first_claimant(
 
 
 def test_who_was_first_is_told_by_the_chain_and_not_by_the_order_of_judging(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     for name in ("first", "second", "third"):
         chain.publish(name, **SHARED)
@@ -81,7 +81,7 @@ def test_who_was_first_is_told_by_the_chain_and_not_by_the_order_of_judging(
 
 
 def test_the_next_one_is_first_when_a_fork_undoes_the_first(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("before")
     chain.publish("note", **SHARED)
@@ -94,7 +94,7 @@ def test_the_next_one_is_first_when_a_fork_undoes_the_first(
 
 
 def test_releases_that_are_not_verified_claim_nothing_and_are_flagged_all_the_same(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("early", bound=False, **SHARED)
     chain.publish("note", **SHARED)
@@ -115,7 +115,7 @@ def test_releases_that_are_not_verified_claim_nothing_and_are_flagged_all_the_sa
 
 
 def test_a_yank_takes_no_claim_away(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(chain.release("note", **SHARED), making.yanked("note"))
     chain.publish("memo", **SHARED)
@@ -124,7 +124,7 @@ def test_a_yank_takes_no_claim_away(
 
 
 def test_a_memory_scope_of_any_text_is_compared_as_it_is_written(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     strange = "\N{SMILING FACE WITH OPEN MOUTH} '; DROP TABLE release --"
     for name, scope in (("note", strange), ("memo", strange.lower()), ("copy", strange)):

@@ -24,7 +24,7 @@ from indexer.fetch.fetcher import Fetcher
 from indexer.fetch.result_writer import MAX_TRIES, delay_s
 from indexer.query.index import Index
 from indexer.query.pending import read_queue
-from indexer.store import Delay, IndexStore, Lane, Operator
+from indexer.store import Delay, Lane, Operator, Store
 from indexer.workers.pool import Verifier
 
 
@@ -88,7 +88,7 @@ class Queue:
 
     making: Any
     chain: Any
-    store: IndexStore
+    store: Store
     index: Index
     verifier: Verifier
     kept: BlockDirectory
@@ -149,7 +149,7 @@ class Queue:
 async def queue(
     making: Any,
     chain: Any,
-    store: IndexStore,
+    store: Store,
     search_index: Index,
     block_directory: BlockDirectory,
     database_url: str,
@@ -549,7 +549,7 @@ async def test_a_database_that_is_away_for_a_while_delays_and_loses_nothing(
 
 
 async def test_a_fetch_that_fails_while_its_release_is_cancelled_leaves_no_error_to_the_log(
-    store: IndexStore, block_directory: BlockDirectory
+    store: Store, block_directory: BlockDirectory
 ) -> None:
     logged: list[str] = []
     loop = asyncio.get_running_loop()

@@ -28,7 +28,7 @@ from indexer.http.status import Surface
 from indexer.monitoring.health import DEPTHS, Health
 from indexer.monitoring.metrics import Counters
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from indexer.sync.loop import SyncProgress
 
 KEY = "a1b2c3d4e5f6"
@@ -69,7 +69,7 @@ async def node(surface: Surface, serving: Any) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-def filled(store: IndexStore, chain: Any, making: Any) -> Any:
+def filled(store: Store, chain: Any, making: Any) -> Any:
     """A chain with one verified, one rejected and one pending release, indexed."""
     chain.publish("good")
     chain.publish("bad", data=b"not a package")

@@ -23,7 +23,7 @@ from indexer.mirror.content import CONFIG, name_at, path_of
 from indexer.mirror.directory import MirrorResult, write_mirror
 from indexer.monitoring.health import Health
 from indexer.query.index import Index
-from indexer.store import Delay, IndexStore, Operator
+from indexer.store import Delay, Operator, Store
 
 NAMES = ["ab", "a-b", "note", "note-book", "n" * 64]
 GATEWAY = "/ipfs/{cid}?format=raw"
@@ -32,7 +32,7 @@ Write = Callable[..., MirrorResult]
 
 
 @pytest.fixture
-def write(database_url: str, store: IndexStore, tmp_path: Path) -> Write:
+def write(database_url: str, store: Store, tmp_path: Path) -> Write:
     """Mirror the index into a directory, `mirror` if none is named."""
 
     def mirror(name: str = "mirror", gateway: str | None = GATEWAY, **options: Any) -> MirrorResult:
@@ -48,7 +48,7 @@ def write(database_url: str, store: IndexStore, tmp_path: Path) -> Write:
 
 
 @pytest.fixture
-def filled(store: IndexStore, chain: Any, making: Any) -> Any:
+def filled(store: Store, chain: Any, making: Any) -> Any:
     for name in NAMES:
         chain.publish(name)
     chain.publish("note", "1.1.0", description="Notes: ünïcödé 🦆")
@@ -168,7 +168,7 @@ def test_the_config_says_which_index_this_is(
 
 
 def test_a_release_that_waits_to_be_judged_says_nothing_of_the_waiting(
-    store: IndexStore, chain: Any, making: Any, write: Write, tmp_path: Path
+    store: Store, chain: Any, making: Any, write: Write, tmp_path: Path
 ) -> None:
     chain.publish("late")
     making.append(store, chain)
@@ -187,7 +187,7 @@ def test_two_nodes_with_one_index_write_the_same_bytes(
 ) -> None:
     write()
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    other = IndexStore.open(url, making.DEPLOYMENT)
+    other = Store.open(url, making.DEPLOYMENT)
     step = filled.step()
     engine = open_reader(url)
     try:
@@ -207,7 +207,7 @@ def test_two_nodes_with_one_index_write_the_same_bytes(
 
 
 def test_only_what_has_changed_is_written_again(
-    filled: Any, store: IndexStore, making: Any, write: Write, tmp_path: Path
+    filled: Any, store: Store, making: Any, write: Write, tmp_path: Path
 ) -> None:
     write()
     directory = tmp_path / "mirror"
@@ -233,7 +233,7 @@ def test_a_file_that_was_damaged_is_mended(filled: Any, write: Write, tmp_path: 
 
 
 def test_names_that_a_reorganisation_took_are_removed(
-    store: IndexStore, chain: Any, making: Any, write: Write, tmp_path: Path
+    store: Store, chain: Any, making: Any, write: Write, tmp_path: Path
 ) -> None:
     chain.publish("note")
     chain.publish("gone")
@@ -320,7 +320,7 @@ def test_a_file_that_is_gone_before_it_is_looked_at_ends_no_run(
 
 
 def test_a_run_of_an_older_index_undoes_nothing_of_a_newer_one_beside_it(
-    filled: Any, making: Any, store: IndexStore, database_url: str, write: Write, tmp_path: Path
+    filled: Any, making: Any, store: Store, database_url: str, write: Write, tmp_path: Path
 ) -> None:
     engine = open_reader(database_url)
 
@@ -363,7 +363,7 @@ def test_a_mirror_kept_up_to_date_is_the_same_as_a_new_one(steps: list[Any], mak
         place, chain = Path(folder), making.Chain()
         url = f"sqlite:///{place / 'index.db'}"
         store, operator, engine = (
-            IndexStore.open(url, making.DEPLOYMENT),
+            Store.open(url, making.DEPLOYMENT),
             Operator(url),
             open_reader(url),
         )
@@ -439,7 +439,7 @@ async def test_a_node_serves_the_very_files_that_a_mirror_holds(
 
 
 async def test_a_tag_no_longer_holds_once_the_file_has_changed(
-    filled: Any, store: IndexStore, making: Any, node: Any
+    filled: Any, store: Store, making: Any, node: Any
 ) -> None:
     tag = (await node("/index/2/ab")).headers["ETag"]
     filled.publish("ab", "2.0.0")
@@ -456,7 +456,7 @@ async def test_what_has_no_file_is_not_found(filled: Any, node: Any, database_ur
         assert (await node(f"/index/{path}")).status == (200 if path.endswith("json") else 404)
 
 
-async def test_the_config_of_an_empty_index_is_there(store: IndexStore, node: Any) -> None:
+async def test_the_config_of_an_empty_index_is_there(store: Store, node: Any) -> None:
     answer = await node(f"/index/{CONFIG}")
     assert answer.json["format"] == "capdex.mirror/1"
     assert answer.json["block_number"] is None

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from indexer.query import BoundReleases, Index
-from indexer.store import IndexStore
+from indexer.store import Store
 
 MCP = {"type": "mcp_service", "service_uri": "https://mcp.example.org/mcp", "mcp_action": "do"}
 
 
 @pytest.fixture
-def town(making: Any, store: IndexStore, chain: Any, search_index: Index) -> Index:
+def town(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
     """Names of several domains; three have a tool bound to an MCP service."""
     bound = {"tools": [making.tool("ask")], "bindings": {"ask": MCP}}
     chain.publish("maps", domain="travel", tools=[making.tool("find")])

@@ -8,7 +8,7 @@ from typing import Any
 
 from indexer.query import Index, read_changes, read_listed_releases
 from indexer.query.changes import NameChange
-from indexer.store import IndexStore
+from indexer.store import Store
 
 
 def feed(index: Index, after: tuple[int, str] = (0, ""), limit: int = 100) -> list[NameChange]:
@@ -23,7 +23,7 @@ def listed(index: Index, changes: list[NameChange]) -> dict[str, str | None]:
 
 
 def test_a_name_is_in_the_feed_once_at_its_latest_change(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     chain.publish("weather")
@@ -39,7 +39,7 @@ def test_a_name_is_in_the_feed_once_at_its_latest_change(
 
 
 def test_a_page_goes_on_after_a_name_of_the_same_revision(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     for name in ("aa", "bb", "cc"):
         chain.publish(name)

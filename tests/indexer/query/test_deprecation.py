@@ -8,7 +8,7 @@ import pytest
 
 from capdex.uri import CapabilityURI
 from indexer.query import Index, IndexedRelease
-from indexer.store import IndexStore
+from indexer.store import Store
 
 SAID = ("deprecated", "deprecation_message", "name_deprecated", "name_message", "replaced_by")
 
@@ -25,7 +25,7 @@ NOTHING = (False, "", False, "", "")
 
 
 def test_a_deprecated_release_is_resolved_and_searched_as_before_with_a_warning(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     for name in ("note", "note-taker"):
         for version in ("1.0.0", "1.1.0"):
@@ -49,7 +49,7 @@ def test_a_deprecated_release_is_resolved_and_searched_as_before_with_a_warning(
 
 
 def test_a_deprecated_name_says_what_to_use_instead_with_each_of_its_releases(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", "1.0.0")
     chain.mine(making.name_deprecated("note", "no time for it", "memo"))
@@ -74,7 +74,7 @@ def test_a_deprecated_name_says_what_to_use_instead_with_each_of_its_releases(
 )
 def test_a_warning_says_no_more_than_the_owner_did(
     making: Any,
-    store: IndexStore,
+    store: Store,
     chain: Any,
     search_index: Index,
     message: str,
@@ -92,7 +92,7 @@ def test_a_warning_says_no_more_than_the_owner_did(
 
 
 def test_the_latest_word_counts_and_a_reorg_takes_it_back(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     making.follow(store, chain)
@@ -119,7 +119,7 @@ def test_the_latest_word_counts_and_a_reorg_takes_it_back(
 
 
 def test_a_name_may_be_deprecated_before_it_has_a_release(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(making.of_name("Claimed"), making.name_deprecated(replaced_by="memo"))
     assert search_index.releases("note") == []
@@ -129,7 +129,7 @@ def test_a_name_may_be_deprecated_before_it_has_a_release(
 
 
 def test_a_deprecation_of_nothing_is_kept_and_concerns_nothing(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     """Our contract emits none of these; another might."""
     topic, _, account, body = making.deprecated()
@@ -144,7 +144,7 @@ def test_a_deprecation_of_nothing_is_kept_and_concerns_nothing(
 
 
 def test_of_two_announcements_of_a_version_only_the_one_that_stands_is_deprecated(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(chain.release("note"), chain.release("note"), making.deprecated())
     making.follow(store, chain)
@@ -152,7 +152,7 @@ def test_of_two_announcements_of_a_version_only_the_one_that_stands_is_deprecate
 
 
 def test_a_message_of_any_text_is_kept_readable(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     topic, name_id, account, _ = making.deprecated()
     broken = (("uint64", "string", "string", "bytes"), ("note", "1.0.0", b"\xff\0 old"))
@@ -166,7 +166,7 @@ def test_a_message_of_any_text_is_kept_readable(
 
 
 def test_no_event_of_the_contract_is_an_error(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     account = "0x" + "11" * 20
     one = {"address": account}

@@ -21,7 +21,7 @@ from indexer.projection import event_rows as rows
 from indexer.projection.package_rows import Judgement
 from indexer.query import digest
 from indexer.query.index import Index
-from indexer.store import Delay, IndexStore
+from indexer.store import Delay, Store
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def fresh(making: Any, tmp_path: Any) -> Iterator[Any]:
 
     def make(chain: Any, upto: Any = None, *, fetch: bool = True) -> digest.Digest:
         url = f"sqlite:///{tmp_path / f'fresh-{len(opened)}.db'}"
-        store, index = IndexStore.open(url, making.DEPLOYMENT), Index(url)
+        store, index = Store.open(url, making.DEPLOYMENT), Index(url)
         opened.extend([index, store])
         making.append(store, chain, upto)
         if fetch:
@@ -50,7 +50,7 @@ def first_leaf(making: Any) -> bytes:
 
 
 def test_the_index_digest_is_of_the_deployment_and_every_event_in_order(
-    store: IndexStore, search_index: Index, chain: Any, making: Any
+    store: Store, search_index: Index, chain: Any, making: Any
 ) -> None:
     chain.mine(making.published(), making.published(), making.yanked())
     chain.mine(
@@ -75,7 +75,7 @@ def test_the_index_digest_is_of_the_deployment_and_every_event_in_order(
 
 
 def test_the_content_digest_is_of_every_release_once_all_are_judged(
-    store: IndexStore, search_index: Index, chain: Any, making: Any
+    store: Store, search_index: Index, chain: Any, making: Any
 ) -> None:
     chain.mine(
         chain.release("good"),
@@ -95,7 +95,7 @@ def test_the_content_digest_is_of_every_release_once_all_are_judged(
 
 
 def test_a_parked_release_leaves_the_contents_of_its_block_and_later_ones_without_digest(
-    store: IndexStore, search_index: Index, chain: Any, making: Any
+    store: Store, search_index: Index, chain: Any, making: Any
 ) -> None:
     chain.publish("first")
     parked = chain.mine(making.published("parked"))
@@ -110,7 +110,7 @@ def test_a_parked_release_leaves_the_contents_of_its_block_and_later_ones_withou
 
 
 def test_an_index_without_events_has_a_digest_of_its_deployment_alone(
-    store: IndexStore, search_index: Index, chain: Any, making: Any
+    store: Store, search_index: Index, chain: Any, making: Any
 ) -> None:
     assert (search_index.status().index_digest, search_index.status().content_digest) == (
         None,
@@ -128,7 +128,7 @@ def test_an_index_without_events_has_a_digest_of_its_deployment_alone(
 
 
 def test_the_digest_at_an_older_block_is_that_of_an_index_which_ends_there(
-    store: IndexStore, search_index: Index, chain: Any, making: Any, fresh: Any
+    store: Store, search_index: Index, chain: Any, making: Any, fresh: Any
 ) -> None:
     for number in range(4):
         chain.publish(f"cap-{number}")
@@ -140,7 +140,7 @@ def test_the_digest_at_an_older_block_is_that_of_an_index_which_ends_there(
 
 @pytest.mark.parametrize("block", [-1, 99, 10**30])
 def test_a_block_that_is_not_indexed_has_no_digest(
-    store: IndexStore, search_index: Index, chain: Any, making: Any, block: int
+    store: Store, search_index: Index, chain: Any, making: Any, block: int
 ) -> None:
     making.append(store, chain)
     with pytest.raises(InvalidInput, match=f"block {block} is not in the index"):
@@ -148,7 +148,7 @@ def test_a_block_that_is_not_indexed_has_no_digest(
 
 
 def test_the_hash_of_an_old_block_without_events_is_not_kept_and_so_not_told(
-    store: IndexStore, search_index: Index, chain: Any, making: Any
+    store: Store, search_index: Index, chain: Any, making: Any
 ) -> None:
     chain.mine(making.published())
     for _ in range(4):
@@ -162,7 +162,7 @@ def test_the_hash_of_an_old_block_without_events_is_not_kept_and_so_not_told(
 
 
 def test_votes_have_a_digest_of_their_own(
-    store: IndexStore, search_index: Index, chain: Any, making: Any
+    store: Store, search_index: Index, chain: Any, making: Any
 ) -> None:
     chain.publish()
     making.append(store, chain)
@@ -192,7 +192,7 @@ def test_votes_have_a_digest_of_their_own(
 
 
 def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain(
-    store: IndexStore, search_index: Index, chain: Any, making: Any, monkeypatch: pytest.MonkeyPatch
+    store: Store, search_index: Index, chain: Any, making: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(digest, "PAGE", 3)
     dice = random.Random(14)  # noqa: S311 - the same walk in each run
@@ -218,7 +218,7 @@ def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain
 
 
 def test_only_what_came_since_the_finalised_block_is_read_again(
-    store: IndexStore, search_index: Index, chain: Any, making: Any, monkeypatch: pytest.MonkeyPatch
+    store: Store, search_index: Index, chain: Any, making: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain.mine(*(making.published(f"cap-{i}") for i in range(40)))
     for _ in range(3):
@@ -247,7 +247,7 @@ def test_the_last_event_up_to_a_block_is_found_by_the_index_of_blocks(
     tmp_path: Path, making: Any
 ) -> None:
     path = tmp_path / "index.db"
-    IndexStore.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
+    Store.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
     engine = create_engine(f"sqlite:///{path}")
     asked: list[tuple[str, Any]] = []
     event.listen(

@@ -14,7 +14,7 @@ from indexer.query import (
     read_name_history,
 )
 from indexer.query.history import MAX_EVENTS
-from indexer.store import IndexStore
+from indexer.store import Store
 
 PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 OTHER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -25,7 +25,7 @@ def kinds(events: list[HistoryEvent]) -> list[str]:
 
 
 @pytest.fixture
-def told(making: Any, store: IndexStore, chain: Any, search_index: Index) -> Index:
+def told(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
     """A name of which everything is said that can be said, and others that begin alike."""
     chain.mine(making.committed(), making.of_name("Claimed"))
     chain.publish("note", "1.0.0")
@@ -94,7 +94,7 @@ def test_a_block_has_its_events_in_their_order(told: Index) -> None:
 
 
 def test_events_that_a_reorganisation_undid_are_gone(
-    told: Index, making: Any, store: IndexStore, chain: Any
+    told: Index, making: Any, store: Store, chain: Any
 ) -> None:
     chain.fork(1)
     store.rollback(chain.head)
@@ -102,9 +102,7 @@ def test_events_that_a_reorganisation_undid_are_gone(
         assert kinds(read_name_history(connection, "note", None))[0] == "deprecated"
 
 
-def test_a_history_is_bounded(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
-) -> None:
+def test_a_history_is_bounded(making: Any, store: Store, chain: Any, search_index: Index) -> None:
     chain.publish("note")
     chain.mine(*(making.name_deprecated("note", str(i)) for i in range(MAX_EVENTS + 20)))
     making.follow(store, chain)

@@ -14,7 +14,7 @@ from capdex.uri import CapabilityURI
 from capdex.version import Version, latest
 from indexer.projection.event_rows import precedence
 from indexer.query import MAX_QUERY_CHARS, Index, SearchFilters
-from indexer.store import Delay, IndexStore
+from indexer.store import Delay, Store
 
 
 def resolve(index: Index, text: str) -> Any:
@@ -26,7 +26,7 @@ def names(index: Index, query: str, **filters: str) -> list[str | None]:
 
 
 @pytest.fixture
-def town(making: Any, store: IndexStore, chain: Any, search_index: Index) -> Index:
+def town(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
     """An index of six capabilities."""
     forecast = making.tool("get_forecast", "Look ahead some days", city="which city")
     chain.publish(
@@ -81,7 +81,7 @@ def test_words_find_what_holds_them(
 
 
 def test_a_package_full_of_strange_words_is_still_found(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     letters = [chr(x) for x in range(0x10428, 0x10450)]  # four bytes each
     words = (
@@ -192,7 +192,7 @@ def test_any_text_is_a_query(town: Index, query: str) -> None:
 
 
 def test_a_newer_release_takes_the_place_of_an_older(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", "1.0.0", summary="about apples")
     making.follow(store, chain)
@@ -221,7 +221,7 @@ def test_a_newer_release_takes_the_place_of_an_older(
     ],
 )
 def test_a_uri_means_the_version_that_npm_would_take(
-    making: Any, store: IndexStore, chain: Any, search_index: Index, uri: str, semver: str
+    making: Any, store: Store, chain: Any, search_index: Index, uri: str, semver: str
 ) -> None:
     versions = ("1.1.0", "1.10.0", "1.2.9", "1.9.0", "2.0.0-rc.1")
     chain.mine(*(chain.release("note", version) for version in versions))
@@ -230,7 +230,7 @@ def test_a_uri_means_the_version_that_npm_would_take(
 
 
 def test_only_an_exact_uri_finds_a_yanked_release(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(chain.release("note"), making.yanked("note", "1.0.0", "leaks"))
     making.follow(store, chain)
@@ -246,7 +246,7 @@ def test_only_an_exact_uri_finds_a_yanked_release(
 
 
 def test_what_is_announced_but_not_fetched_is_pending(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(making.published("note"))
     making.append(store, chain)
@@ -276,7 +276,7 @@ def test_what_is_announced_but_not_fetched_is_pending(
 
 
 def test_what_was_rejected_is_unverified(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(chain.release("note", bound=False), making.published("memo", cid="Qm"))
     making.follow(store, chain)
@@ -293,7 +293,7 @@ def test_what_was_rejected_is_unverified(
 
 
 def test_what_is_newer_but_not_served_is_warned_of(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(chain.release("note"), making.published("note", "1.1.0"))
     making.follow(store, chain)
@@ -322,7 +322,7 @@ def test_a_name_mistyped_is_answered_with_the_nearest(town: Index) -> None:
 
 
 def test_a_release_is_final_once_its_block_is(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     making.follow(store, chain)
@@ -336,7 +336,7 @@ def test_a_release_is_final_once_its_block_is(
 def test_the_state_says_how_long_the_oldest_release_waits(
     making: Any, database_url: str, chain: Any
 ) -> None:
-    store = IndexStore.open(database_url, making.DEPLOYMENT, clock=lambda: 1000.0)
+    store = Store.open(database_url, making.DEPLOYMENT, clock=lambda: 1000.0)
     now = [1030.0]
     index = Index(database_url, clock=lambda: now[0])
     chain.mine(making.published("note"))
@@ -352,7 +352,7 @@ def test_the_state_says_how_long_the_oldest_release_waits(
 
 
 def test_a_pause_between_counts_does_not_hide_the_first_block(
-    making: Any, store: IndexStore, database_url: str, chain: Any
+    making: Any, store: Store, database_url: str, chain: Any
 ) -> None:
     index = Index(database_url, recount_pause=1e9)
     assert index.status().index_digest is None  # a node reads its status before its first block
@@ -366,7 +366,7 @@ def test_a_pause_between_counts_does_not_hide_the_first_block(
     index.close()
 
 
-def test_nobody_has_releases_of_an_unknown_name(store: IndexStore, search_index: Index) -> None:
+def test_nobody_has_releases_of_an_unknown_name(store: Store, search_index: Index) -> None:
     assert search_index.releases("nothing") == []
     assert search_index.releases("\0") == []
 
@@ -375,7 +375,7 @@ def test_a_rejected_release_is_listed_only_where_its_verdict_is_served(
     making: Any, database_url: str, chain: Any
 ) -> None:
     serve = frozenset({Verdict.VERIFIED, Verdict.SIGNED})
-    store = IndexStore.open(database_url, making.DEPLOYMENT, serve=serve)
+    store = Store.open(database_url, making.DEPLOYMENT, serve=serve)
     chain.publish("note", bound=False, summary="openly unbound")
     making.follow(store, chain)
     index = Index(database_url)

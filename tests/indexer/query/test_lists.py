@@ -23,7 +23,7 @@ from indexer.query import (
     read_newest_releases,
     read_versions_like,
 )
-from indexer.store import IndexStore, Operator
+from indexer.store import Operator, Store
 
 FATES = ("served", "rejected", "pending", "denied", "denied name", "yanked", "repeated")
 NAMES = ("amber", "birch", "cedar")
@@ -47,7 +47,7 @@ MAKING = _making()
 ACCOUNT = checksum_address(MAKING.PUBLISHER)
 
 
-def fill(store: IndexStore, url: str, mix: Mix) -> list[tuple[str, str]]:
+def fill(store: Store, url: str, mix: Mix) -> list[tuple[str, str]]:
     """Announce a mix; return name and version of what is served of it, in that order."""
     chain = MAKING.Chain()
     served: list[tuple[str, str]] = []
@@ -82,7 +82,7 @@ def fill(store: IndexStore, url: str, mix: Mix) -> list[tuple[str, str]]:
 def filled(mix: Mix) -> Iterator[tuple[Index, Connection, list[tuple[str, str]]]]:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/index.db"
-        store, index = IndexStore.open(url, MAKING.DEPLOYMENT), Index(url)
+        store, index = Store.open(url, MAKING.DEPLOYMENT), Index(url)
         try:
             served = fill(store, url, mix)
             with index.read() as connection:
@@ -142,7 +142,7 @@ def test_pages_give_every_served_release_once_whatever_lies_between(mix: Mix) ->
 
 
 def test_every_fate_between_served_releases(
-    store: IndexStore, database_url: str, search_index: Index
+    store: Store, database_url: str, search_index: Index
 ) -> None:
     mix = [(name, fate) for fate in (*FATES, *FATES) for name in NAMES]
     served = fill(store, database_url, mix)

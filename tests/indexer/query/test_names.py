@@ -14,13 +14,13 @@ from indexer.query import (
     read_newest,
     read_versions_like,
 )
-from indexer.store import IndexStore
+from indexer.store import Store
 
 VERIFIED = frozenset({Verdict.VERIFIED})
 
 
 @pytest.fixture
-def shelf(making: Any, store: IndexStore, chain: Any, search_index: Index) -> Index:
+def shelf(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
     """Names that begin alike, with and without a prompt."""
     for version in ("1.0.0", "1.9.0", "1.10.0", "2.0.0-rc.1"):
         chain.publish("note", version, prompt="Write {{what}} for {{whom}}.")
@@ -48,9 +48,7 @@ def test_names_and_versions_begin_as_they_were_typed(shelf: Index) -> None:
         assert versions("", Denials(by_name={"note": Denial("note", "spam", 0.0)})) == []
 
 
-def test_the_newest_changes_come_first(
-    shelf: Index, chain: Any, store: IndexStore, making: Any
-) -> None:
+def test_the_newest_changes_come_first(shelf: Index, chain: Any, store: Store, making: Any) -> None:
     chain.publish("zebra")
     making.follow(store, chain)
     with shelf.read() as connection:

@@ -17,11 +17,11 @@ from indexer.query import (
     read_versions,
     read_waiting,
 )
-from indexer.store import IndexStore
+from indexer.store import Store
 
 
 @pytest.fixture
-def shelf(making: Any, store: IndexStore, chain: Any, search_index: Index) -> Index:
+def shelf(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
     """Releases of every fate."""
     for version in ("1.0.0", "1.9.0", "1.10.0", "2.0.0-rc.1"):
         chain.publish("note", version)

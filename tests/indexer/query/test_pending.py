@@ -10,7 +10,7 @@ from capdex.errors import InvalidInput
 from capdex.problems import Availability, Reason
 from indexer.db.engine import open_reader, transaction
 from indexer.query.pending import QueuePage, read_queue
-from indexer.store import Delay, IndexStore, Lane
+from indexer.store import Delay, Lane, Store
 
 
 def read(url: str, **options: Any) -> QueuePage:
@@ -23,7 +23,7 @@ def read(url: str, **options: Any) -> QueuePage:
 
 
 def test_what_waits_is_read_page_by_page_whatever_its_state(
-    making: Any, store: IndexStore, chain: Any, database_url: str
+    making: Any, store: Store, chain: Any, database_url: str
 ) -> None:
     chain.mine(*(chain.release("note", f"1.0.{n}") for n in range(7)))
     making.append(store, chain)
@@ -51,7 +51,7 @@ def test_what_waits_is_read_page_by_page_whatever_its_state(
 
 @pytest.mark.parametrize("cursor", ["", "1", "1.5-x", "-1-1", "1e9-1", "١-١", "9" * 40 + "-1"])
 def test_a_cursor_that_no_page_gave_is_refused(
-    store: IndexStore, database_url: str, cursor: str
+    store: Store, database_url: str, cursor: str
 ) -> None:
     with pytest.raises(InvalidInput, match="not a cursor"):
         read(database_url, cursor=cursor)

@@ -15,7 +15,7 @@ from capdex.problems import Verdict
 from indexer.db.columns import STANDS
 from indexer.db.models import ReleaseRow, table
 from indexer.query import release as found
-from indexer.store import IndexStore, listing
+from indexer.store import Store, listing
 
 RELEASE = table(ReleaseRow)
 STANDING = select(RELEASE.c.id).where(STANDS, RELEASE.c.cap_uri == "x")
@@ -41,7 +41,7 @@ def test_a_partial_index_is_used(
     making: Any, tmp_path: Path, query: Any, indexes: list[str]
 ) -> None:
     path = tmp_path / "index.db"
-    IndexStore.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
+    Store.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
     words = query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     with closing(sqlite3.connect(path)) as connection:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {words}")]

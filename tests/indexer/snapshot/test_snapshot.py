@@ -31,7 +31,7 @@ from indexer.snapshot import archive as records
 from indexer.snapshot import export
 from indexer.snapshot.restore import restore_events, restore_packages
 from indexer.snapshot.verify import ExpectedIndex, TrustAnchor, VerifiedSnapshot, verify_snapshot
-from indexer.store import IndexStore, Operator
+from indexer.store import Operator, Store
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ async def take(
 
 def read_back(url: str, blocks: BlockDirectory, snapshots: Any, making: Any, chain: Any) -> Any:
     """What an index holds after a node has judged its packages out of `blocks` alone."""
-    store = IndexStore.open(url, snapshots.DEPLOYMENT)
+    store = Store.open(url, snapshots.DEPLOYMENT)
     try:
         for job in store.due(1e12, 1000):
             if blocks.read(Cid.raw(job.announcement.sha256)) is not None:
@@ -239,7 +239,7 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
     ballots = making.Chain()
     body = (("uint64", "string", "int8", "uint256"), ("weather", -1, 7))
     ballots.mine((making.events.TOPICS["Voted"], making.keccak(b"weather"), b"\x44" * 20, body))
-    store = IndexStore.open(original.url, snapshots.DEPLOYMENT)
+    store = Store.open(original.url, snapshots.DEPLOYMENT)
     log = store.votes_store(contract)
     making.append(log, ballots)
     store.close()
@@ -249,7 +249,7 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
         *ballots.blocks[1:],
         *(making.Block(x.ref) for x in original.chain.blocks[2:]),
     ]
-    store = IndexStore.open(original.url, snapshots.DEPLOYMENT)
+    store = Store.open(original.url, snapshots.DEPLOYMENT)
     log = store.votes_store(contract)
     making.append(log, ballots)
     store.close()
@@ -270,7 +270,7 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
 def test_a_log_of_votes_without_any_is_left_out_since_no_contract_may_stand_there(
     original: Any, making: Any, tmp_path: Path, snapshots: Any
 ) -> None:
-    store = IndexStore.open(original.url, snapshots.DEPLOYMENT)
+    store = Store.open(original.url, snapshots.DEPLOYMENT)
     empty = making.Chain()
     empty.blocks[1:] = [making.Block(x.ref) for x in original.chain.blocks[1:]]
     making.append(
@@ -291,7 +291,7 @@ def test_without_a_block_the_newest_final_one_is_taken_but_on_a_development_chai
     url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
     for _ in range(7):
         chain.mine()
-    store = IndexStore.open(url, replace(making.DEPLOYMENT, chain_id=chain_id))
+    store = Store.open(url, replace(making.DEPLOYMENT, chain_id=chain_id))
     with pytest.raises(Unavailable, match="no block yet"):
         export.plan_export(url)
     store.append(replace(chain.step(), finalized=finalized), ())
@@ -309,7 +309,7 @@ def test_a_block_whose_hash_is_not_kept_cannot_be_exported_without_a_proof(
     url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
     for _ in range(3):
         chain.mine()
-    store = IndexStore.open(url, making.DEPLOYMENT)
+    store = Store.open(url, making.DEPLOYMENT)
     step = chain.step()
     store.append(replace(step, blocks=(step.upto,)), ())
     store.close()
@@ -399,7 +399,7 @@ async def test_a_database_that_holds_anything_is_left_alone(
     path = original.export(tmp_path / "index.car")
     found = await checked(path, making, TrustAnchor(block_hash=original.world.hash))
     chain, url = history(making), f"sqlite:///{tmp_path / 'shorter.db'}"
-    store = IndexStore.open(url, snapshots.DEPLOYMENT)
+    store = Store.open(url, snapshots.DEPLOYMENT)
     making.append(store, chain, chain.blocks[2].ref)
     store.close()
     before = snapshots.soak.contents(url)
@@ -407,7 +407,7 @@ async def test_a_database_that_holds_anything_is_left_alone(
         restore_events(path, found, url)
     assert snapshots.soak.contents(url) == before
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    IndexStore.open(url, replace(making.DEPLOYMENT, registry="0x" + "44" * 20)).close()
+    Store.open(url, replace(making.DEPLOYMENT, registry="0x" + "44" * 20)).close()
     with pytest.raises(UsageError) as caught:
         restore_events(path, found, url)
     assert caught.value.code is Code.FOREIGN_DATABASE

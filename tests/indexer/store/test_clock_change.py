@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from indexer.fetch.result_writer import DISK_RETRY_S, MAX_TRIES, delay_s
-from indexer.store import Delay, IndexStore
+from indexer.store import Delay, Store
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
@@ -15,7 +15,7 @@ JITTER = 1.25
 def test_a_retry_that_a_fast_clock_has_put_off_is_due_at_once(
     making: Any, database_url: str, chain: Any
 ) -> None:
-    store = IndexStore.open(database_url, making.DEPLOYMENT, clock=lambda: NOW)
+    store = Store.open(database_url, making.DEPLOYMENT, clock=lambda: NOW)
     for name in ("late", "soon", "never-tried"):
         chain.publish(name)
     making.append(store, chain)
@@ -35,7 +35,7 @@ def test_a_retry_that_a_fast_clock_has_put_off_is_due_at_once(
 def test_no_delay_of_the_schedule_is_taken_for_one_of_a_wrong_clock(
     making: Any, database_url: str, chain: Any
 ) -> None:
-    store = IndexStore.open(database_url, making.DEPLOYMENT, clock=lambda: NOW)
+    store = Store.open(database_url, making.DEPLOYMENT, clock=lambda: NOW)
     chain.publish("note")
     making.append(store, chain)
     (job,) = store.due(NOW, 9)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from capdex.errors import CapdexError, InvalidInput
 from capdex.problems import Reason
 from indexer.query.index import Index
-from indexer.store import Delay, IndexStore
+from indexer.store import Delay, Store
 from indexer.store.operator import Operator, read_subject
 
 HASH = "0x" + "ab" * 32
 
 
-def test_the_newest_accepted_block_counts(store: IndexStore, database_url: str) -> None:
+def test_the_newest_accepted_block_counts(store: Store, database_url: str) -> None:
     assert store.accepted() is None
     with Operator(database_url) as operator:
         operator.accept("0x" + "11" * 32)
@@ -27,7 +27,7 @@ def test_the_newest_accepted_block_counts(store: IndexStore, database_url: str) 
 
 
 @pytest.mark.parametrize("bad", ["", "0x", HASH[:-1], HASH + "0", HASH[2:], "0x" + "g" * 64, "12"])
-def test_what_is_no_block_hash_is_refused(store: IndexStore, database_url: str, bad: str) -> None:
+def test_what_is_no_block_hash_is_refused(store: Store, database_url: str, bad: str) -> None:
     with Operator(database_url) as operator, pytest.raises(InvalidInput) as refusal:
         operator.accept(bad)
     assert "/ready" in refusal.value.fix
@@ -35,7 +35,7 @@ def test_what_is_no_block_hash_is_refused(store: IndexStore, database_url: str, 
 
 
 def test_parked_releases_are_tried_again_of_one_name_or_all(
-    making: Any, store: IndexStore, chain: Any, database_url: str
+    making: Any, store: Store, chain: Any, database_url: str
 ) -> None:
     for name in ("one", "two"):
         chain.publish(name)
@@ -53,7 +53,7 @@ def test_parked_releases_are_tried_again_of_one_name_or_all(
 
 
 def test_readers_know_that_something_was_said(
-    making: Any, store: IndexStore, chain: Any, database_url: str, search_index: Index
+    making: Any, store: Store, chain: Any, database_url: str, search_index: Index
 ) -> None:
     making.append(store, chain)
     before = search_index.status()

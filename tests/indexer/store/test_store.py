@@ -14,21 +14,21 @@ from capdex.registry.logs import BlockRef, LogHead
 from capdex.uri import CapabilityURI
 from indexer.projection.block_range import BlockRange, LogRows
 from indexer.query.index import Index
-from indexer.store import RING_BLOCKS, Delay, Deployment, IndexStore, Operator
+from indexer.store import RING_BLOCKS, Delay, Deployment, Operator, Store
 
 
 def resolve(index: Index, text: str, **options: Any) -> Any:
     return index.resolve(CapabilityURI.loose(text), **options)
 
 
-def test_an_empty_store_has_no_cursor(store: IndexStore, search_index: Index) -> None:
+def test_an_empty_store_has_no_cursor(store: Store, search_index: Index) -> None:
     assert store.cursor() is None
     assert store.ring() == []
     assert search_index.status().block_number is None
 
 
 def test_rows_and_cursor_are_there_together(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     chain.mine()
@@ -46,7 +46,7 @@ def test_rows_and_cursor_are_there_together(
 
 
 def test_a_release_is_fetched_judged_and_listed(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", summary="keeps notes")
     making.append(store, chain)
@@ -62,7 +62,7 @@ def test_a_release_is_fetched_judged_and_listed(
 
 
 def test_a_step_that_was_applied_is_applied_once(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     step = chain.step()
@@ -72,7 +72,7 @@ def test_a_step_that_was_applied_is_applied_once(
 
 
 def test_a_step_that_does_not_follow_the_cursor_is_refused(
-    making: Any, store: IndexStore, chain: Any
+    making: Any, store: Store, chain: Any
 ) -> None:
     making.append(store, chain)
     chain.publish("note")
@@ -96,7 +96,7 @@ def test_a_step_that_does_not_follow_the_cursor_is_refused(
 
 
 def test_a_failed_transaction_leaves_nothing(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     making.append(store, chain)
@@ -113,7 +113,7 @@ def test_a_failed_transaction_leaves_nothing(
 
 
 def test_what_cannot_be_decoded_is_kept_and_stops_nothing(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     topic, name_id, account, _ = making.published()
     chain.mine((topic, name_id, account, b"\xff" * 64), chain.release("note"))
@@ -139,7 +139,7 @@ def test_what_cannot_be_decoded_is_kept_and_stops_nothing(
 )
 def test_an_event_that_lies_is_rejected_at_once_and_never_queued(
     making: Any,
-    store: IndexStore,
+    store: Store,
     chain: Any,
     search_index: Index,
     lie: dict[str, Any],
@@ -156,7 +156,7 @@ def test_an_event_that_lies_is_rejected_at_once_and_never_queued(
 
 
 def test_the_first_announcement_of_a_version_stands(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     first, second = chain.release("note"), chain.release("note", summary="another")
     chain.mine(first, second)
@@ -170,7 +170,7 @@ def test_the_first_announcement_of_a_version_stands(
 
 
 def test_a_reorg_lets_the_other_announcement_stand(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", summary="first")
     chain.publish("note", summary="second")
@@ -182,7 +182,7 @@ def test_a_reorg_lets_the_other_announcement_stand(
 
 
 def test_a_verdict_for_a_release_that_was_rolled_back_is_dropped(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", summary="gone")
     making.append(store, chain)
@@ -201,7 +201,7 @@ def test_a_verdict_for_a_release_that_was_rolled_back_is_dropped(
     assert resolve(search_index, "note").metadata["summary"] == "kept"
 
 
-def test_ids_are_never_used_twice(making: Any, store: IndexStore, chain: Any) -> None:
+def test_ids_are_never_used_twice(making: Any, store: Store, chain: Any) -> None:
     seen = set()
     for _ in range(3):
         chain.publish("note")
@@ -213,7 +213,7 @@ def test_ids_are_never_used_twice(making: Any, store: IndexStore, chain: Any) ->
 
 
 def test_the_latest_yank_event_wins_and_a_reorg_takes_it_back(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note", "1.0.0")
     chain.publish("note", "1.1.0")
@@ -237,7 +237,7 @@ def test_the_latest_yank_event_wins_and_a_reorg_takes_it_back(
 
 
 def test_a_yank_of_nothing_is_kept_and_concerns_nothing(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     topic, _, account, body = making.yanked("note", "1.0.0")
     foreign = (topic, b"\x05" * 32, account, body)
@@ -249,7 +249,7 @@ def test_a_yank_of_nothing_is_kept_and_concerns_nothing(
 
 
 def test_a_yank_reason_of_any_text_is_kept_readable(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(chain.release("note"), making.yanked("note", "1.0.0", "\0" + "é" * 2000))
     making.follow(store, chain)
@@ -258,9 +258,7 @@ def test_a_yank_reason_of_any_text_is_kept_readable(
     assert reason.endswith("…")
 
 
-def test_rollback_restores_the_log_slot_at_any_depth(
-    making: Any, store: IndexStore, chain: Any
-) -> None:
+def test_rollback_restores_the_log_slot_at_any_depth(making: Any, store: Store, chain: Any) -> None:
     slots = []
     for i in range(4):
         chain.publish("note", f"1.0.{i}")
@@ -277,14 +275,14 @@ def test_rollback_restores_the_log_slot_at_any_depth(
     assert store.cursor().log_head == LogHead()  # type: ignore[union-attr]
 
 
-def test_a_fork_above_the_cursor_is_refused(making: Any, store: IndexStore, chain: Any) -> None:
+def test_a_fork_above_the_cursor_is_refused(making: Any, store: Store, chain: Any) -> None:
     making.append(store, chain)
     with pytest.raises(Unavailable) as refusal:
         store.rollback(BlockRef(5, b"\x05" * 32, bytes(32), 0))
     assert refusal.value.code is Code.STALLED
 
 
-def test_the_ring_keeps_the_newest_blocks(store: IndexStore) -> None:
+def test_the_ring_keeps_the_newest_blocks(store: Store) -> None:
     refs = [
         BlockRef(i, i.to_bytes(32, "big"), max(i - 1, 0).to_bytes(32, "big"), i)
         for i in range(RING_BLOCKS + 20)
@@ -294,7 +292,7 @@ def test_the_ring_keeps_the_newest_blocks(store: IndexStore) -> None:
     assert store.ring() == refs[-RING_BLOCKS:]
 
 
-def test_the_queue_is_fair_to_every_publisher(making: Any, store: IndexStore, chain: Any) -> None:
+def test_the_queue_is_fair_to_every_publisher(making: Any, store: Store, chain: Any) -> None:
     flood = [making.published("flood", f"1.0.{i}") for i in range(20)]
     chain.mine(*flood, making.published("note", publisher=making.OTHER))
     making.append(store, chain)
@@ -306,7 +304,7 @@ def test_the_queue_is_fair_to_every_publisher(making: Any, store: IndexStore, ch
 
 
 def test_a_failed_fetch_waits_and_a_parked_one_until_it_is_armed_again(
-    making: Any, store: IndexStore, chain: Any, search_index: Index, database_url: str
+    making: Any, store: Store, chain: Any, search_index: Index, database_url: str
 ) -> None:
     chain.mine(making.published("note"))
     making.append(store, chain)
@@ -327,7 +325,7 @@ def test_a_failed_fetch_waits_and_a_parked_one_until_it_is_armed_again(
 
 
 def test_a_parked_release_can_still_be_judged(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     making.append(store, chain)
@@ -340,7 +338,7 @@ def test_a_parked_release_can_still_be_judged(
 
 
 def test_recording_twice_changes_nothing(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     making.append(store, chain)
@@ -352,7 +350,7 @@ def test_recording_twice_changes_nothing(
 
 
 def test_two_thousand_releases_of_one_name_list_the_highest(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.mine(*(making.published("note", f"1.0.{i}") for i in range(2000)))
     making.append(store, chain)
@@ -370,9 +368,7 @@ def test_a_first_block_that_was_looked_for_yields_to_the_one_the_index_began_at(
 ) -> None:
     begun = replace(making.DEPLOYMENT, start_block=1)
     for found in (1, 0, 2):  # 0: of an endpoint without old state
-        store = IndexStore.open(
-            database_url, replace(begun, start_block=found), keep_start_block=True
-        )
+        store = Store.open(database_url, replace(begun, start_block=found), keep_start_block=True)
         if events and store.cursor() is None:
             chain.publish("note")
             making.append(store, chain)
@@ -384,13 +380,13 @@ def test_a_registry_found_before_the_first_block_of_an_index_with_events_is_anot
     making: Any, database_url: str, chain: Any
 ) -> None:
     begun = replace(making.DEPLOYMENT, start_block=2)
-    store = IndexStore.open(database_url, begun, keep_start_block=True)
+    store = Store.open(database_url, begun, keep_start_block=True)
     chain.mine()
     chain.publish("note")
     making.append(store, chain)
     store.close()
     with pytest.raises(UsageError) as refusal:  # as when a development chain began anew
-        IndexStore.open(database_url, replace(begun, start_block=1), keep_start_block=True)
+        Store.open(database_url, replace(begun, start_block=1), keep_start_block=True)
     assert refusal.value.code is Code.FOREIGN_DATABASE
 
 
@@ -406,19 +402,19 @@ def test_a_registry_found_before_the_first_block_of_an_index_with_events_is_anot
 def test_the_database_of_another_registry_is_refused(
     making: Any, database_url: str, other: Callable[[Deployment], Deployment]
 ) -> None:
-    IndexStore.open(database_url, making.DEPLOYMENT).close()
+    Store.open(database_url, making.DEPLOYMENT).close()
     with pytest.raises(UsageError) as refusal:
-        IndexStore.open(database_url, other(making.DEPLOYMENT))
+        Store.open(database_url, other(making.DEPLOYMENT))
     assert refusal.value.code is Code.FOREIGN_DATABASE
-    IndexStore.open(database_url, making.DEPLOYMENT).close()
+    Store.open(database_url, making.DEPLOYMENT).close()
 
 
 def test_a_store_reopened_goes_on_where_it_was(making: Any, database_url: str, chain: Any) -> None:
     chain.publish("note")
-    with_one = IndexStore.open(database_url, making.DEPLOYMENT)
+    with_one = Store.open(database_url, making.DEPLOYMENT)
     making.append(with_one, chain)
     with_one.close()
-    again = IndexStore.open(database_url, making.DEPLOYMENT)
+    again = Store.open(database_url, making.DEPLOYMENT)
     assert again.cursor().block == chain.head  # type: ignore[union-attr]
     assert len(again.due(0.0, 5)) == 1
     again.close()
@@ -433,7 +429,7 @@ def test_serving_other_verdicts_lists_again(making: Any, database_url: str, chai
         ({Verdict.VERIFIED, Verdict.SIGNED}, ["memo", "note"]),
         ({Verdict.VERIFIED}, ["memo"]),
     ):
-        store = IndexStore.open(database_url, making.DEPLOYMENT, serve=frozenset(serve))
+        store = Store.open(database_url, making.DEPLOYMENT, serve=frozenset(serve))
         if store.cursor() is None:
             making.follow(store, chain)
         assert [hit.release.name for hit in index.search("").hits] == names
@@ -453,5 +449,5 @@ def test_errors_keep_the_password_to_themselves() -> None:
 @pytest.mark.parametrize("url", ["", "mysql://x", "sqlite://", "sqlite:///:memory:", "index.db"])
 def test_a_url_that_names_no_index_is_refused(making: Any, url: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        IndexStore.open(url, making.DEPLOYMENT)
+        Store.open(url, making.DEPLOYMENT)
     assert refusal.value.code is Code.CONFIG

@@ -24,7 +24,7 @@ from indexer.db import engine as database
 from indexer.db.engine import SessionLost
 from indexer.db.heartbeat import Heartbeat
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 
 WRITER = """
 import sys
@@ -35,22 +35,22 @@ sys.stdin.read()
 """
 
 
-def test_a_second_writer_is_turned_away(making: Any, store: IndexStore, database_url: str) -> None:
+def test_a_second_writer_is_turned_away(making: Any, store: Store, database_url: str) -> None:
     with pytest.raises(Unavailable) as refusal:
-        IndexStore.open(database_url, making.DEPLOYMENT)
+        Store.open(database_url, making.DEPLOYMENT)
     assert refusal.value.code is Code.DATABASE_LOCKED
     assert "another writer" in refusal.value.message
     assert refusal.value.fix
     store.close()
-    IndexStore.open(database_url, making.DEPLOYMENT).close()
+    Store.open(database_url, making.DEPLOYMENT).close()
 
 
 def test_a_writer_that_comes_as_another_goes_waits_for_it(
-    making: Any, store: IndexStore, database_url: str, monkeypatch: pytest.MonkeyPatch
+    making: Any, store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "RELEASE_WAIT_S", 60.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: store.close())
-    IndexStore.open(database_url, making.DEPLOYMENT).close()
+    Store.open(database_url, making.DEPLOYMENT).close()
 
 
 def test_a_killed_writer_leaves_the_database_free(making: Any, database_url: str) -> None:
@@ -61,19 +61,19 @@ def test_a_killed_writer_leaves_the_database_free(making: Any, database_url: str
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"open\n"
         with pytest.raises(Unavailable):
-            IndexStore.open(database_url, deployment)
+            Store.open(database_url, deployment)
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait(30)
     # PostgreSQL notices a moment later that nobody is there any more
     for _ in range(1000):
         with contextlib.suppress(Unavailable):
-            IndexStore.open(database_url, deployment).close()
+            Store.open(database_url, deployment).close()
             return
     pytest.fail("the lock outlived its writer")
 
 
 def test_readers_read_while_the_writer_writes(
-    making: Any, store: IndexStore, chain: Any, search_index: Index
+    making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     chain.publish("note")
     making.append(store, chain)
@@ -95,7 +95,7 @@ def test_a_busy_sqlite_file_is_reported_as_locked(
 ) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.01)
     path = tmp_path / "busy.db"
-    store = IndexStore.open(f"sqlite:///{path}", making.DEPLOYMENT)
+    store = Store.open(f"sqlite:///{path}", making.DEPLOYMENT)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable) as refusal:
@@ -128,19 +128,19 @@ def test_a_writer_whose_session_ends_never_writes_again(
     making: Any, own_database: tuple[str, psycopg.Connection[Any]], chain: Any
 ) -> None:
     url, admin = own_database
-    store = IndexStore.open(url, making.DEPLOYMENT)
+    store = Store.open(url, making.DEPLOYMENT)
     end_sessions(url, admin)
     for _ in range(2):  # not even when nobody else has the lock
         with pytest.raises(Unavailable) as lost:
             making.append(store, chain)
     assert isinstance(lost.value, SessionLost)
-    next_one = IndexStore.open(url, making.DEPLOYMENT)
+    next_one = Store.open(url, making.DEPLOYMENT)
     making.append(next_one, chain)
     with pytest.raises(SessionLost):
         store.beat(Heartbeat(0, 0, following=True))
     store.close()
     with pytest.raises(Unavailable) as locked:
-        IndexStore.open(url, making.DEPLOYMENT)
+        Store.open(url, making.DEPLOYMENT)
     assert locked.value.code is Code.DATABASE_LOCKED
     next_one.close()
 
@@ -153,10 +153,10 @@ def test_a_writer_that_falls_silent_loses_its_session(
 ) -> None:
     url, _ = own_database
     monkeypatch.setattr(database, "SILENCE_S", 1)
-    silent = IndexStore.open(url, making.DEPLOYMENT)
+    silent = Store.open(url, making.DEPLOYMENT)
     for _ in range(1000):
         with contextlib.suppress(Unavailable):
-            IndexStore.open(url, making.DEPLOYMENT).close()
+            Store.open(url, making.DEPLOYMENT).close()
             break
         threading.Event().wait(0.02)
     else:
@@ -167,7 +167,7 @@ def test_a_writer_that_falls_silent_loses_its_session(
 
 
 def test_a_heartbeat_counts_up_and_changes_nothing_else(
-    making: Any, store: IndexStore, search_index: Index, chain: Any
+    making: Any, store: Store, search_index: Index, chain: Any
 ) -> None:
     making.append(store, chain)
     before, none = search_index.heartbeat()
@@ -186,7 +186,7 @@ def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> N
     path = tmp_path / "text.db"
     path.write_text("not a database at all, but long enough to be looked at " * 20, "utf-8")
     for opening in (
-        lambda: IndexStore.open(f"sqlite:///{path}", making.DEPLOYMENT),
+        lambda: Store.open(f"sqlite:///{path}", making.DEPLOYMENT),
         lambda: Index(f"sqlite:///{path}").status(),
     ):
         with pytest.raises(UsageError) as refusal:
@@ -198,13 +198,13 @@ def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> N
 def test_a_path_that_cannot_be_written_is_refused(making: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError) as refusal:
-        IndexStore.open(f"sqlite:///{tmp_path}/file/index.db", making.DEPLOYMENT)
+        Store.open(f"sqlite:///{tmp_path}/file/index.db", making.DEPLOYMENT)
     assert refusal.value.code is Code.UNREADABLE
 
 
 def test_a_directory_is_no_database(making: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        IndexStore.open(f"sqlite:///{tmp_path}", making.DEPLOYMENT)
+        Store.open(f"sqlite:///{tmp_path}", making.DEPLOYMENT)
 
 
 def test_a_reader_never_makes_the_file_it_misses(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_database_without_tables_holds_no_index_yet(database_url: str, tmp_pat
     index.close()
 
 
-def test_a_reader_cannot_write(store: IndexStore, search_index: Index) -> None:
+def test_a_reader_cannot_write(store: Store, search_index: Index) -> None:
     with (
         pytest.raises(CapdexError),
         database.transaction(search_index._engine) as connection,

@@ -23,7 +23,7 @@ from sqlalchemy import Engine, event
 from indexer.db.engine import open_reader
 from indexer.query.digest import DigestCache, read_digest
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 
 NAMES = ("note", "memo")
 KINDS = ("publish", "lie", "yank", "unyank", "noise", "claim")
@@ -112,7 +112,7 @@ class Indexing(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.store = IndexStore.open(self.url, making.DEPLOYMENT)
+        self.store = Store.open(self.url, making.DEPLOYMENT)
         making.append(self.store, self.chain)
 
     @rule(
@@ -182,7 +182,7 @@ class Indexing(RuleBasedStateMachine):
     @rule()
     def crash_and_reopen(self) -> None:
         self.store.close()
-        self.store = IndexStore.open(self.url, making.DEPLOYMENT)
+        self.store = Store.open(self.url, making.DEPLOYMENT)
         cursor = self.store.cursor()
         assert cursor is not None
         assert cursor.block == self.chain.head
@@ -265,7 +265,7 @@ class Indexing(RuleBasedStateMachine):
         making.append(self.store, self.chain)
         making.fetch(self.store, self.chain)
         url = f"sqlite:///{self.home / 'rebuilt.db'}"
-        rebuilt = IndexStore.open(url, making.DEPLOYMENT)
+        rebuilt = Store.open(url, making.DEPLOYMENT)
         making.follow(rebuilt, self.chain)
         grown, fresh = Index(self.url), Index(url)
         try:

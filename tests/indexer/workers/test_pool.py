@@ -33,7 +33,7 @@ from indexer.monitoring.health import Health
 from indexer.projection.block_range import LogReader
 from indexer.projection.package_rows import Judgement
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from indexer.sync.loop import SyncProgress
 from indexer.workers import pool
 from indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, WorkStatus
@@ -160,7 +160,7 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path}/index.db"
-    store, index = IndexStore.open(url, making.DEPLOYMENT), Index(url)
+    store, index = Store.open(url, making.DEPLOYMENT), Index(url)
     ways = ["spin"] * 3 + ["eat"] * 6 + ["crash"] * 9 + ["hang"] * 2
     names = [f"package-{i}" for i in range(100)]
     bad = {f"did:nuwa:cap:{name}@1.0.0": way for name, way in zip(names[::5], ways, strict=True)}
@@ -213,7 +213,7 @@ async def test_workers_that_are_killed_count_against_no_release_and_the_node_say
 ) -> None:
     monkeypatch.setattr(fetcher, "WORKER_S", 0.05)
     url = f"sqlite:///{tmp_path}/index.db"
-    store, index = IndexStore.open(url, making.DEPLOYMENT), Index(url)
+    store, index = Store.open(url, making.DEPLOYMENT), Index(url)
     for number in range(20):
         chain.publish(f"package-{number}")
     for data in chain.packages.values():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.answers.text import cut
 from mcp_service.mcp.calls import call
 from mcp_service.queries.reader import Reader
@@ -27,7 +27,7 @@ async def texts(making: Any, tmp_path: Path) -> Any:
     async def text(tool: str, arguments: dict[str, Any], **package: Any) -> str:
         url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
         chain.publish("kit", **package)
-        store = IndexStore.open(url, making.DEPLOYMENT)
+        store = Store.open(url, making.DEPLOYMENT)
         making.follow(store, chain)
         store.close()
         blocks = BlockDirectory(tmp_path / "blocks")

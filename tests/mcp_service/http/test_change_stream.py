@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from capdex.problems import Verdict
 from indexer.query import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.http.change_stream import ChangeStream
 from mcp_service.limits.streams import StreamPlaces
 from mcp_service.queries.reader import Reader
@@ -29,7 +29,7 @@ class Live:
 
     def __init__(self, making: Any, url: str) -> None:
         self.making, self.chain = making, making.Chain()
-        self.store = IndexStore.open(url, making.DEPLOYMENT)
+        self.store = Store.open(url, making.DEPLOYMENT)
         self.index = Index(url)
         self.reader = Reader(self.index, serve=frozenset({Verdict.VERIFIED}))
 

@@ -12,7 +12,7 @@ import pytest
 
 from capdex.net.ipfs.block_store import BlockDirectory
 from indexer.query import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.mcp.server import build_server
 from mcp_service.mcp.tools import INSTRUCTIONS, PROFILES
@@ -114,7 +114,7 @@ async def test_a_greedy_publisher_gets_little_more(
     chain = making.Chain()
     chain.publish(name, version, summary="𒀀" * 120, description="𒀀 " * 400, tools=tools)
     url = f"sqlite:///{tmp_path / 'index.db'}"
-    store = IndexStore.open(url, making.DEPLOYMENT)
+    store = Store.open(url, making.DEPLOYMENT)
     making.follow(store, chain)
     store.close()
     index = Index(url)

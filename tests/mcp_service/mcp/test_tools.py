@@ -26,7 +26,7 @@ from capdex.problems import Verdict
 from capdex.profiles import cap
 from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Index
 from indexer.query.search.filters import OTHERS
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.answers.cmp import LEVELS
 from mcp_service.answers.hit_schemas import RESULTS_SCHEMA
 from mcp_service.answers.schemas import RESOLUTION_SCHEMA
@@ -406,7 +406,7 @@ async def test_answers_say_beside_their_block_whether_the_node_is_well(
 async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_path: Path) -> None:
     url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
     chain.publish("wide", notes=["é" * 1000] * 125)  # twice a package's bytes, six when escaped
-    store = IndexStore.open(url, making.DEPLOYMENT)
+    store = Store.open(url, making.DEPLOYMENT)
     making.follow(store, chain)
     store.close()
     index = Index(url)

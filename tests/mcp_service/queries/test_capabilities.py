@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.problems import Verdict
 from indexer.query import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.answers.paging import MAX_PAGE_BYTES
 from mcp_service.queries.capabilities import describe, list_capabilities, read_level
 from mcp_service.queries.reader import Reader
@@ -166,7 +166,7 @@ async def test_a_domain_is_read_in_pages(making: Any, tmp_path: Any) -> None:
     chain = making.Chain()
     for i in range(23):
         chain.publish(f"city-{chr(ord('a') + i)}", domain="travel")
-    store = IndexStore.open(url, making.DEPLOYMENT)
+    store = Store.open(url, making.DEPLOYMENT)
     making.follow(store, chain)
     store.close()
     index = Index(url)

@@ -19,7 +19,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.version import Version
 from indexer.query import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from mcp_service.answers.schemas import RESOLUTION_SCHEMA
 from mcp_service.mcp import calls
 from mcp_service.mcp.server import build_server
@@ -212,7 +212,7 @@ async def test_the_answer_and_its_block_belong_together_while_the_index_moves(
     """A block comes between reading where the index is and reading what it holds."""
     url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
     chain.publish("note", "1.0.0")
-    store = IndexStore.open(url, making.DEPLOYMENT)
+    store = Store.open(url, making.DEPLOYMENT)
     making.follow(store, chain)
     coming = ["1.1.0"]
 
@@ -243,7 +243,7 @@ async def test_an_index_without_a_block_proves_nothing_yet(
     making: Any, prover: SimulatedProver, tmp_path: Any
 ) -> None:
     url = f"sqlite:///{tmp_path / 'index.db'}"
-    IndexStore.open(url, making.DEPLOYMENT).close()
+    Store.open(url, making.DEPLOYMENT).close()
     index = Index(url)
     try:
         error, failed, _ = await resolve(index, prover, "note", proof="list")

@@ -13,7 +13,7 @@ from capdex.errors import CapdexError, Code
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from indexer.query.index import Index
-from indexer.store import IndexStore
+from indexer.store import Store
 from indexer.store.operator import Operator
 from mcp_service.answers.rendered import Answer, Rendered
 from mcp_service.queries.kept import KeptAnswers
@@ -28,7 +28,7 @@ class Writing:
 
     def __init__(self, making: Any, url: str, folder: Path) -> None:
         self.making, self.chain, self.url = making, making.Chain(), url
-        self.store = IndexStore.open(self.url, making.DEPLOYMENT)
+        self.store = Store.open(self.url, making.DEPLOYMENT)
         self.blocks = BlockDirectory(folder / "blocks")
         self.publish("note", "1.0.0")
         self.publish("memo", "1.0.0")

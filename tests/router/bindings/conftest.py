@@ -13,7 +13,7 @@ import uvicorn
 from aiohttp import web
 
 from router.bindings.egress import Egress
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -78,7 +78,7 @@ async def local(stack: AsyncExitStack) -> Egress:
 @pytest.fixture
 def secrets(tmp_path: Any) -> Secrets:
     """Secrets in a file of the test's own."""
-    return Secrets(FileVault(tmp_path / "secrets.json"))
+    return Secrets(SecretFile(tmp_path / "secrets.json"))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from router.faces.arguments import MAX_EXAMPLE_STEPS, example
 from router.faces.server import build_server
 from router.runtime.opened import opened
 from router.runtime.session import Session
-from router.runtime.validation import ValidatorCache
+from router.runtime.validation import Validation
 from tests.router.faces.conftest import User, said
 from tests.router.faces.test_manage import managed
 from tests.router.faces.test_server import result_of
@@ -214,4 +214,4 @@ SCHEMAS = st.fixed_dictionaries(
 def test_an_example_is_made_of_any_schema(schema: Any) -> None:
     found = example(schema)
     if "type" in schema and not {"$ref", "allOf", "required"} & schema.keys():
-        assert ValidatorCache().check(schema, found) is None
+        assert Validation().check(schema, found) is None

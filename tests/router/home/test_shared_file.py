@@ -21,7 +21,7 @@ from router.home.files import write_whole
 from router.home.shared_file import SharedFile, texts_file
 from router.policy.grant_file import GrantFile
 from router.policy.grants import Grant, Grants
-from router.policy.secrets import FileVault
+from router.policy.secrets import SecretFile
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a disk takes 10 times as long
 COUNT = int(os.environ.get("COUNT", "300"))  # examples of each property: COUNT=10000 for a soak
@@ -61,7 +61,7 @@ def granted(path: Path) -> Held:
 
 KINDS = {
     "pins": Kind(Pins, pin, lambda path: {orjson.loads(x)[0]: y for x, y in texts(path).items()}),
-    "secrets": Kind(FileVault, FileVault.write, texts),
+    "secrets": Kind(SecretFile, SecretFile.write, texts),
     "grants": Kind(lambda path: GrantFile(path, write_whole), grant, granted),
 }
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused
-from router.policy.secrets import HIDDEN, FileVault, Keyring, Secrets, basic
+from router.policy.secrets import HIDDEN, Keyring, SecretFile, Secrets, basic
 
 VALUE = 'p4ss"w/rd + more'
 
@@ -48,7 +48,7 @@ class MemoryKeyring(keyring.backend.KeyringBackend):
 def secrets(request: Any, tmp_path: Path) -> Any:
     path = tmp_path / "new" / "secrets.json"
     if request.param == "file":
-        yield Secrets(FileVault(path))
+        yield Secrets(SecretFile(path))
         return
     keyring.set_keyring(MemoryKeyring())
     yield Secrets.of(path)
@@ -90,17 +90,17 @@ def test_a_session_without_a_keyring_uses_the_file(tmp_path: Path) -> None:
 
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    Secrets(FileVault(path)).set("w", "a.b", "KEY", VALUE)
+    Secrets(SecretFile(path)).set("w", "a.b", "KEY", VALUE)
     path.chmod(0o644)
     with pytest.raises(Refused) as exposed:
-        Secrets(FileVault(path)).get("w", "a.b", "KEY")
+        Secrets(SecretFile(path)).get("w", "a.b", "KEY")
     assert exposed.value.code is Code.KEY_EXPOSED
 
 
 def test_a_file_is_born_with_its_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        Secrets(FileVault(tmp_path / "s")).set("w", "a.b", "KEY", VALUE)
+        Secrets(SecretFile(tmp_path / "s")).set("w", "a.b", "KEY", VALUE)
     finally:
         os.umask(before)
     assert sorted(x.name for x in tmp_path.iterdir()) == ["s", "s.lock"]
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_an_error_and_is_kept(content: bytes, tmp_path: Path) 
     path.write_bytes(content)
     path.chmod(0o600)
     with pytest.raises(CapdexError) as damaged:
-        Secrets(FileVault(path)).set("w", "a.b", "KEY", VALUE)
+        Secrets(SecretFile(path)).set("w", "a.b", "KEY", VALUE)
     assert damaged.value.code is Code.UNREADABLE
     assert path.read_bytes() == content
 

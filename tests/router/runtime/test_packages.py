@@ -25,7 +25,7 @@ from router.bindings.build import Wiring, executor
 from router.bindings.egress import Egress
 from router.bindings.mcp import McpServices
 from router.bindings.pins import Pins
-from router.policy.secrets import FileVault, Secrets
+from router.policy.secrets import SecretFile, Secrets
 from router.runtime.packages import capabilities
 from tests.router.runtime.conftest import Person, Runtime
 
@@ -156,7 +156,7 @@ async def run(
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port = runner.addresses[0][1]
-    secrets = Secrets(FileVault(tmp_path / "secrets.json"))
+    secrets = Secrets(SecretFile(tmp_path / "secrets.json"))
     secrets.set("weather-reporter", HOST, "WEATHER_API_KEY", SECRET)
     egress = Egress(addresses={f"https://{HOST}": f"http://127.0.0.1:{port}"})
     wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))

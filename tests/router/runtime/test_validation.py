@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from router.runtime.validation import ValidatorCache
+from router.runtime.validation import Validation
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
 def test_a_value_is_judged_and_the_place_is_told() -> None:
-    check = ValidatorCache().check
+    check = Validation().check
     assert check(CITY, {"city": "Oslo"}) is None
     assert check(CITY, {}) == '"city" is a required property'
     assert check(CITY, {"city": 1}) == 'at city: 1 is not of type "string"'
@@ -36,17 +36,17 @@ def test_a_value_is_judged_and_the_place_is_told() -> None:
 )
 def test_a_bad_schema_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        ValidatorCache().check(schema, {})
+        Validation().check(schema, {})
 
 
 def test_a_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text("{}")
     with pytest.raises(InvalidInput, match="cannot be used"):
-        ValidatorCache().check({"$ref": (tmp_path / "schema.json").as_uri()}, {})
+        Validation().check({"$ref": (tmp_path / "schema.json").as_uri()}, {})
 
 
 def test_a_schema_that_was_changed_in_place_of_another_is_not_confused() -> None:
-    check = ValidatorCache().check
+    check = Validation().check
     for number in range(3_000):
         assert check({"const": number}, number) is None
         assert check({"const": number}, -1) is not None
@@ -58,14 +58,14 @@ def test_references_that_multiply_take_no_time() -> None:
         for i in range(40)
     }
     with pytest.raises(InvalidInput, match="too complex"):
-        ValidatorCache().check({"$ref": "#/$defs/p0", "$defs": {**parts, "p40": False}}, {})
+        Validation().check({"$ref": "#/$defs/p0", "$defs": {**parts, "p40": False}}, {})
 
 
 def test_a_value_that_is_too_deep_or_large_is_not_checked() -> None:
     deep: Any = 1
     for _ in range(100):
         deep = [deep]
-    check = ValidatorCache().check
+    check = Validation().check
     assert check({}, deep) == "the value is nested deeper than 64 levels"
     many = {"anyOf": [{"minItems": 1}] * 900}
     assert check(many, [0] * 20_000) == "it has too many parts to be checked"
@@ -73,8 +73,8 @@ def test_a_value_that_is_too_deep_or_large_is_not_checked() -> None:
 
 def test_an_error_in_a_large_value_is_told_without_its_place() -> None:
     numbers = {"items": {"type": "number"}}
-    assert ValidatorCache().check(numbers, [1] * 50_000) is None
-    why = ValidatorCache().check(numbers, [*[1] * 50_000, "a"])
+    assert Validation().check(numbers, [1] * 50_000) is None
+    why = Validation().check(numbers, [*[1] * 50_000, "a"])
     assert why == "a part of it breaks the schema, and it has too many to tell which"
 
 
@@ -88,4 +88,4 @@ VALUES = st.recursive(
 @given(st.sampled_from([CITY, {"type": "array"}, {"minLength": 2}, {"maximum": 3}]), VALUES)
 def test_it_says_what_the_reference_says(schema: dict[str, Any], value: Any) -> None:
     expected = jsonschema.Draft202012Validator(schema).is_valid(value)
-    assert (ValidatorCache().check(schema, value) is None) is expected
+    assert (Validation().check(schema, value) is None) is expected

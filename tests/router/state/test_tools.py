@@ -18,7 +18,7 @@ from router.model.capability import Owner
 from router.model.refs import Json
 from router.model.requests import StateRequest
 from router.policy.tokens import Token, carrying
-from router.runtime.validation import ValidatorCache
+from router.runtime.validation import Validation
 from router.state.store import ObjectStore
 from router.state.strategies import Model, model
 from router.state.sync import SyncEntry, entries, merge_entries
@@ -47,7 +47,7 @@ class Note:
 
     def __init__(self, path: Path, owner: Owner = OWNER, found: Model | None = None) -> None:
         self.store = ObjectStore(path)
-        parts = Parts(self.store, ValidatorCache().check)
+        parts = Parts(self.store, Validation().check)
         used = found or model(URI, SCHEMA)
         self.tools = {verb: StateTool(verb, owner, used, parts) for verb in BUILT_IN}
         self.token: Token | None = replace(TOKEN, package=owner.digest)

@@ -17,7 +17,7 @@ from capdex.errors import Code, Unavailable
 from indexer.query import Index
 from indexer.query.search import live as live_module
 from indexer.query.search.mapped_encoder import MappedEncoder
-from indexer.store import IndexStore
+from indexer.store import Store
 
 Opened = Callable[..., Index]
 
@@ -28,7 +28,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def publish(making: Any, store: IndexStore, chain: Any) -> Callable[..., None]:
+def publish(making: Any, store: Store, chain: Any) -> Callable[..., None]:
     def publish(*names: str) -> None:
         for name in names:
             chain.publish(
@@ -307,7 +307,7 @@ def test_one_process_saves_and_the_others_read(
 
 def test_texts_are_encoded_beside_and_vectors_are_read_again(
     making: Any,
-    store: IndexStore,
+    store: Store,
     chain: Any,
     following: Opened,
     directory: Path,
@@ -339,7 +339,7 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
 
 def test_routes_follow_the_writer(
     making: Any,
-    store: IndexStore,
+    store: Store,
     chain: Any,
     following: Opened,
     database_url: str,
