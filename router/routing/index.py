@@ -108,8 +108,8 @@ class TriggerIndex:
     def hits(self, message: str) -> list[InstalledHit]:
         """Return the triggers that the beginning of a message hits, in no order.
 
-        Equal patterns of one capability are one hit. The message is bounded here
-        (text.MAX_MESSAGE_BYTES).
+        Equal patterns of one capability are one hit, and so are keywords that fold alike, with the
+        first of them. The message is bounded here (text.MAX_MESSAGE_BYTES).
         """
         return [
             InstalledHit(hit.name, Trigger(hit.kind, hit.text), (hit.level, hit.width))

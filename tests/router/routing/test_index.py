@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 import re2
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capdex.manifest.triggers import Trigger, compile_pattern
@@ -104,20 +104,26 @@ INSTALLED = st.dictionaries(
 MESSAGES = st.lists(WORDS | st.characters(codec="utf-8"), max_size=8).map("".join)
 
 
+def test_keywords_that_differ_in_case_width_or_space_at_the_ends_are_one_hit() -> None:
+    index = index_of({NOTE: keyword("note", "note\n", "Note", "ｎｏｔｅ ")})
+    assert [hit.trigger for hit in index.hits("a note")] == keyword("note")
+
+
 @settings(max_examples=60, deadline=None)
 @given(INSTALLED, st.lists(MESSAGES, min_size=1, max_size=4))
+@example({NOTE: keyword("note", "note\n")}, ["note"])
 def test_hits_are_those_of_brute_force(
     installed: dict[str, list[Trigger]], messages: list[str]
 ) -> None:
     index = index_of(installed)
     for message in messages:
         found = {
-            (hit.capability, fold(hit.trigger.value) if hit.trigger.type == "keyword" else "r")
-            for hit in index.hits(message)
+            (x.capability, fold(x.trigger.value).strip() if x.trigger.type == "keyword" else "r")
+            for x in index.hits(message)
         }
         types = {(name, t.value): t.type for name, own in installed.items() for t in own}
         expected = {
-            (name, fold(value) if types[name, value] == "keyword" else "r")
+            (name, fold(value).strip() if types[name, value] == "keyword" else "r")
             for name, value in brute_force(installed, message)
         }
         assert found == expected
