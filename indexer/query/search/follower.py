@@ -21,7 +21,7 @@ log = structlog.get_logger(part="search")
 
 AT_ONCE: Final = 1024  # documents that are encoded between two changes of the engine
 LOOK_S: Final = 0.05  # between two looks for a commit, twice as long after each that found none
-REST_S: Final = 0.5  # the longest of those pauses: a query brings in few changes by itself
+REST_S: Final = 0.5  # the longest of those pauses, which a query ends that leaves changes behind
 SAVE_S: Final = 60.0  # between two snapshots
 RETRY_S: Final = 1.0  # after an error of the database
 TELL_S: Final = 5.0  # between two lines on how far a build is
@@ -57,6 +57,7 @@ class SearchFollower:
         """End, and save the newest state."""
         self._stop.set()
         self._changed.set()
+        self._live.behind.set()
         for thread in self._threads:
             thread.join()
         self._watch.close()
@@ -85,8 +86,9 @@ class SearchFollower:
                 if self._stop.is_set():
                     break
                 log.warning("the search does not follow the index", why=error.message)
-                pause = RETRY_S
-            self._stop.wait(pause)
+                self._stop.wait(RETRY_S)
+            self._live.behind.wait(pause)
+            self._live.behind.clear()
 
     def _complete(self) -> None:
         """Add what searches by words can do without: triggers, then vectors."""

@@ -50,6 +50,7 @@ class LiveSearch:
 
     def __init__(self) -> None:
         self.following = False
+        self.behind = threading.Event()  # a query has left names to the follower
         self.encoder: Encoder | None = None  # searches by meaning, too, if there is one
         self._state: State | None = None  # replaced as a whole, so reading it needs no lock
         self._first = threading.Event()
@@ -84,12 +85,14 @@ class LiveSearch:
         if state is None or not self.following:
             return self.catch_up(connection)
         self._turn_is_long = not self._turn.acquire(timeout=0 if self._turn_is_long else TURN_S)
-        if self._turn_is_long:
-            return state
-        try:
-            return self._advance(connection, self._state or state, revision, INLINE)
-        finally:
-            self._turn.release()
+        if not self._turn_is_long:
+            try:
+                state = self._advance(connection, self._state or state, revision, INLINE)
+            finally:
+                self._turn.release()
+        if state.revision < revision:
+            self.behind.set()
+        return state
 
     def catch_up(self, connection: Connection, progress: Progress = lambda *_: None) -> State:
         """Bring in all that changed up to the state that a transaction sees; build at first."""

@@ -15,6 +15,7 @@ import pytest
 
 from capdex.errors import Code, Unavailable
 from indexer.query import Index
+from indexer.query.search import follower
 from indexer.query.search import live as live_module
 from indexer.query.search.mapped_encoder import MappedEncoder
 from indexer.store import Store
@@ -105,6 +106,18 @@ def test_a_reader_that_follows_finds_what_was_committed(
     until(lambda: names(index, "pears") == ["pears"])
     publish(*(f"plum-{number}" for number in range(live_module.INLINE + 8)))
     until(lambda: len(names(index)) == live_module.INLINE + 10)
+
+
+def test_a_query_that_leaves_names_behind_wakes_a_resting_follower(
+    publish: Callable[..., None], following: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "LOOK_S", 3600.0)
+    monkeypatch.setattr(follower, "REST_S", 3600.0)
+    publish("apples")
+    index = following()
+    assert names(index) == ["apples"]
+    publish(*(f"plum-{number}" for number in range(live_module.INLINE + 1)))
+    until(lambda: len(names(index)) == live_module.INLINE + 2)
 
 
 def test_a_query_waits_for_the_commit_that_is_being_brought_in(
