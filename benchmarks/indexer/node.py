@@ -29,7 +29,9 @@ class Node:
 
     @classmethod
     @contextmanager
-    def run(cls, url: str, registry: str, first: int, db: str, folder: Path) -> Iterator[Node]:
+    def run(
+        cls, url: str, registry: str, first: int, db: str, folder: Path, *options: str
+    ) -> Iterator[Node]:
         """Started with the block, and stopped with it as its operator would."""
         (folder / "empty").mkdir(exist_ok=True)
         log = folder / "node.log"
@@ -37,7 +39,7 @@ class Node:
             sys.executable, "-m", "capdex", "node", "--rpc-url", url, "--chain-id", "31337",
             "--registry", registry, "--start-block", str(first), "--db", db,
             "--ipfs", f"dir:{folder / 'empty'}", "--blocks", str(folder / "kept"),
-            "--port", "0", "--log-format", "json",
+            "--port", "0", "--log-format", "json", *options,
         ]  # fmt: skip
         env = {k: v for k, v in os.environ.items() if not k.startswith("CAPDEX_")}
         with log.open("wb") as sink:
