@@ -7,16 +7,17 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capdex.diagnostics import Findings, LineColumn, show, type_name
+from capdex.diagnostics import Findings, LineColumn, Path, show, type_name
 from capdex.errors import InvalidInput
 from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
 from capdex.manifest import metadata as meta
 from capdex.manifest.bindings import read_bindings
 from capdex.manifest.fields import Fields
-from capdex.manifest.prompt_injection import deceptive_word, lint
+from capdex.manifest.prompt_injection import deceptive_word, imitated_mark, lint
 from capdex.manifest.tools import Tool, read_tools
 from capdex.manifest.triggers import Trigger, read_triggers
 from capdex.problems import Problem, Reason, Severity
@@ -169,7 +170,8 @@ class _Manifest:
             return None
         if schema is None or schema_uri is None:
             return None
-        self._lint(title, schema, tools)
+        tags = [(("tags", i), tag) for i, tag in enumerate(read["tags"])]
+        self._lint(title, [(("summary",), read["summary"]), *tags], schema, tools)
         return Manifest(
             document=top.values,
             metadata=section,
@@ -185,12 +187,22 @@ class _Manifest:
             **read,
         )
 
-    def _lint(self, title: str, schema: dict[str, Any], tools: dict[int, Tool]) -> None:
+    def _lint(
+        self,
+        title: str,
+        marked: Iterable[tuple[Path, str]],
+        schema: dict[str, Any],
+        tools: dict[int, Tool],
+    ) -> None:
         """Warn of text that may steer a model, in the parsed schema, too."""
         deceptive = deceptive_word(title)
         if deceptive is not None:
             message = f"{show(deceptive[0])} reads as {show(deceptive[1])}"
             self._findings.warn(Reason.LINT_DECEPTIVE_NAME, ("metadata", "name"), message)
+        for place, text in ((("name",), title), *marked):
+            if text and (mark := imitated_mark(text)):
+                message = f"{show(mark)} looks like a mark of a registry"
+                self._findings.warn(Reason.LINT_IMITATION, ("metadata", *place), message)
         own = {name for tool in tools.values() for name in tool.parameter_names(schema)}
         own |= {tool.name for tool in tools.values()}
         document = self._top.values | {"schema": schema}

@@ -116,6 +116,7 @@ LABELS: Final = {code: label for code, label, _ in _SHAPES} | {
     Reason.LINT_FOREIGN_TOOL: Label.HIGH,
     Reason.LINT_JAILBREAK: Label.MEDIUM,
     Reason.LINT_DECEPTIVE_NAME: Label.MEDIUM,
+    Reason.LINT_IMITATION: Label.MEDIUM,
     Reason.LINT_SECRET_VALUE: Label.MEDIUM,
 }
 _WEIGHTS: Final = {Label.HIGH: 60, Label.MEDIUM: 25}
@@ -230,6 +231,18 @@ def _strings(document: Any) -> Iterator[tuple[Path, str]]:
 
 def _excerpt(text: str) -> str:
     return text if len(text) <= MAX_EXCERPT_CHARS else text[: MAX_EXCERPT_CHARS - 1] + "…"
+
+
+# Marks of a registry, and the words beside them, on text as `plain` returns it.
+_IMITATION: Final = re2.compile(
+    r"[✓✔✅☑🗸⍻🛡🔒🏅🎖🥇⭐★]|\b(?:verified|official|audited|certified|endorsed)\b"
+)
+
+
+def imitated_mark(text: str) -> str | None:
+    """The mark or word of a title, summary or tag that a reader could take for a check's result."""
+    found = _IMITATION.search(plain(text))
+    return found and str(found.group())
 
 
 # letters that look like others --------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from capdex.manifest.bindings import contacts, secret_uses
+from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest, read
 from explorer.site import Json, Site
 from mcp_service.queries.releases import ShownRelease, find_release
@@ -65,6 +66,7 @@ def contents_of(manifest: Manifest) -> Json:
                 "parameters": tool.parameters,
                 "output_schema": tool.output_schema,
                 "built_in": tool.built_in,
+                "effects": effects(manifest, tool)._asdict(),
                 "binding": manifest.bindings.get(tool.name),
             }
             for tool in manifest.tools

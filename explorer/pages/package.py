@@ -13,15 +13,17 @@ from capdex.proof.verify import Anchor, verify
 from capdex.routing import TriggerSet
 from capdex.uri import CapabilityURI
 from explorer.pages.contents import contents_of, open_release
+from explorer.pages.growth import add_growth
 from explorer.site import Json, PageRequest, Site, View, release_tag
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
-from explorer.views.snippets import checking_commands, install_snippets
+from explorer.views.snippets import checking_commands, connections
 from indexer.query import MAX_MESSAGE_CHARS
 from mcp_service.queries import proofs
-from mcp_service.queries.releases import ShownRelease
+from mcp_service.queries.releases import ShownRelease, list_versions
 
 MAX_TOOL_CHARS: Final = 24_000  # of the tools on one page, which shows their texts twice
 MAX_FILE_CHARS: Final = 60_000  # of a file on one page: some 40 kB compressed if it is random
+SHOWN_VERSIONS: Final = 5  # on the first page of a package
 LINE_CHARS: Final = 40  # that a line number takes
 
 
@@ -29,8 +31,11 @@ async def overview(site: Site, request: PageRequest) -> View:
     """Show what a release is and does, and where its bytes come from."""
     found, manifest, data = await _open(site, request, "overview")
     data |= await _proof(site, request, found.json["release"])
+    listed = await list_versions(site.reader, request.parts["name"], 1)
+    data["newest"] = listed["releases"][:SHOWN_VERSIONS]
+    await add_growth(site, data["newest"])
     if manifest is not None:
-        data["install"] = install_snippets(manifest.uri, request.base)
+        data["connections"] = connections(request.base, manifest.uri)
     return _view("package.html", data, manifest, live=data["proof"] is not None)
 
 
@@ -84,6 +89,7 @@ async def _open(
     name, version = request.parts["name"], request.parts.get("version")
     found, manifest = await open_release(site, name, version)
     release = found.json["release"]
+    await add_growth(site, [release])
     data = found.json | {
         "tab": tab,
         "address": f"/c/{name}/{release['semver']}",

@@ -11,6 +11,7 @@ from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
 from explorer.pages.contents import open_release
+from explorer.pages.growth import add_growth
 from explorer.site import Json, PageRequest, Site, View, not_found, release_tag
 from mcp_service.queries.history import block_history, name_history
 from mcp_service.queries.releases import ShownRelease, find_release, list_versions
@@ -26,9 +27,10 @@ MAX_MESSAGE_CHARS: Final = 200
 async def versions(site: Site, request: PageRequest) -> View:
     """Show the versions of a name with their steps."""
     name = request.parts["name"]
-    head = await find_release(site.reader, name)
+    head = await _find(site, name)
     listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
     found = listed["releases"]
+    await add_growth(site, found)
     for release, before in zip(found, [*found[1:], None], strict=True):
         release["step"] = _step(before, release)
         release["before"] = before and before["semver"]
@@ -39,7 +41,7 @@ async def versions(site: Site, request: PageRequest) -> View:
 async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
     name = request.parts["name"]
-    head = await find_release(site.reader, name)
+    head = await _find(site, name)
     before = request.number("before", 0)
     found = await name_history(site.reader, name, before or None)
     data = _head(head, "history") | found
@@ -59,7 +61,7 @@ async def block(site: Site, request: PageRequest) -> View:
 async def diff(site: Site, request: PageRequest) -> View:
     """Show what changed from one version of a name to another."""
     name = request.parts["name"]
-    head = await find_release(site.reader, name)
+    head = await _find(site, name)
     old, new = request.text("old"), request.text("new")
     data = _head(head, "versions") | {"old": old, "new": new, "difference": None}
     if old and new:
@@ -81,6 +83,12 @@ def _view(template: str, title: str, data: Json) -> View:
     release = data["release"]
     feed = f"/c/{release['name']}/feed.atom"
     return View(template, title, data, feed=feed, cache_tag=release_tag(release))
+
+
+async def _find(site: Site, name: str) -> ShownRelease:
+    found = await find_release(site.reader, name)
+    await add_growth(site, [found.json["release"]])
+    return found
 
 
 def _head(found: ShownRelease, tab: str) -> dict[str, Any]:

@@ -33,8 +33,9 @@ document.addEventListener("click", async (event) => {
   try {
     await navigator.clipboard.writeText(text);
     said.textContent = "Copied.";
+    button.textContent = "Copied";
     button.classList.add("good");
-    setTimeout(() => button.classList.remove("good"), 1200);
+    setTimeout(() => { button.textContent = "Copy"; button.classList.remove("good"); }, 1200);
   } catch {
     said.textContent = "The browser did not allow to copy.";
   }

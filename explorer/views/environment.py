@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from capdex.codes import reason_codes
 from explorer.views import text, verdicts
 from explorer.views.charts import Point, line_chart
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
@@ -48,13 +49,17 @@ def build_environment(assets: dict[str, str]) -> Environment:
         "checked": verdicts.checked,
         "count": text.count,
         "field_of": verdicts.field_of,
+        "host_of": text.host_of,
         "lang": text.language,
         "kind_of": verdicts.kind_of,
         "line_chart": line_chart,
+        "marks_of": verdicts.marks_of,
         "max_rows": MAX_ROWS,
         "name_of": text.name_of,
         "not_meant": verdicts.NOT_MEANT,
+        "reason_of": reason_codes().get,
         "schema_rows": schema_rows,
+        "title_of": verdicts.title_of,
     }
     for path in sorted(TEMPLATES.glob("*.html")):
         made.get_template(path.name)  # compiled now, so that no request waits for it

@@ -3,52 +3,66 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from capdex.uri import CapabilityURI
 
 # The hosts of `capdex add-to`, as they call themselves.
 HOSTS: Final = {
-    "claude": "Claude Code",
     "cursor": "Cursor",
     "vscode": "VS Code",
-    "zed": "Zed",
+    "claude": "Claude Code",
     "codex": "Codex",
     "gemini": "Gemini CLI",
 }
 
 
 class Snippet(NamedTuple):
-    """A text to copy, with what it is for."""
+    """A text to copy, with what it is for; `link` opens a program that does it at a click."""
 
     title: str
     text: str
     note: str = ""
+    link: str = ""
 
 
-def install_snippets(uri: CapabilityURI, base: str) -> list[dict[str, str]]:
-    """Return how to use a release: by the command line, and from each agent host."""
-    exact = f"{uri.name}@{uri.selector}"
+def connections(base: str, uri: CapabilityURI | None = None) -> list[dict[str, str]]:
+    """Return how each agent host is connected to this node, or gets a release by the router."""
+    server = {"url": f"{base}/mcp"}
+    settings = json.dumps({"mcpServers": {"capdex": server}}, indent=2)
+    links = {
+        # https://cursor.com/docs/mcp/install-links
+        "cursor": "cursor://anysphere.cursor-deeplink/mcp/install?name=capdex&config="
+        + quote(b64encode(json.dumps(server).encode()).decode()),
+        # https://code.visualstudio.com/api/extension-guides/ai/mcp
+        "vscode": "vscode:mcp/install?"
+        + quote(json.dumps({"name": "capdex", "type": "http"} | server)),
+    }
+    commands = {
+        "claude": f"claude mcp add --transport http capdex {base}/mcp",
+        "codex": f"codex mcp add capdex --url {base}/mcp",
+        "gemini": f"gemini mcp add --transport http capdex {base}/mcp",
+    }
+    exact = uri and f"capdex install {uri.name}@{uri.selector}"
     found = [
         Snippet(
-            "Command line",
-            f"capdex install {exact}",
-            "Verifies the package again, shows what it may do, and asks once.",
-        ),
-        Snippet("File", f"capdex get {exact}", "Downloads the file and verifies it on chain."),
-    ]
-    found += [
-        Snippet(title, f"capdex add-to {host}\ncapdex install {exact}", "The first line once.")
+            title,
+            f"capdex add-to {host}\n{exact}" if exact else commands.get(host, settings),
+            "The first line once. The second one checks the package again, shows what it may do,"
+            " and asks."
+            if exact
+            else "",
+            links.get(host, ""),
+        )
         for host, title in HOSTS.items()
     ]
-    settings = {"mcpServers": {"capdex": {"url": f"{base}/mcp"}}}
-    found.append(
-        Snippet(
-            "Other MCP hosts",
-            json.dumps(settings, indent=2),
-            f"Then ask the agent for {uri}.",
-        )
-    )
+    then = f"Then ask the agent for {uri}." if uri else "For every host that speaks MCP over HTTP."
+    found.append(Snippet("Other", settings, then))
+    if exact and uri:
+        file = f"capdex get {uri.name}@{uri.selector}"
+        found.append(Snippet("File", file, "Downloads the file and checks it by the chain."))
     return [snippet._asdict() for snippet in found]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from unicodedata import category
+from urllib.parse import urlsplit
 
 from markupsafe import Markup, escape
 
@@ -113,6 +114,15 @@ def language(contents: dict[str, Any]) -> Markup:
 def name_of(release: dict[str, Any]) -> str:
     """Return the name in the URI of a release."""
     return str(release["cap_uri"]).removeprefix(PREFIX).partition("@")[0]
+
+
+def host_of(link: str) -> str:
+    """Return the host of a web address that may be a link; empty for any other text."""
+    try:
+        parts = urlsplit(link)
+    except ValueError:
+        return ""
+    return parts.netloc if parts.scheme in ("http", "https") and "@" not in parts.netloc else ""
 
 
 def size(size_bytes: int) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
-from capdex.problems import Verdict
+from capdex.manifest.prompt_injection import LABELS, Label
+from capdex.problems import Reason, Verdict
+from explorer.views.text import name_of
 
 
 class Badge(NamedTuple):
@@ -20,7 +23,7 @@ BADGES: Final = {
     Verdict.VERIFIED: Badge(
         "good",
         "✓",
-        "verified",
+        "authentic",
         "The file is byte for byte what was announced on chain, its signature is valid, and the"
         " file names the account that published it.",
     ),
@@ -70,6 +73,15 @@ CHECKS: Final = {
     "binding": "The file names the account that published it.",
 }
 
+# Findings of the linter in the words of a mark: of a code, and else of its label.
+_LINT_WORDS: Final = {
+    Reason.LINT_IMITATION: "imitates a mark of trust",
+    Reason.LINT_DECEPTIVE_NAME: "its title has letters that look like others",
+    Label.HIGH: "has text that may steer a model",
+    Label.MEDIUM: "has text to read first",
+}
+DECEPTIVE: Final = {Reason.LINT_IMITATION, Reason.LINT_DECEPTIVE_NAME}
+
 _FIELDS: Final = {"memory_scope": "memory scope", "tools": "tool"}
 _KINDS: Final = {
     "published": "Published",
@@ -95,6 +107,43 @@ def badge_of(release: dict[str, Any]) -> Badge:
     """Return the badge of a release in the JSON of answers."""
     verdict = release["verification"]["verdict"]
     return WAITING if verdict is None else BADGES[Verdict(verdict)]
+
+
+class Mark(NamedTuple):
+    """What stands beside a badge: class of its colour, words, and the page that says more."""
+
+    kind: str
+    words: str
+    address: str = ""
+
+
+def marks_of(release: dict[str, Any]) -> list[Mark]:
+    """Return what a reader should know of a release before its publisher's words."""
+    status, name = release["status"], name_of(release)
+    page = f"/c/{name}/{release['semver']}"
+    found = []
+    if status["yanked"]:
+        found.append(Mark("poor", "yanked"))
+    if status["deprecated"] or status["name_deprecated"]:
+        found.append(Mark("fair", "deprecated"))
+    codes = (release["verification"]["lint"] or {}).get("codes") or ()
+    words = dict.fromkeys(_LINT_WORDS.get(x, _LINT_WORDS[LABELS[Reason(x)]]) for x in codes)
+    found += [Mark("fair", x, f"{page}/checks#problems") for x in words]
+    if growth := release.get("growth"):
+        old, new = quote(growth["before"], safe=""), quote(release["semver"], safe="")
+        more = f"asks for more than {growth['before']}: {growth['words']}"
+        found.append(Mark("fair", more, f"/c/{name}/diff?old={old}&new={new}"))
+    return found
+
+
+def title_of(release: dict[str, Any]) -> str:
+    """Return the title that a publisher gave; empty if it is not known, or may deceive."""
+    verdict, lint = release["verification"]["verdict"], release["verification"]["lint"] or {}
+    if verdict not in (Verdict.VERIFIED, Verdict.SIGNED) or not release["acp_metadata"]:
+        return ""
+    if DECEPTIVE & set(lint.get("codes") or ()):
+        return ""
+    return str(release["acp_metadata"].get("name") or "")
 
 
 def kind_of(event: str) -> str:

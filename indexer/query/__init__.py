@@ -25,9 +25,11 @@ from indexer.query.names import (
 from indexer.query.pages import (
     WaitingRelease,
     count_versions,
+    read_first_seen,
     read_newest_releases,
     read_shown_version,
     read_version,
+    read_version_before,
     read_versions,
     read_waiting,
 )
@@ -73,6 +75,7 @@ __all__ = [
     "read_account_history",
     "read_block_history",
     "read_changes",
+    "read_first_seen",
     "read_listed",
     "read_listed_releases",
     "read_name",
@@ -86,6 +89,7 @@ __all__ = [
     "read_shown_version",
     "read_tools",
     "read_version",
+    "read_version_before",
     "read_versions",
     "read_versions_like",
     "read_waiting",

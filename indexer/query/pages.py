@@ -12,7 +12,7 @@ from capdex.problems import Availability, Verdict
 from capdex.uri import PREFIX
 from indexer.db.columns import NOT_YANKED, STANDS
 from indexer.db.denylist import Denials, read_allowed
-from indexer.db.models import LISTING, RELEASE
+from indexer.db.models import EVENT, LISTING, RELEASE
 from indexer.query.release import IndexedRelease, read_releases
 
 MAX_WAITING: Final = 50
@@ -33,6 +33,19 @@ _HIGHEST: Final = (
     select(RELEASE.c.semver)
     .where(_NAMED)
     .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
+    .limit(1)
+)
+_FIRST_SEEN: Final = select(func.min(EVENT.c.timestamp)).join(
+    RELEASE, RELEASE.c.sequence == EVENT.c.sequence
+)
+_THIS: Final = RELEASE.alias()
+_BEFORE: Final = (
+    select(RELEASE.c.semver, RELEASE.c.sha256)
+    .join(_THIS, _THIS.c.name == RELEASE.c.name)
+    .where(_NAMED, _THIS.c.semver == bindparam("semver"), STANDS)
+    .where(RELEASE.c.precedence < _THIS.c.precedence, RELEASE.c.stable >= _THIS.c.stable)
+    .where(RELEASE.c.verdict.in_(bindparam("serve", expanding=True)))
+    .order_by(RELEASE.c.precedence.desc())
     .limit(1)
 )
 _COUNT: Final = select(func.count()).where(_NAMED)
@@ -90,6 +103,26 @@ def read_versions(
 def count_versions(connection: Connection, name: str) -> int:
     """Return the number of the releases of a name."""
     return int(connection.execute(_COUNT, {"name": name}).scalar_one())
+
+
+def read_first_seen(connection: Connection, name: str) -> int | None:
+    """Return when a name was first published under (epoch seconds)."""
+    query = _FIRST_SEEN.where(_NAMED)
+    found: int | None = connection.execute(query, {"name": name}).scalar()
+    return found
+
+
+def read_version_before(
+    connection: Connection, name: str, semver: str, serve: Collection[Verdict]
+) -> tuple[str, str] | None:
+    """Return the highest served version below one, with the sha256 of its file; None for none.
+
+    Before a stable version comes a stable one, so that no prerelease hides a change; a yanked one
+    counts, too.
+    """
+    values = {"name": name, "semver": semver, "serve": sorted(serve)}
+    row = connection.execute(_BEFORE, values).first()
+    return None if row is None else (row.semver, bytes(row.sha256).hex())
 
 
 def read_newest_releases(

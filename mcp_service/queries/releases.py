@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -13,11 +14,13 @@ from capdex.version import Version
 from indexer.query import (
     IndexedRelease,
     count_versions,
+    read_first_seen,
     read_name_state,
     read_newest_releases,
     read_revision,
     read_shown_version,
     read_version,
+    read_version_before,
     read_versions,
     read_waiting,
 )
@@ -99,6 +102,32 @@ async def newest_releases(
         denials = reader.index.denial_cache.read(connection)
         return [
             shown(x) for x in read_newest_releases(connection, reader.serve, denials, limit, of)
+        ]
+
+    return await reader.read(read)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What came before a release: when its name was first published under (epoch seconds).
+
+    `before` are the version and the sha256 of its file, see `read_version_before`.
+    """
+
+    first_seen: int | None
+    before: tuple[str, str] | None
+
+
+async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Lineage]:
+    """Return the lineage of each of these names with a version."""
+
+    def read(connection: Connection) -> list[Lineage]:
+        return [
+            Lineage(
+                read_first_seen(connection, name),
+                read_version_before(connection, name, semver, reader.serve),
+            )
+            for name, semver in wanted
         ]
 
     return await reader.read(read)

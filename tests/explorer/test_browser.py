@@ -140,6 +140,23 @@ def test_results_appear_while_a_person_types(browser: Browser, base: str) -> Non
         assert seen.faults == []
 
 
+def test_rights_stand_on_the_first_screens_of_a_phone(browser: Browser, base: str) -> None:
+    with visit(browser, base, width=360) as seen:
+        for name in ("city-weather", "forecast", "naughty-0"):
+            seen.go(f"/c/{name}")
+            assert seen.page.locator("#may").bounding_box()["y"] < 2 * 640  # type: ignore[index]
+
+
+def test_a_host_is_picked_without_script(browser: Browser, base: str) -> None:
+    with visit(browser, base, script=False) as seen:
+        seen.go("/c/city-weather")
+        assert seen.page.locator(".picker pre:visible").count() == 1
+        seen.page.get_by_text("Codex", exact=True).click()
+        assert (
+            seen.page.locator(".picker pre:visible").inner_text().startswith("capdex add-to codex")
+        )
+
+
 def test_a_search_goes_on_without_script(browser: Browser, base: str) -> None:
     with visit(browser, base, script=False) as seen:
         seen.go("/")
@@ -168,11 +185,14 @@ def test_a_keyboard_alone_leads_from_search_to_a_copied_hash(browser: Browser, b
         page.locator("#results h2 a").first.focus()
         page.keyboard.press("Enter")
         page.wait_for_url("**/c/city-weather/1.0.0")
+        page.locator(".evidence > summary").focus()
+        page.keyboard.press("Enter")
         _tab_to(page, "Copy the sha256")
         page.keyboard.press("Enter")
         page.get_by_text("Copied.").wait_for(state="attached")
         copied = page.evaluate("navigator.clipboard.readText()")
         assert len(copied) == 64
+        assert page.locator(":focus").inner_text() == "Copied"
         assert f'data-copy="{copied}"' in page.content()
         assert seen.faults == []
 
@@ -193,7 +213,7 @@ def test_the_badge_opens_the_checks_behind_it(browser: Browser, base: str) -> No
     with visit(browser, base, script=False) as seen:
         seen.go("/c/city-weather")
         assert not seen.page.get_by_text("What it does not mean.").is_visible()
-        seen.page.locator("summary", has_text="verified").click()
+        seen.page.locator("summary", has_text="authentic").click()
         assert seen.page.get_by_text("What it does not mean.").is_visible()
         assert seen.page.locator(".checks li.held").count() == 7
 

@@ -26,6 +26,7 @@ from capdex.manifest.prompt_injection import (
 )
 from capdex.problems import Reason, Severity
 from capdex.yaml.characters import forbidden
+from tests.indexer import making
 
 ROOT = Path(__file__).parents[3]
 VECTORS = ROOT / "tests" / "vectors" / "lint"
@@ -231,3 +232,24 @@ def test_what_is_found_in_a_text_is_found_beside_others(case: dict[str, str]) ->
     assert list(lint(["before", text, "after"])) == [
         type(x)(x.code, (1, *x.path[1:]), x.excerpt) for x in alone
     ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "path"),
+    [
+        ({"title": "✓ verified official ✓"}, "metadata.name"),
+        ({"title": "Weather ✅"}, "metadata.name"),
+        ({"title": "Ｖｅｒｉｆｉｅｄ weather"}, "metadata.name"),
+        ({"summary": "Audited by a team"}, "metadata.summary"),
+        ({"tags": ["weather", "OFFICIAL"]}, "metadata.tags[1]"),
+        ({"title": "Verification of forms", "tags": ["unofficial"]}, None),
+        ({"description": "It counts what was verified ✓."}, None),
+    ],
+)
+def test_a_mark_that_a_publisher_gives_itself_is_found(
+    metadata: dict[str, Any], path: str | None
+) -> None:
+    reading = manifest.read(making.package_bytes("tea", **metadata))
+    found = [x.path for x in reading.problems if x.code is Reason.LINT_IMITATION]
+    assert found == ([path] if path else [])
+    assert reading.manifest is not None

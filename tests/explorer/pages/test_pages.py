@@ -197,7 +197,28 @@ def test_a_package_says_how_each_host_installs_it(base: str) -> None:
     page = Answer(f"{base}/c/city-weather", **HTML)
     for line in ("capdex install city-weather@1.0.0", "capdex add-to cursor", "capdex get"):
         assert line in page.words
+    assert 'href="cursor://anysphere.cursor-deeplink/mcp/install?name=capdex' in page.text
+    assert 'href="vscode:mcp/install?%7B' in page.text
     assert f'"url": "{base}/mcp"'.replace('"', "&#34;") in page.text
+
+
+def test_a_package_says_what_it_may_do_before_its_publisher_says_what_it_is(base: str) -> None:
+    page = Answer(f"{base}/c/forecast/1.1.0", **HTML)
+    heads = re.findall(r"<h2[^>]*>([^<]+)</h2>", page.text)
+    order = ["What it may do", "Connect", "Tools", "Text", "Versions", "Evidence"]
+    assert heads[: len(order)] == order
+    assert page.words.index("Forecast forecast 1.1.0") < page.words.index("What it may do")
+    assert "1 of 1 may change or delete things" in page.words
+    assert "7 of 7 checks hold" in page.words
+    assert 'rel="nofollow noopener ugc"><bdi>example.org</bdi>' in page.text
+
+
+def test_rights_that_grew_are_said_wherever_versions_are(base: str) -> None:
+    more = "asks for more than 1.0.0: +1 host, +1 permission"
+    for address in ("/c/forecast/1.1.0", "/c/forecast/versions", "/c/forecast/history"):
+        page = Answer(base + address, **HTML)
+        assert more in page.words, address
+        assert 'href="/c/forecast/diff?old=1.0.0&amp;new=1.1.0"' in page.text
 
 
 def test_rights_owner_and_labels_are_shown(base: str) -> None:
@@ -205,7 +226,8 @@ def test_rights_owner_and_labels_are_shown(base: str) -> None:
     for words in (
         "other.example.net",
         "state.query",
-        "No label.",
+        "The linter found nothing in its text.",
+        "New since 1.0.0: +1 host, +1 permission, +1 effect of a tool, +1 way to call",
         "Offered to",
         "named, not checked",
     ):
@@ -217,10 +239,13 @@ def test_rights_owner_and_labels_are_shown(base: str) -> None:
 
 def test_the_banner_of_a_yanked_version_has_its_reason(base: str) -> None:
     page = Answer(f"{base}/c/forecast/1.0.0", **HTML)
-    assert "Yanked. The owner withdrew this version: '\"><img src=x onerror=alert(1)>" in page.words
+    assert (
+        "Yanked. The owner withdrew this version and says: '\"><img src=x onerror=alert(1)>"
+        in page.words
+    )
     assert "<img src=x" not in page.text
     loose = Answer(f"{base}/c/loose", **HTML)
-    assert "Deprecated name. use forecast Use forecast instead" in loose.words
+    assert "Deprecated name. The owner says: use forecast . Use forecast instead" in loose.words
 
 
 def test_a_refused_release_shows_its_reason_and_nothing_of_its_file(base: str) -> None:
@@ -425,8 +450,8 @@ def test_feeds_are_atom(base: str) -> None:
 
 def test_badges_say_version_and_verdict(base: str) -> None:
     for address, said in (
-        ("/c/city-weather/badge.svg", "city-weather: ✓ verified 1.0.0"),
-        ("/c/forecast/1.0.0/badge.svg", "forecast: ✓ verified 1.0.0 yanked"),
+        ("/c/city-weather/badge.svg", "city-weather: ✓ authentic 1.0.0"),
+        ("/c/forecast/1.0.0/badge.svg", "forecast: ✓ authentic 1.0.0 yanked"),
         ("/c/forged/badge.svg", "forged: ✗ invalid 1.0.0"),
     ):
         answer = Answer(base + address)

@@ -114,7 +114,7 @@ def test_every_verdict_has_a_badge_with_its_meaning() -> None:
 def test_a_badge_escapes_its_texts() -> None:
     svg = badge_svg("<a>", BADGES[Verdict.VERIFIED], "1.0.0&")
     assert "<a>" not in svg
-    assert "&lt;a&gt;: ✓ verified 1.0.0&amp;" in svg
+    assert "&lt;a&gt;: ✓ authentic 1.0.0&amp;" in svg
 
 
 @given(
