@@ -19,6 +19,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from explorer.http.headers import NOT_STORED, SECURITY, accepts
 from explorer.http.kept import KeptPages
 from explorer.http.rendered import Rendered
+from explorer.pages.discovery import near_names
 from explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
 from mcp_service.answers.errors import public_error
 from mcp_service.http.problem import problem
@@ -90,7 +91,7 @@ class Answers:
                         self.kept.put(key, rendered, moment, **tag._asdict())
                 return rendered.response(request)
         except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
-            return self.error(request, error, as_json=as_json or bool(media_type))
+            return await self.error(request, error, as_json=as_json or bool(media_type))
 
     def render(self, view: View, page_request: PageRequest, *, as_json: bool) -> Rendered:
         """Render a view as JSON or as a page."""
@@ -103,6 +104,7 @@ class Answers:
             "base": page_request.base,
             "json": _json_address(page_request) if view.status == 200 else "",
             "feed": view.feed,
+            "image": view.image,
             "linked_data": view.linked_data,
             "version": __version__,
             "warning": self.site.reader.warning(),
@@ -110,7 +112,7 @@ class Answers:
         text = self.templates.get_template(view.template).render(page=page, **view.data)
         return Rendered.of(text.encode("utf-8"), HTML, view.status, live=view.live)
 
-    def error(self, request: Request, error: Exception, *, as_json: bool) -> Response:
+    async def error(self, request: Request, error: Exception, *, as_json: bool) -> Response:
         """Return an error as a page, or as a problem document."""
         form = error.view if isinstance(error, FormRefused) else None
         if isinstance(error, FormRefused):
@@ -136,12 +138,23 @@ class Answers:
         title = "Not found" if found.kind.http == 404 else "Error"
         view = form or View("error.html", title, {})
         data = view.data | {"refused": refused}
+        if form is None:
+            lost = found.kind.http == 404
+            data["near"] = await self._near(request) if lost else []
         view = replace(view, data=data, status=found.kind.http, live=True)
         page_request = PageRequest(request.url.path, {}, {}, "")
         response = self.render(view, page_request, as_json=False).response(request)
         if found.kind.retryable:
             response.headers["Retry-After"] = "1"
         return response
+
+    async def _near(self, request: Request) -> list[str]:
+        """Return the names that are like the one that an address wanted."""
+        wanted = request.path_params.get("name") or request.url.path.rpartition("/")[2]
+        try:
+            return await near_names(self.site, wanted)
+        except CapdexError:  # the index cannot be read: the page says what was wrong at first
+            return []
 
 
 async def read_page_request(request: Request, base: str) -> PageRequest:

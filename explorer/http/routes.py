@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.net.tasks import end
 from capdex.uri import CapabilityURI
+from capdex.version import Version
 from explorer.http.answer import JSON, Answers, wants_json
 from explorer.http.assets import PREFIX, read_assets
 from explorer.http.headers import FOREVER, SECURITY, accepts
@@ -22,6 +23,7 @@ from explorer.http.rendered import Rendered
 from explorer.pages import discovery, file_check, node, package, publisher, recent, search, versions
 from explorer.site import Page, Site, address_of, is_uri
 from explorer.views.environment import build_environment
+from mcp_service.queries.names import LATEST
 from mcp_service.queries.resolve import name_page
 
 # Each page has its JSON at the same path with `.json`.
@@ -30,7 +32,9 @@ PAGES: Final[dict[str, Page]] = {
     "/triggers": search.triggered,
     "/browse": search.browse,
     "/recent": recent.recent,
+    "/names": recent.names,
     "/node": node.node,
+    "/docs": discovery.docs,
     "/help": node.explanations,
     "/help/{code}": node.explanation,
     "/block/{number}": versions.block,
@@ -53,6 +57,7 @@ FILES: Final[dict[str, tuple[Any, str]]] = {
     "/c/{name}/{version}/badge.svg": (discovery.badge, "image/svg+xml"),
     "/sitemap.xml": (discovery.sitemaps, "application/xml"),
     "/sitemap/{first}.xml": (discovery.sitemap, "application/xml"),
+    "/llms.txt": (discovery.llms, "text/plain; charset=utf-8"),
     "/robots.txt": (discovery.robots, "text/plain; charset=utf-8"),
 }
 LISTED: Final = ("domain", "tag")  # facets with a page for each value
@@ -92,6 +97,21 @@ class Explorer:
             answer = await name_page(site.reader, name)
             return Rendered.of(answer.body, JSON).response(request)
 
+        def exact(
+            endpoint: Callable[[Request], Awaitable[Response]],
+        ) -> Callable[[Request], Awaitable[Response]]:
+            async def answer(request: Request) -> Response:
+                name, version = (request.path_params.get(x, "") for x in ("name", "version"))
+                wanted = _inexact(name, version)
+                if wanted is None:
+                    return await endpoint(request)
+                found = await site.reader.read(site.reader.resolve, wanted)
+                rest = request.url.path.split("/", 4)[4:]
+                suffix = ".json" if not rest and request.url.path.endswith(".json") else ""
+                return RedirectResponse("/".join(("/c", name, found.semver, *rest)) + suffix)
+
+            return answer
+
         attempted = answers.endpoint(file_check.file_check)
         self.routes: Sequence[BaseRoute] = [
             Route("/", answers.endpoint(search.home), methods=["GET"]),
@@ -101,7 +121,7 @@ class Explorer:
             Route("/try", attempted, methods=["GET", "POST"]),
             Route("/try.json", attempted, methods=["GET", "POST"]),
             *(
-                Route(path, answers.file(make, media_type), methods=["GET"])
+                Route(path, exact(answers.file(make, media_type)), methods=["GET"])
                 for path, (make, media_type) in FILES.items()
             ),
             *(
@@ -110,7 +130,7 @@ class Explorer:
                 for path in (f"/{key}/{{value:path}}.json", f"/{key}/{{value:path}}")
             ),
             *(
-                Route(f"{path}{suffix}", answers.endpoint(page), methods=["GET"])
+                Route(f"{path}{suffix}", exact(answers.endpoint(page)), methods=["GET"])
                 for path, page in PAGES.items()
                 for suffix in (".json", "")
             ),
@@ -145,7 +165,16 @@ class Explorer:
             if error.status_code != 404:
                 return PlainTextResponse(error.detail, error.status_code, error.headers)
             error = InvalidInput("there is nothing at this address", Code.NOT_FOUND, fix="search")
-        return self.answers.error(request, error, as_json=False)
+        return await self.answers.error(request, error, as_json=False)
+
+
+def _inexact(name: str, version: str) -> CapabilityURI | None:
+    """Return what `latest` or a range of versions means; None for any other text."""
+    try:
+        uri = CapabilityURI.loose(name if version == LATEST else f"{name}@{version}")
+    except InvalidInput:
+        return None
+    return None if not version or isinstance(uri.selector, Version) else uri
 
 
 def _of_value(key: str) -> Page:

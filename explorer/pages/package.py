@@ -203,6 +203,7 @@ def _view(
         cache_tag=release_tag(release),
         linked_data=linked,
         feed=f"/c/{release['name']}/feed.atom",
+        image=f"/c/{release['name']}/{release['semver']}/badge.svg",
     )
 
 

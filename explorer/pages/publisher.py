@@ -7,6 +7,7 @@ from typing import Final
 
 from capdex.did import account_of
 from capdex.encoding.abi import checksum_address
+from explorer.pages.growth import add_growth
 from explorer.site import Json, PageRequest, Site, View, not_found
 from mcp_service.queries.history import account_history
 from mcp_service.queries.search import SearchRequest, search
@@ -36,6 +37,7 @@ async def publisher(site: Site, request: PageRequest) -> View:
     cursor = request.text("cursor")
     answer = await search(site.reader, SearchRequest.parse(wanted | {"cursor": cursor or None}))
     data = answer.to_json()
+    await add_growth(site, data["list_of_results"])
     signers = [x["verification"]["signer"] for x in data["list_of_results"]]
     accounts = [x["chain"]["publisher"] for x in data["list_of_results"]]
     events: list[Json] = []

@@ -7,12 +7,14 @@ from urllib.parse import quote
 
 from capdex.errors import InvalidInput
 from capdex.uri import CapabilityURI
+from explorer.pages.growth import add_growth
 from explorer.pages.publisher import is_publisher
 from explorer.site import Json, PageRequest, Site, View, address_of, is_uri
+from explorer.views.snippets import connections
 from indexer.query import FILTER_NAMES
 from indexer.query.search.filters import NOT
 from mcp_service.queries.names import names_like
-from mcp_service.queries.releases import newest_releases
+from mcp_service.queries.releases import listed_by
 from mcp_service.queries.route import route
 from mcp_service.queries.search import FACETS, SearchRequest, explained_search, search
 
@@ -28,10 +30,14 @@ EXAMPLES: Final = (
 
 
 async def home(site: Site, request: PageRequest) -> View:
-    """Show the search box, the newest releases, and what the node is."""
+    """Show what this is for, how an agent is connected, and the newest names."""
     found = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
+    newest, voted = [await listed_by(site.reader, x, NEWEST) for x in ("newest", "votes")]
+    await add_growth(site, [*newest, *voted])
     data = {
-        "newest": await newest_releases(site.reader, NEWEST),
+        "newest": newest,
+        "voted": voted,
+        "connections": connections(request.base),
         "facets": found["facets"],
         "total": found["total"],
         "examples": list(EXAMPLES),
@@ -80,6 +86,7 @@ async def results(site: Site, request: PageRequest) -> View:
         for rest in ([x for x in values if x != value],)
     ]
     _add_addresses(data, request)
+    await add_growth(site, data["list_of_results"])
     return View("search.html", f"{query}: search" if query else "Search", data, feed="/feed.atom")
 
 
@@ -135,6 +142,7 @@ async def of_value(site: Site, request: PageRequest) -> View:
     }
     found = await _find(site, wanted)
     following = found["next_cursor"]
+    await add_growth(site, found["list_of_results"])
     data = found | {
         "key": key,
         "value": value,

@@ -8,10 +8,6 @@ const show = (wanted) => {
   root.dataset.theme = wanted;
   theme.setAttribute("aria-pressed", String(wanted === "dark"));
 };
-try {
-  const kept = localStorage.getItem("theme");
-  if (kept === "dark" || kept === "light") show(kept);
-} catch { /* storage may be off */ }
 theme.hidden = false;
 theme.setAttribute("aria-pressed", String(dark()));
 theme.addEventListener("click", () => {

@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from explorer.views.verdicts import Badge
 
-_COLOURS: Final = {"good": "#17603a", "fair": "#7a4b00", "poor": "#9b1c1c"}
+_COLOURS: Final = {"good": "#17603a", "fair": "#7a4b00", "poor": "#9b1c1c", "plain": "#5a6068"}
 _GLYPH_WIDTH: Final = 6.7  # of the font at this size, on average
 _PAD: Final = 7
 

@@ -57,6 +57,7 @@ BADGES: Final = {
 WAITING: Final = Badge(
     "fair", "…", "not judged", "This node does not hold the file yet, so nothing has been checked."
 )
+MISSING: Final = Badge("plain", "?", "missing", "This node knows no such release.")
 NOT_MEANT: Final = (
     "It says nothing about whether the capability is good, harmless or well made, or who its author"
     " is in life."

@@ -1,6 +1,6 @@
 """Reading the index: resolve, search, list releases and names, report status and digests."""
 
-from indexer.query.catalog import BoundReleases
+from indexer.query.catalog import LISTED_BY, BoundReleases, read_listed_by
 from indexer.query.changes import (
     CommitWatch,
     ListedRelease,
@@ -51,6 +51,7 @@ from indexer.query.status import IndexStatus, Position, read_revision
 
 __all__ = [
     "FILTER_NAMES",
+    "LISTED_BY",
     "MAX_MESSAGE_CHARS",
     "MAX_PAGE",
     "MAX_QUERY_CHARS",
@@ -77,6 +78,7 @@ __all__ = [
     "read_changes",
     "read_first_seen",
     "read_listed",
+    "read_listed_by",
     "read_listed_releases",
     "read_name",
     "read_name_history",

@@ -66,6 +66,38 @@ _SINCE: Final = (
 _ORDER: Final = " ORDER BY release.name, release.cap_uri LIMIT :limit OFFSET :offset"
 
 
+_THIS: Final = "SELECT release.id, release.name, release.cid, release.sha256 FROM "
+_LISTED_BY: Final = {
+    "newest": "release AS first JOIN listing ON listing.name = first.name "
+    "JOIN release ON release.id = listing.release_id WHERE NOT EXISTS (SELECT 1 FROM release AS x "
+    "WHERE x.name = first.name AND x.sequence < first.sequence) ORDER BY first.sequence DESC",
+    "changed": "release JOIN listing ON listing.release_id = release.id "
+    "ORDER BY release.sequence DESC",
+    "name": "listing JOIN release ON release.id = listing.release_id ORDER BY listing.name",
+    # the last vote of each account counts
+    "votes": "(SELECT name, SUM(vote * CAST(weight AS DOUBLE PRECISION)) AS score "
+    "FROM vote WHERE NOT EXISTS (SELECT 1 FROM vote AS x WHERE x.name = vote.name "
+    "AND x.voter = vote.voter AND x.sequence > vote.sequence) GROUP BY name) AS voted "
+    "JOIN listing ON listing.name = voted.name "
+    "JOIN release ON release.id = listing.release_id WHERE voted.score > 0 "
+    "ORDER BY voted.score DESC, listing.name",
+}
+LISTED_BY: Final = tuple(_LISTED_BY)
+
+
+def read_listed_by(
+    connection: Connection, order: str, denials: Denials, limit: int
+) -> list[IndexedRelease]:
+    """Return the first listed releases in one of the orders LISTED_BY.
+
+    Names in the order of their first release, of their listed one (`changed`), by name, or by the
+    weight of votes; only names with more weight for than against.
+    """
+    words = _THIS + _LISTED_BY[order] + " LIMIT :limit OFFSET :offset"
+    rows = read_allowed(connection, text(words), {}, denials, limit)
+    return _in_order(connection, [row.id for row in rows])
+
+
 def read_names(
     connection: Connection, facet: tuple[str, str] | None, after: str, limit: int
 ) -> list[IndexedRelease]:

@@ -15,6 +15,7 @@ from indexer.query import (
     IndexedRelease,
     count_versions,
     read_first_seen,
+    read_listed_by,
     read_name_state,
     read_newest_releases,
     read_revision,
@@ -103,6 +104,16 @@ async def newest_releases(
         return [
             shown(x) for x in read_newest_releases(connection, reader.serve, denials, limit, of)
         ]
+
+    return await reader.read(read)
+
+
+async def listed_by(reader: Reader, order: str, limit: int) -> list[Json]:
+    """Return the first listed releases in one of the orders LISTED_BY, one of each name."""
+
+    def read(connection: Connection) -> list[Json]:
+        denials = reader.index.denial_cache.read(connection)
+        return [shown(x) for x in read_listed_by(connection, order, denials, limit)]
 
     return await reader.read(read)
 

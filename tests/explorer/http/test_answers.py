@@ -85,7 +85,7 @@ def test_static_files_are_kept_for_ever_by_their_content(base: str) -> None:
 
 
 def test_errors_are_pages_for_browsers_and_problems_for_programs(base: str) -> None:
-    for path in ("/c/no-such-name", "/nothing", "/c/Bad_Name/1.0.0", "/c/note/x"):
+    for path in ("/c/no-such-name", "/nothing", "/c/Bad_Name/1.0.0", "/c/note/zz"):
         browser = ask(base, path, Accept="text/html,*/*;q=0.8")
         assert (browser[0], browser[1]["content-type"]) == (404, "text/html; charset=utf-8")
         assert b"NOT_FOUND" in browser[2]

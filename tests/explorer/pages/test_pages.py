@@ -36,6 +36,7 @@ class Answer:
             reply = error
         with reply:
             self.status, self.headers, self.body = reply.status, reply.headers, reply.read()
+            self.url = reply.url
 
     @property
     def text(self) -> str:
@@ -101,7 +102,11 @@ def test_a_page_is_light(base: str, address: str) -> None:
 
 def test_the_start_page_answers_a_person_and_leads_on(base: str) -> None:
     page = Answer(f"{base}/", **HTML)
-    assert "Newest releases" in page.words
+    assert "A capability is a signed file with instructions and tools" in page.words
+    for words in ("Connect your agent", "Ask, or search", "Approve what it may do", "Newest names"):
+        assert words in page.words
+    assert f"claude mcp add --transport http capdex {base}/mcp" in page.words
+    assert all(f'href="{x}"' in page.text for x in ("/docs#get", "/docs", "/docs#source"))
     assert 'action="/search"' in page.text
     assert 'property="og:title" content="capdex"' in page.text
     assert Answer(f"{base}/index.json").json["newest"]
@@ -435,6 +440,72 @@ def test_codes_are_explained_as_the_command_line_does(base: str) -> None:
     assert Answer(f"{base}/help/NO_SUCH_CODE", **HTML).status == 404
 
 
+def test_names_come_once_each_in_the_order_that_is_asked_for(base: str) -> None:
+    def names(address: str) -> list[str]:
+        found: list[str] = []
+        while address:
+            page = Answer(base + address, Accept="application/json").json
+            found += [x["name"] for x in page["releases"]]
+            address = page["after"]
+        return found
+
+    newest = names("/names")
+    assert len(newest) == len(set(newest)) == Answer(f"{base}/status").json["releases"]["listed"]
+    assert names("/names?sort=name") == sorted(newest)
+    assert newest.index("heavy") < newest.index("forecast") < newest.index("city-weather")
+    assert set(names("/names?sort=changed")) == set(newest)
+    assert names("/names?sort=votes") == []
+    assert Answer(f"{base}/names?sort=size").status == 400
+    assert len(names("/recent")) > len(set(names("/recent")))
+
+
+def test_a_wrong_address_leads_on(base: str) -> None:
+    page = Answer(f"{base}/c/city-wether", **HTML)
+    assert page.status == 404
+    assert 'Did you mean <a href="/c/city-weather">' in page.text
+    assert 'action="/search"' in page.text
+    assert 'href="/c/forecast"' in Answer(f"{base}/c/fxrecast/1.0.0/tools", **HTML).text
+
+
+@pytest.mark.parametrize(
+    ("asked", "reached"),
+    [
+        ("/c/forecast/latest", "/c/forecast/1.1.0"),
+        ("/c/forecast/^1", "/c/forecast/1.1.0"),
+        ("/c/unit-converter/~1.0.0/tools", "/c/unit-converter/1.0.0/tools"),
+        ("/c/forecast/latest.json", "/c/forecast/1.1.0.json"),
+        ("/c/forecast/latest/badge.svg", "/c/forecast/1.1.0/badge.svg"),
+    ],
+)
+def test_latest_and_ranges_are_addresses_too(base: str, asked: str, reached: str) -> None:
+    found = Answer(base + asked, **HTML)
+    assert (found.status, found.url) == (200, base + reached)
+
+
+def test_a_range_that_nothing_meets_is_not_found(base: str) -> None:
+    for address in ("/c/forecast/^9", "/c/no-such/latest"):
+        assert Answer(base + address, **HTML).status == 404
+
+
+def test_the_interface_is_a_page_and_a_text_for_agents(base: str) -> None:
+    page = Answer(f"{base}/docs", **HTML)
+    for path in json.loads(Answer(f"{base}/openapi.json").body)["paths"]:
+        assert f"GET {path}" in page.words
+    text = Answer(f"{base}/llms.txt").text
+    assert f"{base}/mcp" in text
+    for address in re.findall(rf"{base}(/\S+?)(?:,|\s|\.?$)", text):
+        if "{" not in address and "NAME" not in address and address != "/mcp":
+            assert Answer(base + address).status == 200, address
+
+
+def test_a_page_names_its_address_and_its_image(base: str) -> None:
+    page = Answer(f"{base}/c/forecast?utm=x", **HTML)
+    assert f'<link rel="canonical" href="{base}/c/forecast">' in page.text
+    image = re.search('property="og:image" content="([^"]+)"', page.text)
+    assert image is not None
+    assert Answer(image[1]).headers["Content-Type"] == "image/svg+xml"
+
+
 def test_feeds_are_atom(base: str) -> None:
     for address in ("/feed.atom", "/c/forecast/feed.atom", f"/p/{ACCOUNT}/feed.atom"):
         answer = Answer(base + address)
@@ -445,13 +516,19 @@ def test_feeds_are_atom(base: str) -> None:
         for entry in entries:
             link = entry.find("{http://www.w3.org/2005/Atom}link")
             assert link is not None
+            identity = entry.findtext("{http://www.w3.org/2005/Atom}id")
+            assert identity is not None
+            assert identity.startswith("did:nuwa:cap:")  # whatever the node's address is
             assert Answer(link.attrib["href"], **HTML).status == 200
 
 
 def test_badges_say_version_and_verdict(base: str) -> None:
     for address, said in (
         ("/c/city-weather/badge.svg", "city-weather: ✓ authentic 1.0.0"),
-        ("/c/forecast/1.0.0/badge.svg", "forecast: ✓ authentic 1.0.0 yanked"),
+        ("/c/forecast/1.0.0/badge.svg", "forecast: ✓ authentic 1.0.0, yanked"),
+        ("/c/forecast/1.1.0/badge.svg", "forecast: ✓ authentic 1.1.0, asks for more"),
+        ("/c/loose/badge.svg", "loose: ◐ signed 1.0.0, deprecated"),
+        ("/c/no-such/badge.svg", "no-such: ? missing not found"),
         ("/c/forged/badge.svg", "forged: ✗ invalid 1.0.0"),
     ):
         answer = Answer(base + address)
