@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.json import Json
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from explorer.samples import Samples
 from mcp_service.queries.reader import Reader
-
-Json = dict[str, Any]
 
 MAX_PARAMETERS: Final = 64
 

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tests.mcp_service.clients.model import LAST, Json, Model, chat
+from capdex.json import Json
+from tests.mcp_service.clients.model import LAST, Model, chat
 
 JSON, EVENTS = "application/json", "text/event-stream"
 USAGE = {"input_tokens": 1, "output_tokens": 1}

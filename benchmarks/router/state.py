@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from router.model.refs import Json
+from capdex.json import Json
 from router.state.patch import apply
 from router.state.query import read
 from router.state.rows import Space

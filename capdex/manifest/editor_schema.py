@@ -16,13 +16,13 @@ import sys
 from functools import lru_cache
 from typing import Final
 
+from capdex.json import Json
 from capdex.json_schema import schema as schemas
 from capdex.manifest import bindings, manifest, metadata, tools, triggers
 from capdex.manifest.bindings.http_request import HTTP_TYPES, METHODS
 from capdex.manifest.editor_schema_parts import (
     FILLED,
     ONE_FILLED_LINE,
-    Json,
     keywords,
     link,
     listed,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from capdex.json import Json
 from capdex.json_schema.keywords import ANCHOR, KEYWORDS, TYPES, Shape
 from capdex.json_schema.schema import DIALECT
 from capdex.manifest.bindings import http_auth, http_header, http_request
 from capdex.manifest.metadata import MAX_NAMES, MAX_WORD_CHARS
 from capdex.manifest.urls import MAX_URL_CHARS
-
-Json = dict[str, Any]
 
 FILLED: Final = r"\S"
 ONE_LINE: Final = r"^\n*[^\n]*\n*$"

@@ -15,9 +15,8 @@ import msgspec
 
 from capdex import __version__
 from capdex.errors import CapdexError
+from capdex.json import Json
 from capdex.net.envelope import INTERNAL_ERROR, Fault, JsonRpcMessage
-
-Json = dict[str, Any]
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSION: Final = "2026-07-28"

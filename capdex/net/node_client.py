@@ -22,6 +22,7 @@ from capdex.errors import (
     VerificationFailure,
     untrusted_text,
 )
+from capdex.json import Json
 from capdex.net import json_reply
 from capdex.net.http import READ_S, HttpClient, HttpError, ResponseTooLarge
 
@@ -32,8 +33,6 @@ MAX_STATUS_BYTES: Final = 1 << 20
 LONG_BYTES: Final = 1 << 20  # of a long reply each value takes at least so many bytes on average:
 MIN_VALUE_BYTES: Final = 8
 PROTOCOL_VERSION: Final = "2026-07-28"  # the first revision of MCP without a handshake
-
-Json = dict[str, Any]
 
 
 class NodeClient:

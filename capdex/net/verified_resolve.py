@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, Refused, Unavailable
+from capdex.json import Json
 from capdex.net.node_client import NodeClient
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.endpoint import redact
@@ -22,8 +23,6 @@ MAX_BEHIND_S: Final = 600  # an older proof could hide what was published since
 MAX_BEHIND_BLOCKS: Final = 3  # on a chain that mines on demand the previous block may be old
 WAIT_S: Final = 12.0  # one slot of Ethereum: two endpoints rarely differ by more
 POLL_S: Final = 0.5
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

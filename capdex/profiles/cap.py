@@ -7,15 +7,14 @@ command or transport): CAP leaves that to the host, which reads the bindings of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.json_schema.bundle import self_contained
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import Tool
 from capdex.uri import PREFIX
-
-Json = dict[str, Any]
 
 KINDS: Final = ("skill", "tool")
 PACKAGE_TYPE: Final = "application/yaml"  # RFC 9512

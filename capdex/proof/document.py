@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, VerificationFailure
+from capdex.json import Json
 from capdex.proof.block_header import MAX_HEADER_BYTES
 from capdex.proof.storage_layout import WORD
 from capdex.proof.trie import MAX_NODE_BYTES, MAX_NODES
@@ -30,8 +31,6 @@ MAX_SLOTS: Final = 1 + 5 * MAX_RELEASES  # a release has its word, its digest, a
 MAX_PROOF_BYTES: Final = 8 * 1024 * 1024  # all data together, before any of it is decoded
 
 _DATA: Final = re.compile(r"0x(?:[0-9a-f]{2})*")
-
-Json = dict[str, Any]
 
 
 class ProofKind(StrEnum):

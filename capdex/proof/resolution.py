@@ -10,12 +10,11 @@ from typing import Any
 
 from capdex.errors import Code
 from capdex.ipld.cid import Cid
+from capdex.json import Json
 from capdex.proof.document import Proof, ProofKind, refused
 from capdex.proof.verify import Anchor, Proven, ProvenRelease, verify
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version, VersionRange, latest, max_satisfying
-
-Json = dict[str, Any]
 
 
 def check_resolution(document: Any, anchor: Anchor, uri: CapabilityURI, answer: Json) -> Proven:

@@ -13,7 +13,8 @@ from cli.terminal.app import App
 from cli.terminal.text import safe
 
 if TYPE_CHECKING:
-    from router.model.refs import InvokeResult, Json
+    from capdex.json import Json
+    from router.model.refs import InvokeResult
 
 MAX_INPUT_BYTES: Final = 1024 * 1024
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from capdex.errors import CapdexError, Code, Refused
+from capdex.json import Json
 from cli.config.settings import Network, user_directories
 from cli.terminal.app import App
 from cli.terminal.prompt import confirm
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from router.home.directory import Home
     from router.install.installer import Installer, InstallOutcome
     from router.policy.proposal import Proposal
-
-Json = dict[str, Any]
 
 
 class Terminal:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capdex.diff.semver_step import taken_step
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.manifest.bindings.contacts import contacts
 from capdex.version import Version
 from cli.terminal.output import Stream
 from cli.terminal.text import clip, columns, number_of, safe
-from cli.views.release import Json, mark, part, rows_of, summary_of
+from cli.views.release import mark, part, rows_of, summary_of
 
 if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from capdex.json import Json
 from cli.terminal.output import Stream
 from cli.terminal.text import safe, short
-
-Json = dict[str, Any]
 
 _KIND = {"verified": "ok", "signed": "warn", "unsigned": "fail", None: "plan"}
 

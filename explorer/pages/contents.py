@@ -6,10 +6,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from capdex.json import Json
 from capdex.manifest.bindings import contacts, secret_uses
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest, read
-from explorer.site import Json, Site
+from explorer.site import Site
 from mcp_service.queries.releases import ShownRelease, find_release
 
 MAX_KEPT: Final = 128  # manifests: parsing one takes longer than all else on a page

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.json import Json
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.problems import Severity
-from explorer.site import FormRefused, Json, PageRequest, Site, View
+from explorer.site import FormRefused, PageRequest, Site, View
 
 CONTEXT: Final = 2  # lines shown before and after one with a finding
 MAX_LINES: Final = 600

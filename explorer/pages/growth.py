@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from capdex.diff import compare
+from capdex.json import Json
 from explorer.pages.contents import open_release
-from explorer.site import Json, Site
+from explorer.site import Site
 from explorer.views.text import count, name_of
 from mcp_service.queries.releases import lineages
 

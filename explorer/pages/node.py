@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from capdex.codes import all_codes
 from capdex.errors import CapdexError, InvalidInput
+from capdex.json import Json
 from capdex.uri import CapabilityURI
-from explorer.site import Json, PageRequest, Site, View, address_of, not_found
+from explorer.site import PageRequest, Site, View, address_of, not_found
 from mcp_service.queries.releases import waiting_releases
 
 MAX_PASTED_CHARS: Final = 20_000

@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.json import Json
 from capdex.manifest.manifest import Manifest
 from capdex.proof.document import Proof
 from capdex.proof.verify import Anchor, verify
@@ -14,7 +15,7 @@ from capdex.routing import TriggerSet
 from capdex.uri import CapabilityURI
 from explorer.pages.contents import contents_of, open_release
 from explorer.pages.growth import add_growth
-from explorer.site import Json, PageRequest, Site, View, release_tag
+from explorer.site import PageRequest, Site, View, release_tag
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
 from explorer.views.snippets import checking_commands, connections
 from indexer.query import MAX_MESSAGE_CHARS

@@ -7,8 +7,9 @@ from typing import Final
 
 from capdex.did import account_of
 from capdex.encoding.abi import checksum_address
+from capdex.json import Json
 from explorer.pages.growth import add_growth
-from explorer.site import Json, PageRequest, Site, View, not_found
+from explorer.site import PageRequest, Site, View, not_found
 from mcp_service.queries.history import account_history
 from mcp_service.queries.search import SearchRequest, search
 

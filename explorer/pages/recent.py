@@ -9,8 +9,9 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from explorer.pages.growth import add_growth
-from explorer.site import Json, PageRequest, Site, View
+from explorer.site import PageRequest, Site, View
 from explorer.views.text import visible
 from explorer.views.verdicts import badge_of, marks_of, title_of
 from indexer.query import LISTED_BY

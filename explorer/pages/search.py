@@ -6,10 +6,11 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.uri import CapabilityURI
 from explorer.pages.growth import add_growth
 from explorer.pages.publisher import is_publisher
-from explorer.site import Json, PageRequest, Site, View, address_of, is_uri
+from explorer.site import PageRequest, Site, View, address_of, is_uri
 from explorer.views.snippets import connections
 from indexer.query import FILTER_NAMES
 from indexer.query.search.filters import NOT

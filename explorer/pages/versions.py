@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from capdex.diff import Change, compare, taken_step
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
 from explorer.pages.contents import open_release
 from explorer.pages.growth import add_growth
-from explorer.site import Json, PageRequest, Site, View, not_found, release_tag
+from explorer.site import PageRequest, Site, View, not_found, release_tag
 from mcp_service.queries.history import block_history, name_history
 from mcp_service.queries.releases import ShownRelease, find_release, list_versions
 

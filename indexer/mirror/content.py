@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from sqlalchemy import Connection, func, select
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.proof.document import show_hex
 from capdex.uri import check_name
 from indexer.db.denylist import Denials
@@ -24,8 +25,6 @@ from indexer.query.release import LINTED, IndexedRelease, read_names
 CONFIG: Final = "config.json"
 FORMAT: Final = "capdex.mirror/1"
 PAGE: Final = 200  # names read at once: some megabytes
-
-Json = dict[str, Any]
 
 
 def path_of(name: str) -> str:

@@ -20,6 +20,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.ipld.car import write_header
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
+from capdex.json import Json
 from capdex.proof.document import ByteBudget, read_number, read_object, read_text, show_hex
 from capdex.proof.index_digest import MAX_TOPICS
 from capdex.proof.log_head import LogProof
@@ -31,7 +32,6 @@ SCHEMA: Final = "capdex.snapshot/1"
 MAX_CHUNKS: Final = 16_384  # a manifest is one block: 16 GiB of events
 MAX_INTEGER: Final = 2**63 - 1  # of either database
 
-Json = dict[str, Any]
 
 _KEYS: Final = (
     *("schema", "chain_id", "genesis", "block", "decoder_version", "rules_version"),

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from capdex.json import Json
 from capdex.uri import PREFIX
 from indexer.query import IndexedRelease
 from mcp_service.answers import text
@@ -21,7 +22,6 @@ from mcp_service.answers.capability_text import (
     PATTERNS_SHOWN,
     parameters,
 )
-from mcp_service.answers.release import Json
 
 TITLE_TOKENS: Final = 10
 TOOL_TOKENS: Final = 10  # of their names in a hit

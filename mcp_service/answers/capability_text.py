@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from mcp_service.answers.release import Json
+from capdex.json import Json
 from mcp_service.answers.text import cut
 
 LINE_TOKENS: Final = 30

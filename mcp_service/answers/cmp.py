@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from capdex.json import Json
 from capdex.json_schema.bundle import self_contained
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import Tool
 from capdex.profiles.cap import find_tool
 from mcp_service.answers.paging import fill
-from mcp_service.answers.release import Json
 
 LEVELS: Final = ("domains", "manifests", "capabilities", "schema", "examples")
 MAX_PATTERNS: Final = 16  # of one intent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_service.answers.release import Json
+from capdex.json import Json
 from mcp_service.answers.schemas import (
     AS_OF,
     INTEGER,

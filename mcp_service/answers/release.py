@@ -6,11 +6,8 @@ that a client needs to check it against the chain.
 
 from __future__ import annotations
 
-from typing import Any
-
+from capdex.json import Json
 from indexer.query import IndexedRelease, NameRecord, Position
-
-Json = dict[str, Any]
 
 
 def release(found: IndexedRelease) -> Json:

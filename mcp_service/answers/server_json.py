@@ -12,9 +12,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.uri import CapabilityURI, check_name
 from indexer.query import IndexedRelease
-from mcp_service.answers.release import Json
 
 NAMESPACE: Final = "did.nuwa.cap"  # `/` and the name of the capability follow
 BINDING: Final = "mcp_service"

@@ -15,8 +15,8 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from capdex.errors import CapdexError, Code, Unavailable
+from capdex.json import Json
 from capdex.net.tasks import end
-from mcp_service.answers.release import Json
 from mcp_service.http.parameters import read_parameters
 from mcp_service.http.problem import problem
 from mcp_service.limits.streams import StreamPlaces

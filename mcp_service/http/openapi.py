@@ -8,13 +8,13 @@ from typing import Final
 import orjson
 
 from capdex import __version__
+from capdex.json import Json
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles.cap import KINDS
 from indexer.query import FILTER_NAMES, MAX_MESSAGE_CHARS, MAX_PAGE, MAX_QUERY_CHARS
 from indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
 from mcp_service.answers import hit_schemas, schemas
 from mcp_service.answers.cmp import LEVELS
-from mcp_service.answers.release import Json
 from mcp_service.http import v0_1
 from mcp_service.queries import capabilities, changes, route, search, servers
 from mcp_service.queries.proofs import PROOF_KINDS

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.json import Json
 from capdex.manifest import read
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.metadata import DOMAINS
@@ -16,7 +17,6 @@ from capdex.uri import CapabilityURI
 from indexer.query import IndexedRelease
 from mcp_service.answers import brief, capability_text, cmp
 from mcp_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
-from mcp_service.answers.release import Json
 from mcp_service.answers.rendered import Answer, Rendered
 from mcp_service.queries.reader import Reader
 

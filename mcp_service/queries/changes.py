@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from indexer.query import ListedRelease, read_changes, read_listed_releases, read_revision
-from mcp_service.answers.release import Json
 from mcp_service.answers.rendered import Answer, Moment, Rendered
 from mcp_service.queries.reader import LAST, Reader
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
+from capdex.json import Json
 from indexer.query import (
     HistoryEvent,
     read_account_history,
@@ -13,7 +14,7 @@ from indexer.query import (
     read_name_history,
     read_revision,
 )
-from mcp_service.answers.release import Json, as_of
+from mcp_service.answers.release import as_of
 from mcp_service.queries.reader import Reader
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.uri import MAX_NAME_CHARS, check_name
 from capdex.version import MAX_VERSION_CHARS
 from indexer.query import (
@@ -15,7 +16,6 @@ from indexer.query import (
     read_revision,
     read_versions_like,
 )
-from mcp_service.answers.release import Json
 from mcp_service.queries.reader import Reader
 
 PAGE: Final = 50

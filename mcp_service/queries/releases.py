@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.json import Json
 from capdex.uri import check_name
 from capdex.version import Version
 from indexer.query import (
@@ -25,7 +26,7 @@ from indexer.query import (
     read_versions,
     read_waiting,
 )
-from mcp_service.answers.release import Json, as_of, name_head, of_page, release
+from mcp_service.answers.release import as_of, name_head, of_page, release
 from mcp_service.queries.reader import Reader
 
 PAGE: Final = 100

@@ -8,11 +8,12 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.json_schema.schema import parse_json
 from capdex.uri import CapabilityURI, check_name
 from indexer.query import IndexedRelease, read_name, read_name_state, read_tools
 from mcp_service.answers import brief, text
-from mcp_service.answers.release import Json, name_head, of_page
+from mcp_service.answers.release import name_head, of_page
 from mcp_service.answers.rendered import Answer, Rendered, render, render_release
 from mcp_service.queries.reader import Package, Reader
 

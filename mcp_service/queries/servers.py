@@ -9,10 +9,10 @@ from typing import Final
 import orjson
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.json import Json
 from indexer.query import BoundReleases, IndexedRelease
 from mcp_service.answers import server_json
 from mcp_service.answers.paging import read_cursor, write_cursor
-from mcp_service.answers.release import Json
 from mcp_service.answers.rendered import Answer
 from mcp_service.queries.reader import Reader
 

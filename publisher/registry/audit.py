@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
+from capdex.json import Json
 from capdex.manifest.manifest import Manifest, read
 from capdex.net import node_client
 from capdex.registry.state import NameState, ReleaseState
@@ -17,8 +17,6 @@ from capdex.version import Version
 from publisher.ethereum.contract import Contract
 from publisher.registry.name_history import name_state, name_view
 from publisher.registry.registry import Registry
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from yarl import URL
 from capdex.did import did_key
 from capdex.encoding.multiformats import encode_multibase
 from capdex.errors import Code, InvalidInput, Refused
+from capdex.json import Json
 from capdex.manifest.bindings import DID, PLACEHOLDER
 from router.bindings.egress import Egress
 from router.bindings.http import read_reply
 from router.bindings.request import json_body
-from router.model.refs import Json
 from router.model.requests import AgentRequest
 
 MAX_DID_CHARS: Final = 512

@@ -10,13 +10,13 @@ from typing import Any, Final
 from yarl import URL
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.package import VerifiedPackage
 from router.bindings.a2a import Agents, AgentTool
 from router.bindings.egress import Egress
 from router.bindings.http import HttpTool
 from router.bindings.mcp import McpServices, McpTool
 from router.model.capability import Executor
-from router.model.refs import Json
 from router.model.requests import Request
 from router.policy.secrets import Secrets
 

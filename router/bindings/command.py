@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from capdex.errors import Code, ExecutionFailed, Refused, untrusted_text
+from capdex.json import Json
 from router.bindings import output
 from router.bindings.sandbox import Room, Sandbox
-from router.model.refs import Json
 from router.model.requests import ProcessRequest, Request
 
 # CMP, Faceted Tools, and CMP v0.1.0, 6.1: a program sees that an agent reads its output.

@@ -10,13 +10,13 @@ from typing import Any, Final
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.json import Json
 from capdex.manifest.bindings import carried_secrets
 from capdex.manifest.bindings.http_auth import HTTP_AUTH_TYPES, NAMED, auths
 from capdex.net.json_reply import parse
 from router.bindings.egress import Egress, Reply
 from router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate, check_header
 from router.bindings.styles import in_url
-from router.model.refs import Json
 from router.model.requests import HostRequest
 from router.policy.secrets import Secrets, basic
 

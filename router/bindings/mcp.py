@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.json import Json
 from router.bindings.egress import Egress
 from router.bindings.mcp_session import Forgotten, McpSession
 from router.bindings.mcp_transport import GuardedTransport
 from router.bindings.pins import Pins, fingerprint
-from router.model.refs import Json
 from router.model.requests import ServiceRequest
 
 MAX_SESSIONS: Final = 16

@@ -25,7 +25,7 @@ from capdex.errors import (
     Unavailable,
     untrusted_text,
 )
-from router.model.refs import Json
+from capdex.json import Json
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 20

@@ -27,10 +27,10 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
+from capdex.json import Json
 from capdex.net.json_reply import parse
 from router.bindings.egress import MAX_BODY_BYTES, Egress
 from router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
-from router.model.refs import Json
 
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024  # of a program, as of a reply over HTTP
 MAX_UNREAD: Final = 64  # answers to what a program asks

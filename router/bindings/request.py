@@ -16,6 +16,7 @@ import orjson
 from yarl import URL
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.manifest.bindings import PLACEHOLDER
 from capdex.manifest.bindings.http_auth import auths
 from capdex.manifest.bindings.http_header import HEADER_VALUE, header_fault
@@ -39,7 +40,6 @@ from router.bindings.styles import (
     path_text,
     to_json,
 )
-from router.model.refs import Json
 
 MAX_URL_CHARS: Final = 8192  # longer than what servers take
 MAX_HEADER_CHARS: Final = 4096

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.json import Json
 from router.cmp.manifest import CommandTool, Intent
 from router.cmp.match import is_guarded, match
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 
 VERSION: Final = "0.1.0"
 INVALID_REQUEST: Final = -32600

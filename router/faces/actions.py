@@ -13,12 +13,13 @@ from typing import Final
 import orjson
 
 from capdex.errors import Code, InvalidInput, untrusted_text
+from capdex.json import Json
 from router.faces.arguments import Wanted, example
 from router.faces.manage import Packages
 from router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from router.install.resolve import NodeHit
 from router.model.capability import Capability
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 from router.policy.consent import Asker, clean
 from router.runtime.catalog import NOT_HERE, Catalog, Listed, split
 from router.runtime.catalog import PREFIX as PACKAGE

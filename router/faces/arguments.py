@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 
 MAX_INPUT_CHARS: Final = 1024 * 1024
 MAX_EXAMPLE_DEPTH: Final = 8

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import CapdexError, InvalidInput
-from router.model.refs import CapabilityRef, InvokeResult, Json
+from capdex.json import Json
+from router.model.refs import CapabilityRef, InvokeResult
 from router.runtime.catalog import Catalog
 from router.runtime.invoke import Caller, Invoker
 

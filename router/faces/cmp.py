@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from capdex.json import Json
 from router.cmp.manifest import CommandTool, Intent
 from router.cmp.protocol import Protocol
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 from router.policy.proposal import Proposal
 from router.runtime.invoke import Caller
 from router.runtime.learned.intents import Intents

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from router.model.refs import Json
+from capdex.json import Json
 
 Metadata = Mapping[str, Any]
 NO_METADATA: Final[Metadata] = {}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.json import Json
 from router.faces.kit import (
     CapabilityContext,
     CapabilityError,
@@ -32,7 +33,7 @@ from router.faces.kit import (
     Text,
 )
 from router.model.capability import NO_INPUT, Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 from router.model.requests import Request, ServiceRequest
 from router.policy.consent import Asker, Refuse
 from router.runtime.invoke import Caller, Invoker

@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from capdex import __version__
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput
+from capdex.json import Json
 from capdex.json_schema.arguments import check_names, read_arguments
 from capdex.net.stdio import Stdio
 from router.faces.actions import Actions
@@ -21,7 +22,7 @@ from router.faces.arguments import read_call
 from router.faces.context import Offered
 from router.faces.elicitation import Elicitation, Questions
 from router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE, ROUTE, TOOLS
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 from router.policy.consent import AnswerLater
 from router.runtime.invoke import Caller
 

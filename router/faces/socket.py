@@ -19,8 +19,8 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
+from capdex.json import Json
 from router.cmp.protocol import METHODS as CMP_METHODS
-from router.model.refs import Json
 from router.policy.consent import Asker, Refuse
 from router.runtime.invoke import Caller
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, untrusted_text
+from capdex.json import Json
 from capdex.manifest.bindings import PLACEHOLDER, carried_secrets, contacts
 from capdex.manifest.bindings.http_request import method_of
 from capdex.manifest.effects import effects
@@ -32,8 +33,6 @@ from router.model.requests import (
 from router.policy.permissions import asks_each_time
 from router.policy.proposal import INSTALL, Access, accessed
 from router.policy.quoting import quoted
-
-Json = dict[str, Any]
 
 
 def locked(package: VerifiedPackage, request: str, chain: Json, *, explicit: bool = True) -> Locked:

@@ -14,6 +14,7 @@ import orjson
 
 from capdex.errors import CapdexError, Code, UsageError
 from capdex.ipld.cid import Cid
+from capdex.json import Json
 from capdex.net import json_reply
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
@@ -28,8 +29,6 @@ MAX_ITEMS: Final = 256  # permissions, hosts or labels of one package
 LONG_BYTES: Final = 1024 * 1024
 MIN_VALUE_BYTES: Final = 8
 _HEX: Final = frozenset("0123456789abcdef")
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from capdex.errors import (
     VerificationFailure,
     untrusted_text,
 )
+from capdex.json import Json
 from capdex.net.node_client import NodeClient
 from capdex.package import precheck
 from capdex.registry.events import Announcement
@@ -33,7 +34,6 @@ from router.home.config import Config, NodeAddress
 MAX_HITS: Final = 20
 MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
 
-Json = dict[str, Any]
 Note = Callable[..., None]  # appends a line to the audit log
 
 

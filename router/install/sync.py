@@ -19,7 +19,7 @@ from router.install.lockfile import Locked
 from router.install.plan import InstallPlan
 from router.policy.consent import Asker
 
-Json = dict[str, str]
+Drift = dict[str, str]
 
 
 async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[InstallOutcome]:
@@ -62,13 +62,13 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
     return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
-def check(installer: Installer) -> list[Json]:
+def check(installer: Installer) -> list[Drift]:
     """Return each difference between the lock file and this machine as `{name, why}`.
 
     Nothing is written, and no socket is opened: an entry that nobody agreed to here is one, since
     nothing on this machine says that the chain knows it.
     """
-    found: list[Json] = []
+    found: list[Drift] = []
     agreed = installer.agreed()
     for entry in installer.lock.packages.values():
         if not entry.wanted.admits(entry.uri):
@@ -83,7 +83,7 @@ def check(installer: Installer) -> list[Json]:
     return found
 
 
-def drift(problems: Sequence[Json]) -> InvalidInput:
+def drift(problems: Sequence[Drift]) -> InvalidInput:
     """Return the error for some differences."""
     shown = "; ".join(f"{problem['name']}: {problem['why']}" for problem in problems[:5])
     more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
@@ -145,7 +145,7 @@ async def _fetch_all(
         return list(await asyncio.gather(*map(one, entries)))
 
 
-def _stale(entry: Locked) -> Json:
+def _stale(entry: Locked) -> Drift:
     return {
         "name": entry.name,
         "why": f"{entry.version} is not a version of {entry.request}, which was asked for",

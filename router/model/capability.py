@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
-from router.model.refs import CapabilityRef, Json
+from capdex.json import Json
+from router.model.refs import CapabilityRef
 from router.model.requests import Request
 
 Kind = Literal["tool", "skill"]

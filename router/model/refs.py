@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from capdex.errors import CapdexError
-
-Json = dict[str, Any]
+from capdex.json import Json
 
 
 @dataclass(frozen=True, slots=True, order=True)

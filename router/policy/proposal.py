@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import orjson
 
-from router.model.refs import Json
+from capdex.json import Json
 from router.model.requests import HostRequest, Request
 from router.policy.grants import EVERY_TOOL, Grant
 from router.policy.permissions import line, target

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.manifest.triggers import Trigger
 from capdex.version import Version
 from router.model.capability import Capability, Kind
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 
 MAX_LOADED: Final = 512
 MAX_CANDIDATES: Final = 5

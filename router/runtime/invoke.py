@@ -21,9 +21,10 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.json import Json
 from capdex.net.turns import Turns
 from router.model.capability import Capability, Executor
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 from router.model.requests import Request, StateRequest
 from router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
 from router.policy.grants import Grant

@@ -18,11 +18,12 @@ import orjson
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.json import Json
 from capdex.version import VERSION
 from router.bindings.mcp_session import McpSession
 from router.bindings.mcp_transport import McpProgram
 from router.model.capability import NO_INPUT, Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 from router.model.requests import ProcessRequest, Request, ServiceRequest
 from router.policy.consent import clean
 from router.policy.proposal import Access, Proposal, accessed

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import orjson
 
+from capdex.json import Json
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.tools import BUILT_IN, Tool
 from capdex.package import VerifiedPackage
 from capdex.profiles import cap
 from router.model.capability import Capability, Executor, Owner, ToolHints
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 from router.state.tools import standard
 
 Executors = Callable[[VerifiedPackage, str], Executor | None]

@@ -18,7 +18,8 @@ from typing import Final
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import InvokeResult, Json
+from capdex.json import Json
+from router.model.refs import InvokeResult
 
 PREFIX: Final = "result:"
 _HANDLE: Final = re.compile(r"result:([A-Za-z0-9_-]{16})")

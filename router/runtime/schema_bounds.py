@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.json_schema.schema import pointer_steps
-from router.model.refs import Json
 
 MAX_EVALUATIONS: Final = 1_000  # of subschemas at one place of a value
 MAX_WORK: Final = 200_000  # of counting: subschemas times places below, of places that differ

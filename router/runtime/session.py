@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from capdex.json import Json
 from router.model.capability import Capability
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 from router.routing.stack import Stack
 from router.runtime.catalog import Catalog, Listed
 from router.runtime.packages import unmet

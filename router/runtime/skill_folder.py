@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.version import VERSION
 from capdex.yaml import read_yaml
 from router.model.capability import Capability, Owner
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 from router.runtime.packages import VARS
 
 MAX_SKILL_BYTES: Final = 256 * 1024

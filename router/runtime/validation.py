@@ -10,7 +10,7 @@ import jsonschema_rs
 import orjson
 
 from capdex.errors import InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 from router.runtime.schema_bounds import evaluations, measure
 
 MAX_NODES: Final = 1_000  # as a package's schema may have (P8)

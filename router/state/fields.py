@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 from router.state.strategies import Strategy
 from router.state.values import canonical
 

@@ -29,7 +29,7 @@ import loro
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 from router.state import fields
 from router.state.strategies import Model, Strategy
 

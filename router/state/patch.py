@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 from router.state.values import MAX_OBJECT_BYTES, canonical, equal
 
 MAX_OPERATIONS: Final = 64

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 from router.state.filter import Holds, compiled, path, reached
 from router.state.values import canonical
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 from router.state import rows
 from router.state.database import Database
 from router.state.object import StateObject

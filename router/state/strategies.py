@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
 
+from capdex.json import Json
 from capdex.json_schema.schema import at_pointer, pointer_steps
-from router.model.refs import Json
 
 MAX_REFERENCES: Final = 8  # that one property may go through
 MAX_TTL_S: Final = 100 * 365 * 86_400.0

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Refused
+from capdex.json import Json
 from capdex.manifest.tools import Tool
 from router.model.capability import Owner
-from router.model.refs import Json
 from router.model.requests import Request, StateRequest
 from router.policy import tokens
 from router.state.patch import Patched, apply

@@ -7,8 +7,8 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.limits import MAX_DEPTH
-from router.model.refs import Json
 
 MAX_OBJECT_BYTES: Final = 256 * 1024  # as JSON, in UTF-8
 

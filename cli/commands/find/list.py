@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from capdex.errors import UsageError
+from capdex.json import Json
 from capdex.version import Version, latest
 from cli.publish.account import account_address, account_options
 from cli.terminal.app import App
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 NODE_PAGE: Final = 50
 MAX_NODE_PAGES: Final = 20  # a thousand names of one account; the chain has them all
-
-Json = dict[str, Any]
 
 
 @command(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import CapdexError, Code, UsageError
+from capdex.json import Json
 from capdex.uri import CapabilityURI
 from cli.config.completion_cache import complete, remember
 from cli.terminal.app import App
 from cli.terminal.click_commands import HASH, command
 from cli.terminal.output import Stream
 from cli.terminal.text import clip, safe
-from cli.views.release import Json, card, freshness, highlighted, mark, name_of, part, summary_of
+from cli.views.release import card, freshness, highlighted, mark, name_of, part, summary_of
 
 if TYPE_CHECKING:
     from capdex.net.verified_resolve import BlockTrust

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.uri import CapabilityURI
 from capdex.version import Version, VersionRange
 from cli.config.completion_cache import complete, remember
@@ -17,7 +18,7 @@ from cli.terminal.output import Stream
 from cli.terminal.text import columns, safe
 from cli.views.overview import overview, package_json, versions
 from cli.views.progress import open_registry
-from cli.views.release import Json, card, freshness, part, rows_of
+from cli.views.release import card, freshness, part, rows_of
 
 if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
 from capdex.errors import UsageError
+from capdex.json import Json
 from cli.node.options import (
     blocks_beside,
     blocks_option,
@@ -22,8 +22,6 @@ from cli.terminal.click_commands import DIRECTORY, Group, command
 from cli.terminal.status_line import StatusLine
 from cli.terminal.text import columns, number_of, safe
 from cli.views.release import part
-
-Json = dict[str, Any]
 
 _MISSING = {
     "index_digest": "none before the first block",

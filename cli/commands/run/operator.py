@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from capdex.errors import UsageError
+from capdex.json import Json
 from cli.node.options import database_option, database_url
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
@@ -17,7 +18,6 @@ from cli.terminal.text import duration, safe
 if TYPE_CHECKING:
     from indexer.query.pending import QueuedRelease
 
-Json = dict[str, Any]
 LANES = ("new", "retry", "again")
 
 

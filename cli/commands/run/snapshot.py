@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from capdex.errors import CapdexError
+from capdex.json import Json
 from cli.node.options import (
     blocks_beside,
     blocks_option,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from indexer.snapshot.archive import SnapshotManifest
     from indexer.snapshot.export import ExportPlan
     from indexer.snapshot.verify import VerifiedSnapshot
-
-Json = dict[str, Any]
 
 
 @command(

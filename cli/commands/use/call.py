@@ -13,7 +13,8 @@ from cli.views.calls import at_option, command_line, read_input, show_moves, sho
 from cli.views.installing import Terminal, open_agent
 
 if TYPE_CHECKING:
-    from router.model.refs import InvokeResult, Json
+    from capdex.json import Json
+    from router.model.refs import InvokeResult
     from router.policy.proposal import Proposal
 
 

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.manifest import manifest
 from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
 from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
@@ -22,8 +23,6 @@ from publisher.authoring.imports.report import DOCUMENT, Note, tidied
 from publisher.authoring.imports.text import clean, cut
 from publisher.authoring.lint import lint
 from publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
-
-Json = dict[str, Any]
 
 MAX_HEAVY: Final = 8  # tools that an error weighs
 _ROUNDS: Final = 3  # of leaving out what the format refuses

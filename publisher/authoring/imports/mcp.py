@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from publisher.authoring.imports.draft import Draft, DraftTool, Json
+from capdex.json import Json
+from publisher.authoring.imports.draft import Draft, DraftTool
 from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import Resolver, TooLarge, adapted
 from publisher.authoring.imports.source import parse, read_file

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
-from publisher.authoring.imports.draft import Draft, DraftTool, Json
+from capdex.json import Json
+from publisher.authoring.imports.draft import Draft, DraftTool
 from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import adapted
 from publisher.authoring.imports.source import parse

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from capdex.json import Json
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
 from capdex.json_schema.schema import MAX_SUBSCHEMAS, at_pointer, pointer_steps
 from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
-from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.report import Note
 from publisher.authoring.imports.text import clean, cut, tool_name_of
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import Code, InvalidInput
+from capdex.json import Json
 from capdex.manifest.manifest import ManifestReading
 from capdex.manifest.tools import Tool
 from router.bindings.a2a import Agents
@@ -25,7 +26,7 @@ from router.bindings.mcp import McpServices
 from router.bindings.pins import Pins
 from router.home.directory import Home
 from router.model.capability import Capability
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 from router.model.requests import HostRequest
 from router.policy.consent import Asker
 from router.policy.secrets import Secrets, forms

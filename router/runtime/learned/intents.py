@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capdex.json import Json
 from router.cmp.manifest import CommandTool, Intent
 from router.cmp.match import match
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 from router.runtime.catalog import Catalog
 from router.runtime.invoke import Caller, Invoker
 from router.runtime.learned.source import LearnedTools, refs

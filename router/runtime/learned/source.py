@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from capdex.errors import UsageError
+from capdex.json import Json
 from router.bindings import output
 from router.bindings.build import UnusableTool
 from router.bindings.command import CommandExecutor, digest_of
@@ -17,7 +18,7 @@ from router.cmp.learn import Learned, command_of
 from router.cmp.manifest import CommandTool, Intent
 from router.cmp.match import is_guarded
 from router.model.capability import Capability, Executor, Owner, ToolHints
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 from router.runtime.catalog import Listed
 from router.runtime.learned.learning import PREFIX, Learning, owner_name
 

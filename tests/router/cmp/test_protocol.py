@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.json import Json
 from router.cmp.manifest import CommandManifest, CommandTool, Intent, parse_capability
 from router.cmp.protocol import Protocol
-from router.model.refs import InvokeResult, Json
+from router.model.refs import InvokeResult
 
 DATA = Path(__file__).parent / "data"
 # The answer of `capabilities` in the specification has fewer patterns than its capability.json:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from capdex.json import Json
 from router.faces import kit
 from router.faces.kit_adapters import RouterInvocable, RouterProvider, capabilities
-from router.model.refs import Json
 from router.policy.consent import Refuse
 from router.runtime.invoke import Caller
 from tests.router.faces.demo import actions

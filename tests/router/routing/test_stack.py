@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from capdex.errors import ExecutionFailed
-from router.model.refs import InvokeResult, Json
+from capdex.json import Json
+from router.model.refs import InvokeResult
 from router.routing.stack import IDLE_S, MAX_DEPTH, Stack
 
 NAMES = st.sampled_from([f"c{i}" for i in range(20)])

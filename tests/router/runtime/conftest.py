@@ -14,8 +14,9 @@ import pytest
 from aiohttp import web
 
 from capdex.errors import ExecutionFailed
+from capdex.json import Json
 from router.model.capability import Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 from router.model.requests import HostRequest, Request
 from router.policy.grants import Grant
 from router.policy.proposal import Proposal

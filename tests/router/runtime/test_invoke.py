@@ -11,8 +11,9 @@ import orjson
 import pytest
 
 from capdex.errors import ExecutionFailed, InvalidInput, Unavailable
+from capdex.json import Json
 from router.model.capability import Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef, Json
+from router.model.refs import CapabilityRef
 from router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
 from router.policy import tokens
 from router.policy.consent import text

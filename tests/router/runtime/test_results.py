@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import InvokeResult, Json
+from capdex.json import Json
+from router.model.refs import InvokeResult
 from router.runtime.results import Bounds, Results
 
 

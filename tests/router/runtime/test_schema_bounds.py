@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from router.model.refs import Json
+from capdex.json import Json
 from router.runtime.schema_bounds import (
     MAX_DEPTH,
     MAX_EVALUATIONS,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from capdex.json import Json
 from capdex.manifest.triggers import Trigger
 from router.model.capability import Capability, Owner
-from router.model.refs import CapabilityRef, InvokeResult, Json
+from router.model.refs import CapabilityRef, InvokeResult
 from router.runtime.catalog import Catalog, Fixed, Listed
 from router.runtime.session import Session
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from router.model.refs import Json
+from capdex.json import Json
 from router.state.object import StateObject
 from router.state.strategies import Model, Strategy, model
 

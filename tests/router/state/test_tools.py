@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, InvalidInput, Refused
+from capdex.json import Json
 from capdex.manifest.tools import BUILT_IN
 from router.model.capability import Owner
-from router.model.refs import Json
 from router.model.requests import StateRequest
 from router.policy.tokens import Token, carrying
 from router.runtime.validation import Validation

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from capdex.json import Json
 from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.manifest.bindings.http_header import header_fault
 from capdex.manifest.bindings.http_request import JSON
-from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.openapi import forms, swagger
 from publisher.authoring.imports.openapi.document import Document, Operation, Refused
 from publisher.authoring.imports.openapi.security import carrier, check_together, secret_name

@@ -9,8 +9,8 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from capdex.errors import InvalidInput, UsageError
+from capdex.json import Json
 from capdex.manifest.urls import url_fault
-from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.openapi import swagger
 from publisher.authoring.imports.report import DOCUMENT, Fate, Note
 from publisher.authoring.imports.schemas import target

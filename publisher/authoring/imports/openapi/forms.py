@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from capdex.json import Json
 from capdex.manifest.bindings.http_request import STYLES
-from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.openapi.document import Document, Refused
 
 SCALAR: Final = frozenset(["scalar"])

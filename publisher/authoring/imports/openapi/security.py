@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from capdex.json import Json
 from capdex.manifest.bindings.http_auth import MAX_AUTHS, is_secret_name
 from capdex.manifest.bindings.http_header import header_fault
-from publisher.authoring.imports.draft import Json
 from publisher.authoring.imports.openapi import swagger
 from publisher.authoring.imports.openapi.document import Document, Operation, Refused
 

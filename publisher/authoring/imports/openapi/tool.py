@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.manifest.bindings.http_request import JSON
-from publisher.authoring.imports.draft import Draft, DraftTool, Json
+from publisher.authoring.imports.draft import Draft, DraftTool
 from publisher.authoring.imports.openapi.arguments import Arguments
 from publisher.authoring.imports.openapi.document import Document, Operation, Refused
 from publisher.authoring.imports.openapi.security import secrets

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import InvokeResult, Json
+from capdex.json import Json
+from router.model.refs import InvokeResult
 from router.runtime.invoke import Caller
 from router.runtime.opened import Runtime, opened
 from tests.router.runtime.conftest import Person
