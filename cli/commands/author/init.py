@@ -11,6 +11,7 @@ from capdex.errors import Code, InvalidInput, Refused, UsageError
 from capdex.uri import check_name
 from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, command
+from cli.terminal.output import Format
 from cli.terminal.text import columns, safe
 
 if TYPE_CHECKING:
@@ -78,9 +79,13 @@ def init_command(
     """Start a capability package, or make one of what you have.
 
     Of an MCP server, a list of tools, an API or a skill it makes a package, and says in a table
-    what is changed, left out or refused. Without these it asks, on a terminal, for what no option
-    says. A file that exists is never overwritten.
+    what is changed, left out or refused, before it writes the file. Without these it asks, on a
+    terminal, for what no option says. A file that exists is never overwritten.
     """
+    if more["license"] is not None:
+        from publisher.authoring.licence import check_licence
+
+        more["license"] = check_licence(more["license"])
     sources = Sources(from_mcp, from_openai, from_openapi, from_skill)
     if service and not from_mcp:
         raise UsageError("--service is an option of --from-mcp")
@@ -91,6 +96,7 @@ def init_command(
     if any(source is not None for source in sources):
         values = {"title": title, "description": description, **more}
         imported = app.run(_import(app, sources, name, service or "", operations, tools, values))
+        _report(app, imported)  # first: what stands in a package that is published stays
         path = _write(out, imported.name, imported.text)
         _show(app, path, imported)
         return
@@ -186,6 +192,16 @@ def _write(out: Path | None, name: str, text: str) -> Path:
     return path
 
 
+def _report(app: App, imported: Imported) -> None:
+    """Show people what of the source is not in the package as it stands."""
+    if (notes := imported.notes) and app.output.format is Format.HUMAN:
+        rows = [(x.source, x.subject, x.fate, x.before, x.after) for x in notes]
+        app.output.out.write("  not in the package as it stands in the source:")
+        for line in columns([_HEADER, *([safe(cell) for cell in row] for row in rows)], indent=4):
+            app.output.out.write(line)
+        app.output.out.write("")
+
+
 def _show(app: App, path: Path, imported: Imported) -> None:
     value: dict[str, Any] = {
         "file": str(path),
@@ -195,10 +211,6 @@ def _show(app: App, path: Path, imported: Imported) -> None:
         "next": _next(path, imported),
     }
     human = [f"{app.output.out.mark('ok')} {safe(path)}"]
-    if notes := imported.notes:
-        rows = [(x.source, x.subject, x.fate, x.before, x.after) for x in notes]
-        human += ["", "  not in the package as it stands in the source:"]
-        human += columns([_HEADER, *([safe(cell) for cell in row] for row in rows)], indent=4)
     if edits := imported.to_edit:
         human += ["", "  to edit before you publish:"]
         human += [f"    {safe(x)}" for x in edits[:MAX_EDITS]]

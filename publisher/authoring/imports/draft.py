@@ -20,7 +20,8 @@ from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import PREFIX, CapabilityURI
 from publisher.authoring.imports.report import DOCUMENT, Note, tidied
-from publisher.authoring.imports.text import clean, cut
+from publisher.authoring.imports.text import clean, cut, tool_name_of
+from publisher.authoring.licence import check_licence
 from publisher.authoring.lint import lint
 from publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
 
@@ -33,15 +34,18 @@ _BINDING = re.compile(r"tool_bindings\.([^.\[]+)")
 
 @dataclass(frozen=True, slots=True)
 class DraftTool:
-    """A tool with its binding; `source` is its name where it comes from."""
+    """A tool with its binding; `source` is its name where it comes from, `name` that in a package.
 
-    name: str
+    The names are made where all tools are known.
+    """
+
     source: str
     description: str
     parameters: Json
     binding: Json
     output_schema: Json | None = None
     annotations: Mapping[str, bool] = field(default_factory=dict)
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +91,21 @@ def write_package(
 ) -> Imported:
     """Return the package of a draft.
 
-    Tools that the format refuses are left out and named. Raises InvalidInput if a value that was
-    given does not fit its field.
+    Tools that the format refuses are left out and named. Raises InvalidInput if it refuses all, or
+    if a value that was given does not fit its field.
     """
+    found = draft.tools
     draft, notes = _bounded(draft)
     for _ in range(_ROUNDS):
         text = _text(draft, keywords, tags, domain)
         reading = manifest.read(text.encode())
         errors = [x for x in reading.problems if x.severity is Severity.ERROR]
+        if not errors and found and not draft.tools:
+            raise InvalidInput(
+                "a package can carry none of these tools",
+                why="; ".join(str(x) for x in notes if x.fate == "refused"),
+                fix="correct the schemas of one of them: a reference leads into its own schema",
+            )
         if not errors:
             return Imported(
                 draft.name, text, tidied(notes), draft.to_edit + _to_edit(text, reading)
@@ -123,23 +134,35 @@ def write_package(
 def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     """Cut texts and lists to the limits of the format."""
     notes, tools = list(draft.notes), []
+    names, sources = list[str](), [x.source for x in draft.tools]
     for tool in draft.tools[:MAX_TOOLS]:
+        names.append(name := tool_name_of(tool.source, names, sources))
         description = clean(tool.description)
         kept = cut(description, MAX_TOOL_DESCRIPTION_BYTES)
         if kept != description:
             size = f"{len(description.encode())} bytes"
             after = f"{MAX_TOOL_DESCRIPTION_BYTES} bytes, without its end"
             notes.append(Note(tool.source, "description", "changed", size, after))
-        if tool.name != tool.source:
-            notes.append(Note(tool.source, "name", "changed", tool.source, tool.name))
+        if name != tool.source:
+            notes.append(Note(tool.source, "name", "changed", tool.source, name))
             kept = cut(f"{tool.source}: {kept}".removesuffix(": "), MAX_TOOL_DESCRIPTION_BYTES)
-        tools.append(replace(tool, description=kept or f"Calls {tool.source}."))
+        tools.append(replace(tool, name=name, description=kept or f"Calls {tool.source}."))
     over = f"a package has at most {MAX_TOOLS} tools"
     notes += [Note(x.source, "tool", "refused", "", over) for x in draft.tools[MAX_TOOLS:]]
+    try:
+        license_ = check_licence(draft.license) if draft.license else ""
+    except InvalidInput as error:
+        license_ = ""
+        notes.append(Note(DOCUMENT, "license", "left out", draft.license, error.why))
     summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
     description = cut(" ".join(clean(draft.description).split()), MAX_DESCRIPTION_BYTES)
     title = " ".join(clean(draft.title).split())[:MAX_TITLE_CHARS] or draft.name
-    texts: Any = {"title": title, "summary": summary, "description": description}
+    texts: Any = {
+        "title": title,
+        "summary": summary,
+        "description": description,
+        "license": license_,
+    }
     return replace(draft, **texts, tools=tools), notes
 
 

@@ -21,7 +21,7 @@ from publisher.authoring.imports.draft import Draft, DraftTool
 from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import Resolver, TooLarge, adapted
 from publisher.authoring.imports.source import parse, read_file
-from publisher.authoring.imports.text import clean, name_of, tool_name_of
+from publisher.authoring.imports.text import clean, name_of
 from publisher.authoring.scaffold import placeholder_url
 
 if TYPE_CHECKING:
@@ -161,13 +161,12 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
             continue
         parameters, lost = adapted(tool.get("inputSchema"), source)
         notes += lost
-        made = tool_name_of(source, [x.name for x in tools])
         output, lost = _output(tool.get("outputSchema"), source)
         notes += lost
         description = str(tool.get("description") or tool.get("title") or "")
         binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool["name"]}
         annotations = _annotations(tool)
-        tools.append(DraftTool(made, source, description, parameters, binding, output, annotations))
+        tools.append(DraftTool(source, description, parameters, binding, output, annotations))
     if missing := [x for x in wanted if x not in names]:
         listed = ", ".join(map(clean, names[:MAX_NAMED]))
         raise UsageError(f"the server has no tool {missing[0]!r}", why=f"it has {listed}")

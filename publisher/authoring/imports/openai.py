@@ -52,10 +52,12 @@ def import_openai(data: bytes, name: str) -> Draft:
         if function.get("strict"):
             why = "each request to a model sets it for itself"
             notes.append(Note(source, "strict", "left out", "true", why))
-        made = tool_name_of(source, [x.name for x in tools])
         description = str(function.get("description") or "")
-        binding: Json = {"type": "http_post", "url": placeholder_url(f"{own_name}/{made}")}
-        tools.append(DraftTool(made, source, description, parameters, binding))
+        binding: Json = {
+            "type": "http_post",
+            "url": placeholder_url(f"{own_name}/{tool_name_of(source, ())}"),
+        }
+        tools.append(DraftTool(source, description, parameters, binding))
     if not tools:
         raise InvalidInput(f"{name} holds no function", fix=_FORM)
     why = "the file does not say how a call is carried out: edit tool_bindings"

@@ -24,8 +24,6 @@ SKILL: Final = "SKILL.md"
 MAX_FILES: Final = 50  # of the folder that are named
 
 _FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
-_ID: Final = r"\(*[A-Za-z0-9.+-]{1,64}\)*"
-_SPDX: Final = re.compile(rf"{_ID}(?: (?:AND|OR|WITH) {_ID}){{0,8}}")  # SPDX 3, Annex B
 # A text with `: ` in it needs quotes in YAML; other readers of skills take it as it is.
 _UNQUOTED: Final = re.compile(rb"(?m)^([A-Za-z][\w-]*): +([^\s\"'>|\[{&*!].*: .*?)\r?$")
 _CARRIED: Final = frozenset(["name", "description", "license"])
@@ -67,9 +65,6 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     lost += [(f"file {x}", "a package has one prompt and no files") for x in _others(path)]
     title = name.replace("-", " ").replace("_", " ").title()
     license_ = clean(front.get("license"))
-    if license_ and not _SPDX.fullmatch(license_):
-        lost.append((f"license {license_}", "it is not an SPDX expression"))
-        license_ = ""
     notes += [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
     return Draft(own, title, description, prompt=prompt, license=license_, notes=notes)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from capdex.errors import InvalidInput
+from capdex.manifest.tools import NAME
 from capdex.uri import MAX_NAME_CHARS, check_name
 from capdex.yaml.characters import forbidden
 
@@ -24,11 +25,16 @@ def name_of(text: str) -> str:
         return ""
 
 
-def tool_name_of(text: str, taken: Sequence[str]) -> str:
-    """Return a tool name made of a text, and none of `taken`: 1 to 64 of A-Z, a-z, 0-9, _ and -."""
+def tool_name_of(text: str, taken: Sequence[str], others: Sequence[str] = ()) -> str:
+    """Return a tool name made of a text, and none of `taken`: 1 to 64 of A-Z, a-z, 0-9, _ and -.
+
+    A text that is a name stays as it is; one that is not takes none of `others`, either.
+    """
+    if NAME.fullmatch(text) and text not in taken:
+        return text
     base = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:60] or "tool"
     name, number = base, 2
-    while name in taken:
+    while name in taken or name in others:
         name, number = f"{base}_{number}", number + 1
     return name
 

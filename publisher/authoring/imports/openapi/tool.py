@@ -15,7 +15,7 @@ from publisher.authoring.imports.openapi.document import Document, Operation, Re
 from publisher.authoring.imports.openapi.security import secrets
 from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import TooLarge
-from publisher.authoring.imports.text import clean, name_of, tool_name_of
+from publisher.authoring.imports.text import clean, name_of
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
@@ -38,7 +38,7 @@ def import_operations(document: Document, name: str, operations: Sequence[str]) 
     edits: list[str] = []
     for one in document.chosen(operations):
         try:
-            tool, to_edit = _tool(document, one, [x.name for x in tools])
+            tool, to_edit = _tool(document, one)
         except Refused as fault:
             one.note(fault.subject, "refused", fault.before, fault.why)
         except TooLarge as fault:
@@ -76,9 +76,7 @@ def import_operations(document: Document, name: str, operations: Sequence[str]) 
     )
 
 
-def _tool(
-    document: Document, operation: Operation, taken: Sequence[str]
-) -> tuple[DraftTool, list[str]]:
+def _tool(document: Document, operation: Operation) -> tuple[DraftTool, list[str]]:
     value = operation.value
     if isinstance(elsewhere := value.get("$ref"), str):
         raise Refused("operation", "it is in another file", elsewhere)
@@ -100,8 +98,7 @@ def _tool(
     if value.get("deprecated") is True:
         text = f"Deprecated. {text}"
     binding = _binding(operation.method, f"{url}{path}", arguments)
-    name = tool_name_of(operation.id, taken)
-    return DraftTool(name, operation.id, text, arguments.schema(), binding), edits
+    return DraftTool(operation.id, text, arguments.schema(), binding), edits
 
 
 def _binding(method: str, url: str, arguments: Arguments) -> Json:

@@ -27,6 +27,8 @@ TOOLS: dict[str, list[Any]] = {
     "outarr": [{**GOOD, "outputSchema": {"type": "array"}}, {"name": "odd", "inputSchema": OBJECT}],
     "badann": [GOOD, {"name": "odd", "inputSchema": OBJECT, "annotations": {"readOnlyHint": "1"}}],
     "twice": [GOOD, {**GOOD, "description": "Another one."}],
+    "dots": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "a_b", "_c", "c", "a b")],
+    "refext": [{"name": "re", "inputSchema": {"properties": {"q": {"$ref": "https://e.net/q"}}}}],
     "names": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "天気", "plain")],
     "endless": [GOOD],
     "slow": [],

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from capdex.errors import Unavailable, UsageError
+from capdex.errors import InvalidInput, Unavailable, UsageError
 from capdex.manifest.manifest import read
 from publisher.authoring.imports import (
     Imported,
@@ -83,6 +83,19 @@ async def test_changed_names_are_said_and_kept_in_the_description() -> None:
     assert bindings[said["a.b"]]["mcp_action"] == "a.b"
 
 
+async def test_a_name_that_is_legal_is_kept_and_an_odd_one_gives_way() -> None:
+    package = await imported("dots")
+    assert set(tools(package)) == {"a_b_2", "a_b", "_c", "c", "a_b_3"}
+    said = {x.before: x.after for x in package.notes if x.subject == "name"}
+    assert said == {"a.b": "a_b_2", "a b": "a_b_3"}
+
+
+async def test_a_package_of_no_tool_that_fits_is_not_made() -> None:
+    with pytest.raises(InvalidInput, match="can carry none of these tools") as error:
+        await imported("refext")
+    assert "re: tool refused" in error.value.why
+
+
 async def test_named_tools_alone_are_taken() -> None:
     assert set(tools(await imported("notype", wanted=["odd"]))) == {"odd"}
     with pytest.raises(UsageError, match="no tool 'none'") as error:
@@ -123,7 +136,7 @@ async def test_the_one_server_of_a_configuration_is_asked(tmp_path: Path) -> Non
     file.write_text(json.dumps({"mcpServers": {"x": one}}))
     assert import_option_for(file.read_bytes()) == "--from-mcp"
     draft = await import_mcp(str(file), service="https://mcp.rain.dev/m")
-    assert {x.name for x in draft.tools} == {"good", "odd"}
+    assert {x.source for x in draft.tools} == {"good", "odd"}
     file.write_text(json.dumps({"mcpServers": {"x": one, "rain": {"url": "https://y.dev/mcp"}}}))
     with pytest.raises(UsageError, match="lists 2 MCP servers") as error:
         await import_mcp(str(file))
@@ -169,7 +182,7 @@ def test_lists_of_tools_in_other_forms_are_read(value: Any) -> None:
         "my-tools"
     ]
     [tool] = import_openai(data, "mine").tools
-    assert (tool.name, tool.parameters) == ("find", SCHEMA)
+    assert (tool.source, tool.parameters) == ("find", SCHEMA)
 
 
 # skills -------------------------------------------------------------------------------------------
@@ -191,8 +204,9 @@ def test_a_changed_name_and_a_licence_that_is_no_expression_are_said(tmp_path: P
         "---\nname: 2fa-helper\ndescription: Helps.\nlicense: Proprietary. See LICENSE\n---\nDo.\n"
     )
     draft = import_skill(skill(tmp_path, text))
-    assert (draft.name, draft.license) == ("fa-helper", "")
-    assert {x.subject for x in draft.notes} == {"name", "license Proprietary. See LICENSE"}
+    made = write_package(draft)
+    assert (draft.name, "license:" in made.text) == ("fa-helper", False)
+    assert {x.subject for x in made.notes} == {"name", "license"}
     named = import_skill(tmp_path, "two-factor").with_values(name="two-factor")
     assert "name" not in {x.subject for x in named.notes}
 

@@ -1,0 +1,42 @@
+"""`capdex init` of what an author has: what it says, and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SKILL = "---\nname: 2fa-helper\ndescription: Helps.\nlicense: UNLICENSED\n---\nDo.\n"
+
+
+@pytest.fixture
+def skill(folder: Path) -> str:
+    (folder / "skill").mkdir()
+    (folder / "skill/SKILL.md").write_text(SKILL)
+    return "skill"
+
+
+def test_the_report_is_shown_before_the_file_is_written(
+    capdex: Any, folder: Path, skill: str
+) -> None:
+    (folder / "fa-helper.acp.yaml").write_text("of another")
+    result = capdex("init", "--from-skill", skill, "--format", "human")
+    assert result.exit_code == 2
+    assert "2fa-helper" in result.stdout
+    assert "UNLICENSED" in result.stdout
+    written = capdex("init", "--from-skill", skill, "--format", "human", "--out", "own.acp.yaml")
+    lines = written.stdout.splitlines()
+    assert lines.index("✓ own.acp.yaml") > next(i for i, x in enumerate(lines) if "UNLICENSED" in x)
+
+
+@pytest.mark.parametrize("more", [(), ("--from-skill", "skill")])
+def test_a_licence_that_is_no_expression_is_refused(
+    capdex: Any, folder: Path, skill: str, more: tuple[str, ...]
+) -> None:
+    result = capdex("init", "tides", "--license", "Proprietary", *more)
+    assert (result.exit_code, list(folder.glob("*.yaml"))) == (1, [])
+    assert "SPDX" in result.stderr
+    document = capdex.json("init", "tides", "--license", "mit", *more)
+    assert "license: " in (text := Path(document["file"]).read_text())
+    assert "MIT" in text
