@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def test_the_tree_of_the_page_is_the_tree_of_the_folders() -> None:
 def test_a_folder_has_few_modules_and_says_what_it_is_for(folder: Path) -> None:
     assert len(modules(folder)) <= MAX_MODULES
     assert re.match(r'"""(?!TODO)[`\w]', (folder / "__init__.py").read_text("utf-8"))
+
+
+def test_the_purity_contract_names_all_of_the_core() -> None:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = configured["tool"]["importlinter"]["contracts"]
+    [pure] = (x for x in contracts if x["name"].startswith("The pure core"))
+    folders = [path for path in packages() if path.parent == ROOT / "capdex"]
+    core = {f"capdex.{path.stem}" for path in [*folders, *modules(ROOT / "capdex")]}
+    assert set(pure["source_modules"]) == core - {"capdex.net"}
 
 
 def test_no_module_is_long() -> None:
