@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from capdex.net.files import write_whole
 from router.home.config import Config
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.install.installer import Installer
 from router.policy.grant_file import GrantFile
 from router.runtime.audit import Audit

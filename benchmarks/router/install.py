@@ -22,12 +22,12 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.ipld.cid import Cid
+from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI
 from router.home.config import Config, NodeAddress
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.install.facts import accesses, locked
 from router.install.fetch import Cache
 from router.install.installer import Installer

@@ -25,7 +25,7 @@ def remember(uris: Iterable[object]) -> None:
     new = [match[1] for uri in uris if (match := _URI.fullmatch(str(uri)))]
     before = _read()
     if set(new) - set(before):
-        from publisher.files import write_atomically
+        from capdex.net.files import write_atomically
 
         newest = list(dict.fromkeys([*reversed(new), *before]))[:MAX_URIS]
         lines = "".join(f"{uri}\n" for uri in newest)

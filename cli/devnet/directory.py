@@ -13,7 +13,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from capdex.errors import Code, UsageError
-from publisher.files import write_private_file
+from capdex.net.files import write_private_file
 from publisher.keys import keystore as keys
 from publisher.keys.secret import read_passphrase
 from publisher.keys.signer import LocalSigner

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import Code, UsageError
+from capdex.net.files import write_atomically
 from capdex.net.ipfs.open import open_storage
 from cli.devnet.directory import NetworkDirectory
 from cli.devnet.examples import publish_examples
@@ -32,7 +33,6 @@ from publisher.deploy import create2
 from publisher.deploy.deploy import deploy
 from publisher.ethereum.anvil import FUNDS_WEI, fund, pick_port, run_anvil
 from publisher.ethereum.client import Chain
-from publisher.files import write_atomically
 from publisher.keys.public_accounts import DEV_CHAIN_ID
 from publisher.registry.registry import Registry
 

@@ -43,7 +43,7 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
 
 def write(name: str, data: bytes) -> None:
     """Write a file whole, or stdout (`-`); raises UsageError UNREADABLE."""
-    from publisher.files import write_atomically
+    from capdex.net.files import write_atomically
 
     if name != "-":
         write_atomically(Path(name), data, parents=False)
@@ -53,8 +53,8 @@ def write(name: str, data: bytes) -> None:
 
 
 def write_download(name: str, data: bytes, *, replace: bool) -> None:
-    """Write a download to a file, or stdout (`-`); raises UsageError (see publisher.files)."""
-    from publisher import files
+    """Write a download to a file, or stdout (`-`); raises UsageError (see capdex.net.files)."""
+    from capdex.net import files
 
     if name == "-":
         write(name, data)

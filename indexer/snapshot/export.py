@@ -6,18 +6,17 @@ manifest comes first in the file and needs the CIDs of all chunks.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from sqlalchemy import Connection, select
 
-from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
+from capdex.net.files import overwriting
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.proof.log_head import LogProof, verify_log
 from capdex.proof.verify import Anchor
@@ -88,7 +87,7 @@ def export_snapshot(
     none of the packages that are wanted; Unavailable if the index changed since the proofs were
     made.
     """
-    with _reading(db) as connection, _replacing(out) as file:
+    with _reading(db) as connection, overwriting(out) as file:
         digests = {REGISTRY: read_digest(connection, block)}
         if (votes := _votes(connection, block)) is not None:
             digests[VOTES] = votes
@@ -139,33 +138,6 @@ def _reading(db: str) -> Iterator[Connection]:
             yield connection
     finally:
         engine.dispose()
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` once it is complete; a symbolic link stays a link.
-
-    Raises UsageError if `path` is not a regular file: root could replace a device otherwise.
-    """
-    target = Path(os.path.realpath(path))
-    with suppress(OSError):  # opening it fails below with the reason
-        if target.exists() and not target.is_file():
-            why, fix = "it is not a regular file", "name another file"
-            raise UsageError(f"cannot write {path}", Code.UNREADABLE, why, fix)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {path}", Code.UNREADABLE, error.strerror or "", "check path and disk"
-        ) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 def _votes(connection: Connection, block: int) -> Digest | None:

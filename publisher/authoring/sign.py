@@ -8,9 +8,9 @@ from capdex import did, signing
 from capdex.encoding.abi import parse_address
 from capdex.errors import InvalidInput, UsageError
 from capdex.manifest.manifest import read
+from capdex.net.files import write_atomically
 from capdex.yaml.reader import read_yaml
 from publisher.authoring.validate import PackageFile
-from publisher.files import write_atomically
 from publisher.keys.keystore import DidKey
 from publisher.keys.public_accounts import check_account
 from publisher.keys.signer import Signer

@@ -12,12 +12,12 @@ from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.manifest import Manifest, ManifestReading, read
+from capdex.net.files import unreadable
 from capdex.package import RejectedPackage, judge
 from capdex.problems import Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.state import ZERO_ADDRESS
 from publisher.authoring.lint import lint
-from publisher.files import unreadable
 
 
 @dataclass(frozen=True, slots=True)

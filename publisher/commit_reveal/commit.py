@@ -23,10 +23,10 @@ from typing import Final
 
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, Refused, UsageError
+from capdex.net.files import read_private_file, write_private_file
 from capdex.uri import name_id
 from publisher.commit_reveal.maturity import block_time, wait_until_mature
 from publisher.ethereum.transaction import Sent, Transaction
-from publisher.files import read_private_file, write_private_file
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep, Reserved
 from publisher.registry.change import ChangePlan, RegistryChange, await_change, send_change

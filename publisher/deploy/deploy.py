@@ -15,13 +15,13 @@ from typing import Any, Final
 from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.net.files import write_atomically
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import unhex
 from publisher.deploy import create2
 from publisher.deploy.create2 import Creation
 from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
-from publisher.files import write_atomically
 from publisher.keys.signer import Signer
 from publisher.progress import OnStep, Shallow, ignore
 from publisher.tx.confirm import RECEIPT_WAIT_S, confirm

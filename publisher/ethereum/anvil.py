@@ -19,9 +19,9 @@ from typing import Final
 import orjson
 
 from capdex.errors import Code, Unavailable, UsageError
+from capdex.net.files import write_atomically
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
-from publisher.files import write_atomically
 from publisher.keys.public_accounts import DEV_CHAIN_ID
 
 START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from capdex import did
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, Refused, UsageError
-from publisher.files import read_private_file, taken, write_private_file
+from capdex.net.files import read_private_file, taken, write_private_file
 from publisher.keys.secret import Secret
 from publisher.keys.signer import LocalSigner, Signed
 

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from typing_extensions import override
 
 from capdex.errors import Refused
-from publisher.files import read_descriptor, read_private_file, unreadable
+from capdex.net.files import read_descriptor, read_private_file, unreadable
 
 MAX_SECRET_BYTES: Final = 4096  # a passphrase, not a file that was named by mistake
 

@@ -13,8 +13,8 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from capdex.errors import Code, Refused, Unavailable, UsageError
+from capdex.net.files import write_atomically
 from publisher.ethereum.transaction import ether
-from publisher.files import write_atomically
 
 DAY_S: Final = 86_400.0
 

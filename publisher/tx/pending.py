@@ -10,9 +10,9 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from capdex.net.files import write_atomically
 from publisher.ethereum.contract import Contract
 from publisher.ethereum.transaction import Sent, Transaction
-from publisher.files import write_atomically
 
 
 class PendingTransaction:

@@ -18,10 +18,10 @@ from typing import Final
 from filelock import AsyncFileLock, Timeout
 
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
+from capdex.net.files import write_atomically
 from capdex.net.rpc.errors import RpcError
 from publisher.ethereum.client import Chain
 from publisher.ethereum.transaction import GAS_MARGIN_PERCENT, Sent, Transaction, ether
-from publisher.files import write_atomically
 from publisher.keys.public_accounts import check_account
 from publisher.keys.signer import Signer
 

@@ -11,7 +11,7 @@ import orjson
 from filelock import FileLock
 
 from capdex.errors import Code, UsageError
-from router.home.files import read_bounded, write_whole
+from capdex.net.files import read_bounded, write_whole
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from router.home.files import drop_leftovers, read_bounded, sync_folder, write_whole
+from capdex.net.files import drop_leftovers, read_bounded, sync_folder, write_whole
 from router.install.lockfile import MAX_BYTES, Lock
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mcp.client.stdio import StdioServerParameters
 
+from capdex.net.files import write_whole
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.policy.grant_file import GrantFile
 from router.policy.secrets import Secrets
 from router.runtime.audit import Audit

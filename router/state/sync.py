@@ -12,15 +12,14 @@ import base64
 import binascii
 import hashlib
 import os
-import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 import msgspec
 
 from capdex.errors import Code, InvalidInput, UsageError
+from capdex.net.files import replacing
 from router.state import rows
 from router.state.object import MAX_BLOB_BYTES, StateObject
 from router.state.rows import DELETED, ERASED, Run, Space
@@ -76,20 +75,11 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
     `public` takes those alone whose schema says that they are public, for a file to pass on. Raises
     UsageError UNREADABLE if the file cannot be written.
     """
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(file, "wb") as stream:
-            count = _write(stream, owner, entries(store, owner, public=public))
-            stream.flush()
-            os.fsync(stream.fileno())
-        new.replace(path)
+        with replacing(path, 0o600) as stream:
+            return _write(stream, owner, entries(store, owner, public=public))
     except OSError as error:
         raise _unreadable(path, error) from None
-    finally:
-        with suppress(OSError):
-            new.unlink()
-    return count
 
 
 def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage
 from router.home.config import Config
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.install.installer import Installer
 from router.policy.grant_file import GrantFile
 from router.runtime.audit import Audit

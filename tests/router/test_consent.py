@@ -29,6 +29,7 @@ from yarl import URL
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError
 from capdex.ipld.cid import Cid
+from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from router.bindings.a2a import Agents
@@ -38,7 +39,6 @@ from router.bindings.mcp import McpServices
 from router.bindings.pins import Pins
 from router.home.config import Config
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.install.facts import accesses
 from router.install.installer import Installer
 from router.install.resolve import Release

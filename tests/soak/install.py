@@ -31,12 +31,12 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
+from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX
 from router.home.config import Config
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.install.installer import Installer
 from router.install.resolve import Release
 from router.install.sync import check

@@ -69,7 +69,7 @@ def sign_command(app: App, file: str, out: Path | None, hours: int, allow: tuple
     signature of the publishing account: whoever has it can publish this release and nothing else,
     so a pipeline needs no key. A signature is used once, in the order in which they were made.
     """
-    from publisher.files import write_atomically
+    from capdex.net.files import write_atomically
 
     request = app.run(_sign(app, file, hours, allow))
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)

@@ -109,9 +109,9 @@ def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> No
 
 def _adapter(path: Path) -> Adapter:
     """Read the intents of a program, from an adapter's file or a CMP folder."""
+    from capdex.net.files import read_bounded
     from router.cmp.adapters import parse
     from router.cmp.manifest import MAX_FILE_BYTES
-    from router.home.files import read_bounded
 
     files = [path / "manifest.json", path / "capability.json"] if path.is_dir() else [path]
     for file in files:

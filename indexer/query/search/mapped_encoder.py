@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from filelock import FileLock
 from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from numpy.typing import NDArray
 
+from capdex.net.files import drop_leftovers, replacing
 from capdex.search.encoder import SentenceEncoder
 
 FILE: Final = "weights.npy"  # one record, whose fields are the parts of a backend; 76 MB
@@ -77,13 +77,10 @@ class MappedEncoder(SentenceEncoder):
             record = np.zeros(1, [(name, x.dtype, x.shape) for name, x in parts.items()])
             for name, x in parts.items():
                 record[name] = x
-            new = self._path.with_suffix(".part")
-            with new.open("wb") as file:  # not a map: a full disk is an error, no signal
+            drop_leftovers(self._path)
+            with replacing(self._path) as file:  # not a map: a full disk is an error, no signal
                 write_array_header_1_0(file, header_data_from_array_1_0(record))
                 data = record.view(np.uint8).data
                 for start in range(0, data.nbytes, PIECE):
                     file.write(data[start : start + PIECE])
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
             return self._map()

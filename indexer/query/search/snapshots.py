@@ -22,12 +22,14 @@ from filelock import FileLock, Timeout
 
 from capdex import routing, search
 from capdex.errors import CapdexError, InvalidInput
+from capdex.net.files import replacing
 from capdex.search.segments.segment import Mask
 from indexer.query.search.state import State
 
 MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024  # a bit for each document
 MAX_SEGMENT_BYTES: Final = 8 * 1024**3
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
+_LEFT: Final = re.compile(r"[0-9a-f]{64}|\.(?:[0-9a-f]{64}|manifest)\.[0-9a-f]{8}")
 _S = TypeVar("_S", search.WordSegment, routing.Segment)
 _Written = dict[int, tuple[object, str]]  # by id; the segment keeps it from reuse
 
@@ -112,7 +114,7 @@ class Snapshots:
         self._written = written
         kept = {name for _, name in written.values()}
         for path in self._directory.iterdir():
-            if path.name not in kept and (_NAME.fullmatch(path.name) or path.suffix == ".new"):
+            if path.name not in kept and _LEFT.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         return True
 
@@ -154,13 +156,8 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file that is complete on the disk before it has its name."""
-    new = path.with_name(path.name + ".new")
-    with new.open("wb") as file:
+    with replacing(path) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def _bits(live: Mask | None) -> str | None:

@@ -9,7 +9,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.limits import MAX_DEPTH
-from publisher.files import unreadable
+from capdex.net.files import unreadable
 
 MAX_SOURCE_BYTES: Final = 32 * 1024 * 1024
 TIMEOUT_S: Final = 30.0

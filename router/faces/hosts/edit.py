@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ from types import ModuleType
 from typing import Any, Final, Literal
 
 from capdex.errors import Code, InvalidInput, Refused, UsageError
+from capdex.net.files import creating, replacing
 from router.faces.hosts import jsonc, toml, yaml
 from router.faces.hosts.table import Host
 
@@ -97,17 +97,12 @@ def write(edit: Edit, backups: Path, *, private: bool = False) -> Path | None:
             backups.mkdir(mode=0o700, parents=True, exist_ok=True)
             at = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
             copy = backups / f"{at}-{secrets.token_hex(2)}-{file.name.lstrip('.')}"
-            _create(copy, now, 0o600)
+            with creating(copy, 0o600) as stream:
+                stream.write(now)
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-        try:
-            made = 0o600 if private else 0o666
-            _create(new, edit.after, made if now is None else file.stat().st_mode & 0o777)
-            new.replace(file)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                new.unlink()
-            raise
+        made = 0o600 if private else None
+        with replacing(file, made if now is None else file.stat().st_mode & 0o777) as stream:
+            stream.write(edit.after)
     except OSError as error:
         raise _unusable(file, error) from None
     return copy
@@ -184,15 +179,6 @@ def _line(file: Path, entry: Any) -> str:
     if _form(file) is toml:
         return f"{NAME} = {toml.line(entry)}"
     return json.dumps({NAME: entry}, ensure_ascii=False)[1:-1]
-
-
-def _create(path: Path, data: bytes, mode: int) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
-        if mode != 0o666:  # the mode of a file that was there, whatever the umask is
-            os.fchmod(stream.fileno(), mode)
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _unusable(file: Path, error: OSError) -> UsageError:

@@ -10,8 +10,8 @@ from typing import Final
 import structlog
 
 from capdex.errors import CapdexError, Code, InvalidInput, UsageError
+from capdex.net.files import read_bounded, write_whole
 from router.cmp.learn import MAX_LEARNED_BYTES, Learned
-from router.home.files import read_bounded, write_whole
 
 FILE: Final = "tool.json"
 MAX_TOOLS: Final = 256

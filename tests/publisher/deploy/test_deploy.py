@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.net.files import write_atomically
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcFault, rpc_error
 from publisher.deploy import create2
 from publisher.deploy.deploy import DeployedContract, deploy, find, read_deployment, stands
 from publisher.ethereum.client import Chain
-from publisher.files import write_atomically
 from publisher.keys.signer import LocalSigner
 from publisher.progress import Shallow, Step
 from publisher.registry.registry import Registry

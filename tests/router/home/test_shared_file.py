@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code
+from capdex.net.files import write_whole
 from router.bindings.pins import Pins
-from router.home.files import write_whole
 from router.home.shared_file import SharedFile, texts_file
 from router.policy.grant_file import GrantFile
 from router.policy.grants import Grant, Grants

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from capdex.errors import CapdexError, Code
+from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.install.facts import locked
 from router.install.fetch import Cache
 from router.install.lock_store import LockStore

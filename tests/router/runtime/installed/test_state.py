@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from router.bindings.egress import Egress
 from router.home.directory import Home
-from router.home.files import write_whole
 from router.install.facts import locked
 from router.install.fetch import Cache
 from router.install.lock_store import LockStore

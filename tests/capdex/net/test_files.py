@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, InvalidInput, UsageError
-from router.home.files import drop_leftovers, read_bounded, write_whole
+from capdex.net.files import drop_leftovers, read_bounded, write_whole
 
 
 def test_a_file_is_replaced_and_for_its_user_alone(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, UsageError
-from publisher.files import write_download
+from capdex.net.files import write_download
 
 NEW = b"name: new\n"
 

@@ -1,0 +1,234 @@
+"""Files of this user: read within a bound, written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from capdex.errors import Code, InvalidInput, Refused, UsageError
+
+_CHECK = "check the path, and that the disk is not full"
+
+
+@contextmanager
+def creating(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Open a file that is not there yet; it is durable after the block, and gone after an error.
+
+    `mode` holds whatever the umask is; without one it is the usual one. Raises OSError.
+    """
+    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC  # O_EXCL fails for a link, too
+    with os.fdopen(os.open(path, new, 0o666 if mode is None else mode), "wb") as file:
+        try:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise
+
+
+@contextmanager
+def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Open a new file that takes the place of `path` after the block, and is gone after an error.
+
+    After a crash the old or the new content is there; the new one is sure to be there only after
+    `sync_folder` of its folder. A link is replaced, not followed. `mode` as in `creating`. Raises
+    OSError.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with creating(partial, mode) as file:
+        yield file
+    try:
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
+
+
+@contextmanager
+def overwriting(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that takes the place of `path`, with its mode; the target of a link changes.
+
+    Raises UsageError UNREADABLE, also for a device or another special file.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.stat().st_mode if target.exists() else None
+        if mode is not None and not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        with replacing(target, None if mode is None else stat.S_IMODE(mode)) as file:
+            yield file
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file for its user alone, as `replacing` does; raises UsageError UNREADABLE."""
+    try:
+        with replacing(path, 0o600) as file:
+            file.write(data)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
+    """Write a file as `overwriting` does, with missing directories if `parents`."""
+    if parents:
+        try:
+            Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+    with overwriting(path) as file:
+        file.write(data)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_bounded(path: Path, most_bytes: int) -> bytes | None:
+    """Return the bytes of a file, None if there is none.
+
+    Raises UsageError UNREADABLE if it cannot be read, InvalidInput TOO_LARGE beyond the bound.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(most_bytes + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read", Code.UNREADABLE, why=error.strerror or str(error)
+        ) from None
+    if len(data) > most_bytes:
+        raise InvalidInput(f"{path} has more than {most_bytes} bytes", Code.TOO_LARGE)
+    return data
+
+
+def drop_leftovers(path: Path) -> None:
+    """Remove what writers of this file left when they were killed; only its one writer may."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        with suppress(OSError):
+            left.unlink()
+
+
+def read_private_file(path: Path, limit_bytes: int) -> bytes:
+    """Return the bytes of a private file.
+
+    Raises UsageError UNREADABLE, and Refused KEY_EXPOSED if group or others have any access.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise unreadable(str(path), error.strerror or "") from None
+    try:
+        # The mode of the open file, not of the path: the file that is checked is the one read.
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise Refused(
+                f"{path} can be read or written by others",
+                Code.KEY_EXPOSED,
+                why=f"its mode is {mode:04o}; a secret belongs to one account alone",
+                fix=f"chmod 600 {path}",
+            )
+        return read_descriptor(descriptor, str(path), limit_bytes)
+    finally:
+        os.close(descriptor)
+
+
+def write_private_file(path: Path, data: bytes) -> None:
+    """Create a file of mode 0600; raise UsageError if it exists."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with creating(path, 0o600) as file:
+            file.write(data)
+    except FileExistsError:
+        raise taken(path) from None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def read_descriptor(descriptor: int, source: str, limit_bytes: int) -> bytes:
+    """Read a descriptor to its end, up to a limit; raise UsageError UNREADABLE."""
+    data = b""
+    try:
+        while chunk := os.read(descriptor, limit_bytes + 1 - len(data)):
+            data += chunk
+            if len(data) > limit_bytes:
+                raise unreadable(source, f"it has more than {limit_bytes} bytes")
+    except OSError as error:
+        raise unreadable(source, error.strerror or "") from None
+    return data
+
+
+def write_download(path: Path, data: bytes, *, replace: bool) -> None:
+    """Create a file; with `replace` put it in place of a regular file of this name.
+
+    A file that has these bytes is left alone. Raises UsageError if the name is taken, or is that of
+    a link or a special file: another account may have planted it in a directory that is shared.
+    """
+    try:
+        found = _regular_file(path)
+        if found is not None and found.st_size == len(data) and path.read_bytes() == data:
+            return
+        if found is not None and not replace:
+            raise UsageError(
+                f"{path} exists already",
+                why="its contents are not those of the package",
+                fix="replace it with --force, or name another file with --output",
+            )
+        opened = creating(path) if found is None else replacing(path, stat.S_IMODE(found.st_mode))
+        with opened as file:
+            file.write(data)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _regular_file(path: Path) -> os.stat_result | None:
+    """Return the status of a regular file, None if there is nothing; raise UsageError."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise UsageError(
+            f"{path} is {'a link' if stat.S_ISLNK(found.st_mode) else 'not a regular file'}",
+            Code.UNREADABLE,
+            why="a download is written to a regular file only",
+            fix="remove it, or name another file with --output",
+        )
+    return found
+
+
+def taken(path: Path) -> UsageError:
+    """Return the error for a key file that would be overwritten."""
+    return UsageError(
+        f"{path} exists already",
+        why="a key that is overwritten is lost",
+        fix="name another file (--out), or move this one away first",
+    )
+
+
+def unreadable(source: str, why: str) -> UsageError:
+    """Return the error for a file or descriptor that cannot be read."""
+    return UsageError(f"{source} cannot be read", Code.UNREADABLE, why=why)
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    why = error.strerror or str(error)
+    return UsageError(f"{path} cannot be written", Code.UNREADABLE, why=why, fix=_CHECK)
