@@ -188,7 +188,7 @@ format: .venv/.dev ## let ruff correct what it can
 bench: dev ## the numbers of benchmarks/README.md
 	@for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
 
-bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, freshness (ROUNDS=5)
+bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, freshness, a node at rest (ROUNDS=5, MINUTES=1)
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/indexer $(PARTS)
 
 bench-service: dev mcp-registry ## answers beside the official MCP registry, 20 000 names (ROUNDS=5, SECONDS, NODES, CONNECTIONS)

@@ -1,9 +1,10 @@
 """python benchmarks/indexer [PART …]: how fast, how lean and how fresh an index is.
 
-Parts: backfill, node (memory and restart), freshness, packages; all of them by default. Whatever is
-compared takes turns within one run, each in a process of its own. ROUNDS (5), DENSE and SPARSE
-(events of the two chains), RELEASES (of memory and restart), PACKAGES and PONDER (a folder to
-install it in, which is kept; `no` leaves it out) are read from the environment.
+Parts: backfill, node (memory and restart), freshness, rest, packages; all of them by default.
+Whatever is compared takes turns within one run, each in a process of its own. ROUNDS (5), DENSE and
+SPARSE (events of the two chains), RELEASES (of memory and restart), MINUTES (of rest: 1), PACKAGES
+and PONDER (a folder to install it in, which is kept; `no` leaves it out) are read from the
+environment.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ DENSE = int(os.environ.get("DENSE", "100000"))
 SPARSE = int(os.environ.get("SPARSE", "20000"))
 RELEASES = int(os.environ.get("RELEASES", "100000"))
 PACKAGES = int(os.environ.get("PACKAGES", "6_000"))
+MINUTES = os.environ.get("MINUTES", "1").split()
 RANGES = {100: (10, 50, 200, 1000), 5: (100, 500, 2000, 4000)}  # blocks, by events in one
 
 
@@ -134,6 +136,9 @@ def main(parts: list[str]) -> None:
             watch_node(RELEASES, fresh, folder)
         if "freshness" in parts:
             measure_freshness(fresh, folder)
+    if "rest" in parts:
+        print("\n### A node at rest, with the examples\n", flush=True)
+        subprocess.run([sys.executable, str(HERE / "rest.py"), *MINUTES], check=True)
     if "packages" in parts:
         print("\n### Fetched and verified\n", flush=True)
         command = [sys.executable, str(HERE.parent / "packages.py"), str(PACKAGES), str(ROUNDS)]
@@ -141,4 +146,4 @@ def main(parts: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["backfill", "node", "freshness", "packages"])
+    main(sys.argv[1:] or ["backfill", "node", "freshness", "rest", "packages"])

@@ -1,9 +1,9 @@
-"""python benchmarks/indexer/rest.py [MINUTES …]: what a node that nobody asks takes, 1 minute long.
+"""python benchmarks/indexer/rest.py [MINUTES …]: what a node takes that nobody asks.
 
 Two nodes, one that searches by words alone and one by meaning, too, read the examples from one
-chain. After so many minutes without work, the memory of all processes of each and the share of a
-core over the last minute are printed. Pages of files that its processes share count once for a
-node, whatever else maps them: what the kernel calls PSS if nothing else ran.
+chain. After so many minutes without work (1 by default), the memory of all processes of each and
+the share of a core over the last minute are printed. Pages of files that its processes share count
+once for a node, whatever else maps them: what the kernel calls PSS if nothing else runs.
 """
 
 from __future__ import annotations
