@@ -105,10 +105,7 @@ class Resolver:
         if self._document is not None and depth > MAX_INLINE_DEPTH:
             return {"$ref": self._named(f"part {id(value)}", value)}
         made: Json = {}
-        if isinstance(value.get("items"), list):  # a tuple of draft-07
-            tuple_ = {"prefixItems": value["items"], "items": value.get("additionalItems", {})}
-            value = {k: x for k, x in value.items() if k not in ("items", "additionalItems")}
-            value |= tuple_
+        value = _of_draft_07(value)
         for key, item in value.items():
             key = "$defs" if key == "definitions" else str(key)
             if (key not in RULES and key not in _ANY_VALUE) or key in _DROPPED:
@@ -231,6 +228,20 @@ def _check_pattern(text: str) -> None:
         )
     except ValueError:
         raise Unfit("a router cannot run this pattern in linear time") from None
+
+
+def _of_draft_07(schema: Json) -> Json:
+    """Return a schema with tuples and `dependencies` in the words of 2020-12."""
+    made = dict(schema)
+    if isinstance(items := schema.get("items"), list):
+        made |= {"prefixItems": items, "items": made.pop("additionalItems", {})}
+    if isinstance(needs := schema.get("dependencies"), dict):
+        del made["dependencies"]
+        for key, item in needs.items():
+            word = "dependentRequired" if isinstance(item, list) else "dependentSchemas"
+            given = made.get(word)
+            made[word] = {key: item} | (given if isinstance(given, dict) else {})
+    return made
 
 
 def _nullable(made: Json, schema: Json) -> Json:

@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+import yaml
+from typing_extensions import override
+from yaml.composer import Composer
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.limits import MAX_DEPTH
 from capdex.net.files import unreadable
 
 MAX_SOURCE_BYTES: Final = 32 * 1024 * 1024
+MAX_SOURCE_DEPTH: Final = 2 * MAX_DEPTH
+MAX_SOURCE_NODES: Final = 3_000_000
 TIMEOUT_S: Final = 30.0
 
 
@@ -65,16 +70,43 @@ def parse(data: bytes, name: str) -> Any:
             raise _malformed(name, f"it is not JSON: {error}") from None
         value = _parse_yaml(data, name)
     if _is_deep(value):
-        raise _malformed(name, f"it nests deeper than {2 * MAX_DEPTH} levels")
+        raise _malformed(name, f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
     return value
 
 
-def _parse_yaml(data: bytes, name: str) -> Any:
-    import yaml
+class _BoundedLoader(Composer, yaml.CSafeLoader):
+    """Composes in Python, within bounds: PyYAML's composer in C dies of a megabyte of `[`.
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    An alias counts as all that it stands for, so that merged mappings are bounded, too.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        yaml.CSafeLoader.__init__(self, data)
+        Composer.__init__(self)
+        self._depth = self._count = 0
+        self._sizes: dict[str, int] = {}  # of what has an anchor
+
+    @override
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()
+        before = self._count
+        self._depth += 1
+        if self._depth > MAX_SOURCE_DEPTH:
+            raise yaml.YAMLError(f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        is_alias = isinstance(event, yaml.AliasEvent)
+        self._count += self._sizes.get(event.anchor, MAX_SOURCE_NODES) if is_alias else 1
+        if self._count > MAX_SOURCE_NODES:
+            raise yaml.YAMLError(f"with its aliases it has more than {MAX_SOURCE_NODES} values")
+        if event.anchor and not is_alias:
+            self._sizes[event.anchor] = self._count - before
+        return node
+
+
+def _parse_yaml(data: bytes, name: str) -> Any:
     try:
-        return yaml.load(data, Loader=loader)  # noqa: S506 - one of the two safe ones
+        return yaml.load(data, Loader=_BoundedLoader)  # noqa: S506 - a safe one
     except (yaml.YAMLError, RecursionError, ValueError, UnicodeError) as error:
         line = str(error).partition("\n")[0]
         raise _malformed(name, f"it is neither JSON nor YAML: {line}") from None
@@ -83,7 +115,7 @@ def _parse_yaml(data: bytes, name: str) -> Any:
 def _is_deep(value: Any) -> bool:
     """Return True if a value nests deeper than a schema may; aliases are not followed twice."""
     level, seen = [value], set[int]()
-    for _ in range(2 * MAX_DEPTH):
+    for _ in range(MAX_SOURCE_DEPTH):
         below: list[Any] = []
         for one in level:
             if isinstance(one, dict | list) and id(one) not in seen:

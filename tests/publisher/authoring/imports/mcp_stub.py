@@ -18,6 +18,12 @@ TUPLE = {
     },
     "definitions": {"N": {"type": "integer"}},
 }
+DEPENDS = {
+    "type": "object",
+    "properties": {"card": {"type": "string"}, "name": {"type": "string"}},
+    "dependencies": {"card": ["name"], "name": {"required": ["card"]}},
+    "dependentRequired": {"x": ["y"]},
+}
 TOOLS: dict[str, list[Any]] = {
     "notype": [GOOD, {"name": "odd", "inputSchema": CHOICE}],
     "empty": [GOOD, {"name": "odd", "inputSchema": {}}],
@@ -30,6 +36,7 @@ TOOLS: dict[str, list[Any]] = {
     "dots": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "a_b", "_c", "c", "a b")],
     "refext": [{"name": "re", "inputSchema": {"properties": {"q": {"$ref": "https://e.net/q"}}}}],
     "names": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "天気", "plain")],
+    "depends": [{"name": "odd", "inputSchema": DEPENDS}],
     "endless": [GOOD],
     "slow": [],
     "refuses": [],

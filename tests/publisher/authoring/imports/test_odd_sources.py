@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from publisher.authoring.imports import (
     mcp,
     write_package,
 )
+from publisher.authoring.imports.source import parse
 
 STUB = Path(__file__).with_name("mcp_stub.py")
+CHAIN = [(x, y) for y, x in pairwise("abcdefghijkl")]
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 
 
@@ -54,6 +57,13 @@ async def test_a_tuple_of_draft_07_is_written_as_prefix_items() -> None:
     listed = {"type": "array", "prefixItems": [{"type": "string"}], "items": False}
     assert schema["properties"]["t"] == listed
     assert schema["$defs"] == {"N": {"type": "integer"}}
+
+
+async def test_dependencies_of_draft_07_are_written_in_their_two_words() -> None:
+    schema = tools(await imported("depends"))["odd"].parameters
+    assert "dependencies" not in schema
+    assert schema["dependentRequired"] == {"card": ["name"], "x": ["y"]}
+    assert schema["dependentSchemas"] == {"name": {"required": ["card"]}}
 
 
 async def test_an_output_that_is_no_object_is_named() -> None:
@@ -153,6 +163,44 @@ async def test_an_error_holds_no_key_of_a_configuration(tmp_path: Path, command:
         await import_mcp(str(file))
     assert "s3cr3t-value" not in json.dumps(error.value.to_json())
     assert command in error.value.message
+
+
+# documents that would cost their reader too much ------------------------------------------------
+
+DEEP = {
+    "flow": b"a: " + b"[" * 1_000_000,
+    "lists": b"- " * 400_000,
+    "keys": b"? " * 200_000,
+    "mappings": b"".join(b" " * i + b"a:\n" for i in range(200)),
+}
+BOMBS = {
+    "aliases": ["a: &a [1, 2]"] + [f"{x}: &{x} [{', '.join([f'*{y}'] * 10)}]" for x, y in CHAIN],
+    "merges": ["a: &a {k: 1}"]
+    + [f"{x}: &{x} {{<<: [{', '.join([f'*{y}'] * 10)}]}}" for x, y in CHAIN],
+    "itself": ["a: &a [*a]"],
+}
+
+
+@pytest.mark.parametrize("data", DEEP.values(), ids=DEEP)
+def test_what_nests_too_deeply_is_refused_before_it_is_built(data: bytes) -> None:
+    with pytest.raises(InvalidInput) as error:
+        parse(data, "deep.yaml")
+    assert "nests deeper than 64 levels" in error.value.why
+    assert import_option_for(data) == ""
+
+
+@pytest.mark.parametrize("lines", BOMBS.values(), ids=BOMBS)
+def test_aliases_that_stand_for_too_much_are_refused(lines: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read") as error:
+        parse("\n".join(lines).encode(), "bomb.yaml")
+    assert "alias" in error.value.why
+
+
+def test_aliases_and_merges_of_a_document_are_read() -> None:
+    text = "base: &b {type: object, x: 2020-01-31}\nmine: {<<: *b, title: T}\nagain: *b\n"
+    value = parse(text.encode(), "small.yaml")
+    assert value["mine"] == {**value["base"], "title": "T"}
+    assert value["again"] == value["base"]
 
 
 # lists of tools -----------------------------------------------------------------------------------
