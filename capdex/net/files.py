@@ -65,7 +65,7 @@ def overwriting(path: Path) -> Iterator[BinaryIO]:
     try:
         mode = target.stat().st_mode if target.exists() else None
         if mode is not None and not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
+            raise OSError(errno.EINVAL, "it is not a file")
         with replacing(target, None if mode is None else stat.S_IMODE(mode)) as file:
             yield file
     except OSError as error:
@@ -231,4 +231,4 @@ def unreadable(source: str, why: str) -> UsageError:
 
 def _unwritable(path: Path, error: OSError) -> UsageError:
     why = error.strerror or str(error)
-    return UsageError(f"{path} cannot be written", Code.UNREADABLE, why=why, fix=_CHECK)
+    return UsageError(f"cannot write {path}", Code.UNREADABLE, why, _CHECK)

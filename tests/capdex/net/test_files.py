@@ -22,7 +22,7 @@ def test_a_file_is_replaced_and_for_its_user_alone(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "c").touch()
-    with pytest.raises(UsageError, match="cannot be written") as caught:
+    with pytest.raises(UsageError, match="cannot write") as caught:
         write_whole(tmp_path / "b", b"new")
     assert caught.value.code is Code.UNREADABLE
     assert [found.name for found in tmp_path.iterdir()] == ["b"]
