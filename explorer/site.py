@@ -23,6 +23,7 @@ class Site:
 
     `status` returns the JSON of `/status`; `validate` returns the `verdict` and the `problems` of a
     package file that a client sent, and `close` ends what it uses.
+    `block_explorers` are the sites that show a chain's blocks, by chain id.
     """
 
     reader: Reader
@@ -30,6 +31,7 @@ class Site:
     validate: Callable[[bytes, str], Awaitable[Json]]
     close: Callable[[], Awaitable[None]]
     samples: Samples = field(default_factory=Samples)
+    block_explorers: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from cli.config.settings import TEMPLATES
 from cli.node.validate_file import FileValidation
 from explorer.http.routes import Explorer
 from explorer.site import Site
@@ -33,5 +34,6 @@ def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> 
         return found
 
     validate = FileValidation()
-    site = Site(reader, status, validate, validate.close)
+    explorers = {one.chain_id: one.explorer_url for one in TEMPLATES.values()}
+    site = Site(reader, status, validate, validate.close, block_explorers=explorers)
     return Explorer(site, EXCEPTION_HANDLERS)

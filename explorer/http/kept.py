@@ -11,6 +11,7 @@ from explorer.http.rendered import Rendered
 from mcp_service.answers.rendered import Moment
 
 MAX_BYTES: Final = 32 << 20  # plain and compressed
+MAX_AGE_S: Final = 3600.0  # of any page, since some say how old a release is
 MAX_STALE_S: Final = 1.0  # that a page of many names may be older than the index
 
 Key = tuple[str, ...]
@@ -46,7 +47,8 @@ class KeptPages:
         if kept is None:
             return None
         if kept.name:
-            fresh = kept.final_at is None or moment.finalized < kept.final_at
+            young = self._clock() - kept.made_at < MAX_AGE_S
+            fresh = young and (kept.final_at is None or moment.finalized < kept.final_at)
         else:
             young = self._clock() - kept.made_at < MAX_STALE_S
             fresh = kept.revision == moment.revision or young

@@ -71,7 +71,7 @@ class Explorer:
     def __init__(self, site: Site, others: Handlers) -> None:
         files, addresses = read_assets()
         self.site, self._others = site, others
-        self.answers = answers = Answers(site, build_environment(addresses))
+        self.answers = answers = Answers(site, build_environment(addresses, site.block_explorers))
 
         async def static(request: Request) -> Response:
             found = files.get(request.url.path)

@@ -1,4 +1,4 @@
-"""How the rights of a release grew since the version before it, and how old its name is."""
+"""How the rights of a release grew since the version before it, and what its name is like."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from capdex.json import Json
 from explorer.pages.contents import open_release
 from explorer.site import Site
 from explorer.views.text import count, name_of
+from mcp_service.queries.names import copied_name
 from mcp_service.queries.releases import lineages
 
 MAX_KEPT: Final = 4000
@@ -28,14 +29,16 @@ _KEPT: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
 
 
 async def add_growth(site: Site, releases: Sequence[Json]) -> None:
-    """Add to each release `first_seen` (epoch seconds) and `growth`, None where nothing grew.
+    """Add to each release `first_seen` (epoch seconds), `growth` and `like`, None for none.
 
+    `like` is the older name of another owner that it may be taken for, see `copied_name`.
     A growth has the version `before`, its `words` as "+1 host, +2 permissions", its `risks` as
     lines, and `more`, the number of those left out.
     """
     wanted = [(name_of(release), str(release["semver"])) for release in releases]
     for release, line in zip(releases, await lineages(site.reader, wanted), strict=True):
         release["first_seen"], release["growth"] = line.first_seen, None
+        release["like"] = await copied_name(site.reader, name_of(release))
         if line.before is not None and release["verification"]["verdict"] is not None:
             found = await _growth(site, release, *line.before)
             release["growth"] = found if found.get("words") else None

@@ -16,6 +16,7 @@ from capdex.uri import CapabilityURI
 from explorer.pages.contents import contents_of, open_release
 from explorer.pages.growth import add_growth
 from explorer.site import PageRequest, Site, View, release_tag
+from explorer.views.markdown import markdown
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
 from explorer.views.snippets import checking_commands, connections
 from indexer.query import MAX_MESSAGE_CHARS
@@ -36,6 +37,7 @@ async def overview(site: Site, request: PageRequest) -> View:
     data["newest"] = listed["releases"][:SHOWN_VERSIONS]
     await add_growth(site, data["newest"])
     if manifest is not None:
+        await site.reader.run(markdown, manifest.description, long=True)  # and kept
         data["connections"] = connections(request.base, manifest.uri)
     return _view("package.html", data, manifest, live=data["proof"] is not None)
 
@@ -51,6 +53,8 @@ async def tools(site: Site, request: PageRequest) -> View:
 async def texts(site: Site, request: PageRequest) -> View:
     """Show the prompt and the state schema of a release."""
     _, manifest, data = await _open(site, request, "texts")
+    if manifest is not None:
+        await site.reader.run(markdown, manifest.prompt or "", long=True)  # and kept
     return _view("package_texts.html", data, manifest, "prompt and state")
 
 

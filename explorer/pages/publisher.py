@@ -14,6 +14,7 @@ from mcp_service.queries.history import account_history
 from mcp_service.queries.search import SearchRequest, search
 
 PAGE: Final = 50
+MAX_HOMEPAGES: Final = 5
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]{1,300}(#[A-Za-z0-9._:%-]{1,300})?")
 
@@ -40,6 +41,7 @@ async def publisher(site: Site, request: PageRequest) -> View:
     data = answer.to_json()
     await add_growth(site, data["list_of_results"])
     signers = [x["verification"]["signer"] for x in data["list_of_results"]]
+    pages = [(x["acp_metadata"] or {}).get("homepage") for x in data["list_of_results"]]
     accounts = [x["chain"]["publisher"] for x in data["list_of_results"]]
     events: list[Json] = []
     if account:
@@ -49,6 +51,7 @@ async def publisher(site: Site, request: PageRequest) -> View:
     data |= {
         "who": account or who,
         "account": account,
+        "homepages": list(dict.fromkeys(x for x in pages if x))[:MAX_HOMEPAGES],
         "keys": list(dict.fromkeys(x for x in signers if x)),
         "accounts": list(dict.fromkeys(accounts)),
         "events": events,

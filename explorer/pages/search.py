@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
+from capdex.manifest.metadata import DOMAINS
 from capdex.uri import CapabilityURI
 from explorer.pages.growth import add_growth
 from explorer.pages.publisher import is_publisher
@@ -23,6 +24,7 @@ PAGE: Final = 10
 NEWEST: Final = 8
 ROUTES: Final = 10
 SUGGESTED: Final = 6
+WEAK_SIMILARITY: Final = 0.3  # of a hit without a word of the query; the least is 0.15
 EXAMPLES: Final = (
     "what is the weather in Oslo tomorrow",
     "convert miles to kilometres",
@@ -87,8 +89,21 @@ async def results(site: Site, request: PageRequest) -> View:
         for rest in ([x for x in values if x != value],)
     ]
     _add_addresses(data, request)
-    await add_growth(site, data["list_of_results"])
+    hits = data["list_of_results"]
+    await add_growth(site, hits)
+    for hit in hits:
+        similarity = (hit.get("why") or {}).get("similarity") or 1.0
+        hit["related"] = bool(query) and not hit["matched"] and similarity < WEAK_SIMILARITY
+    hits.sort(key=_sinks)
+    data["domain"] = query.lower() if query.lower() in DOMAINS else None
     return View("search.html", f"{query}: search" if query else "Search", data, feed="/feed.atom")
+
+
+def _sinks(hit: Json) -> int:
+    """Return how far a hit sinks on its page: copies of names, deprecated ones, then weak hits."""
+    status = hit["status"]
+    old = status["deprecated"] or status["name_deprecated"]
+    return 4 * bool(hit["related"]) + 2 * bool(old) + (hit["like"] is not None)
 
 
 async def triggered(site: Site, request: PageRequest) -> View:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,13 +13,21 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from capdex.codes import reason_codes
 from explorer.views import text, verdicts
 from explorer.views.charts import Point, line_chart
+from explorer.views.identicon import identicon
+from explorer.views.markdown import markdown
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
 
+NO_EXPLORERS: Final[Mapping[int, str]] = {}
 TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 
 
-def build_environment(assets: dict[str, str]) -> Environment:
-    """Return the templates with what they may call; `assets` are addresses of static files."""
+def build_environment(
+    assets: Mapping[str, str], explorers: Mapping[int, str] = NO_EXPLORERS
+) -> Environment:
+    """Return the templates with what they may call; `assets` are addresses of static files.
+
+    `explorers` are the sites that show a chain's blocks, by chain id.
+    """
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -37,18 +46,22 @@ def build_environment(assets: dict[str, str]) -> Environment:
         "field": verdicts.field_of,
         "hash": text.short_hash,
         "highlighted": text.highlighted,
+        "markdown": markdown,
         "number": text.number,
         "pretty": _pretty,
         "size": text.size,
         "visible": text.visible,
     }
     made.globals |= {
+        "age": text.age,
         "asset": assets.__getitem__,
+        "at_explorer": partial(_at_explorer, explorers),
         "badge_of": verdicts.badge_of,
         "check_meaning": verdicts.check_meaning,
         "checked": verdicts.checked,
         "count": text.count,
         "field_of": verdicts.field_of,
+        "identicon": identicon,
         "host_of": text.host_of,
         "lang": text.language,
         "kind_of": verdicts.kind_of,
@@ -64,6 +77,12 @@ def build_environment(assets: dict[str, str]) -> Environment:
     for path in sorted(TEMPLATES.glob("*.html")):
         made.get_template(path.name)  # compiled now, so that no request waits for it
     return made
+
+
+def _at_explorer(explorers: Mapping[int, str], chain_id: int, kind: str, what: object) -> str:
+    """Return the page of a `tx`, `block` or `address` at its chain's explorer; empty for none."""
+    site = explorers.get(chain_id)
+    return f"{site}/{kind}/{what}" if site else ""
 
 
 def _column(samples: Sequence[Sequence[Any]], index: int) -> list[Point]:

@@ -7,6 +7,7 @@ cannot be seen, or that change the order in which others are read.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -59,15 +60,24 @@ def short_account(text: str) -> str:
 
 
 def date(epoch_s: float | None) -> Markup:
-    """Return a time element with the day (UTC); its title has the second."""
+    """Return a time element with the minute (UTC); its title has the second."""
     if epoch_s is None:
         return Markup("unknown")
     moment = datetime.fromtimestamp(epoch_s, UTC)
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
         moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         moment.strftime("%Y-%m-%d %H:%M:%S"),
-        moment.strftime("%Y-%m-%d"),
+        moment.strftime("%Y-%m-%d %H:%M"),
     )
+
+
+def age(epoch_s: float | None) -> str:
+    """Return how long ago a time was, in its largest unit of days, months and years."""
+    days = int((time.time() - (epoch_s or 0)) // 86_400)
+    for name, length in (("year", 365), ("month", 30), ("day", 1)):
+        if days >= length:
+            return f"{count(days // length, name)} ago"
+    return "today"
 
 
 def number(value: float | None) -> str:

@@ -125,6 +125,8 @@ def marks_of(release: dict[str, Any]) -> list[Mark]:
     found = []
     if status["yanked"]:
         found.append(Mark("poor", "yanked"))
+    if like := release.get("like"):
+        found.append(Mark("poor", f"like the older name {like} of another owner", f"/c/{like}"))
     if status["deprecated"] or status["name_deprecated"]:
         found.append(Mark("fair", "deprecated"))
     codes = (release["verification"]["lint"] or {}).get("codes") or ()

@@ -20,6 +20,7 @@ from indexer.query.index import Index
 from indexer.query.name_state import NameRecord, read_name_state
 from indexer.query.names import (
     read_names_like,
+    read_neighbours,
     read_versions_like,
 )
 from indexer.query.pages import (
@@ -84,6 +85,7 @@ __all__ = [
     "read_name_history",
     "read_name_state",
     "read_names_like",
+    "read_neighbours",
     "read_newest",
     "read_newest_releases",
     "read_reasons",

@@ -35,8 +35,12 @@ _HIGHEST: Final = (
     .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
     .limit(1)
 )
-_FIRST_SEEN: Final = select(func.min(EVENT.c.timestamp)).join(
-    RELEASE, RELEASE.c.sequence == EVENT.c.sequence
+_FIRST_SEEN: Final = (
+    select(RELEASE.c.sequence, EVENT.c.timestamp)
+    .join(EVENT, EVENT.c.sequence == RELEASE.c.sequence)
+    .where(_NAMED)
+    .order_by(RELEASE.c.sequence)
+    .limit(1)
 )
 _THIS: Final = RELEASE.alias()
 _BEFORE: Final = (
@@ -105,11 +109,10 @@ def count_versions(connection: Connection, name: str) -> int:
     return int(connection.execute(_COUNT, {"name": name}).scalar_one())
 
 
-def read_first_seen(connection: Connection, name: str) -> int | None:
-    """Return when a name was first published under (epoch seconds)."""
-    query = _FIRST_SEEN.where(_NAMED)
-    found: int | None = connection.execute(query, {"name": name}).scalar()
-    return found
+def read_first_seen(connection: Connection, name: str) -> tuple[int, int] | None:
+    """Return the sequence and the time (epoch seconds) of the first release of a name."""
+    row = connection.execute(_FIRST_SEEN, {"name": name}).first()
+    return None if row is None else (row.sequence, row.timestamp)
 
 
 def read_version_before(

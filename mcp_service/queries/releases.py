@@ -136,7 +136,7 @@ async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Li
     def read(connection: Connection) -> list[Lineage]:
         return [
             Lineage(
-                read_first_seen(connection, name),
+                (read_first_seen(connection, name) or (0, None))[1],
                 read_version_before(connection, name, semver, reader.serve),
             )
             for name, semver in wanted

@@ -20,6 +20,14 @@ OPTIONS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+_SHIFT = """() => new Promise((resolve) => {
+  let sum = 0;
+  const seen = (list) => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput) sum += one.value;
+  };
+  new PerformanceObserver(seen).observe({ type: "layout-shift", buffered: true });
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(sum), 50)));
+})"""
 _REPORT = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`refused by the policy: ${event.violatedDirective} ${event.blockedURI}`));
@@ -64,6 +72,10 @@ class Visit:
             for x in found["violations"]
             for node in x["nodes"]
         ]
+
+    def shift(self) -> float:
+        """What moved on the page without a person's doing, since it was opened."""
+        return float(self.page.evaluate(_SHIFT))
 
     def overflow(self) -> int:
         """How many pixels of the page are beyond the window's right edge."""

@@ -72,6 +72,13 @@ def make_chain() -> Any:
         chain.publish("heavy", version, data=hostile.heavy(version))
     for name, data in hostile.packages():
         chain.publish(name, data=data)
+    for name, fields in hostile.MARKS.items():
+        chain.publish(name, **fields)
+    for name, text in hostile.DESCRIPTIONS.items():
+        chain.publish(name, description=text)
+    for name, title in hostile.COPIES.items():
+        chain.publish(name, title=title, publisher=making.OTHER)
+    chain.publish("trap-prompt", prompt=hostile.LONG_PROMPT)
     for first in range(0, len(hostile.STRINGS), 100):
         name = f"naughty-{first // 100}"
         chain.mine(*(making.name_deprecated(name, x) for x in hostile.STRINGS[first : first + 100]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real
 WIDTHS = (360, 800, 1400)
+MAX_SHIFT = 0.02  # the sum of what moved, in the measure of the Layout Instability API
 NARROW = 1000  # two columns with hardly any margin: what leaves its column leaves the window
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # axe sees each width and each theme, but not each width in each theme: that takes minutes.
@@ -138,6 +140,75 @@ def test_results_appear_while_a_person_types(browser: Browser, base: str) -> Non
         seen.page.locator("#q").fill("xyzzyqq")
         seen.page.get_by_text("Nothing was found").wait_for()
         assert seen.faults == []
+
+
+def test_traps_are_inert_on_a_phone(browser: Browser, base: str) -> None:
+    traps = [*hostile.MARKS, *hostile.DESCRIPTIONS, *hostile.COPIES, "trap-prompt"]
+    assert len(traps) >= 24
+    with visit(browser, base, width=WIDTHS[0]) as seen:
+        for name in traps:
+            for part in ("", "/1.0.0/texts"):
+                seen.go(f"/c/{name}{part}")
+                assert seen.page.evaluate(_STRUCTURE) == [], name
+                assert seen.overflow() <= 0, name
+        assert seen.faults == []
+
+
+def test_nothing_moves_while_a_page_loads(browser: Browser, base: str) -> None:
+    for width in (WIDTHS[0], WIDTHS[-1]):
+        with visit(browser, base, width=width) as seen:
+            for name, address in PAGES.items():
+                seen.go(address)
+                assert seen.shift() <= MAX_SHIFT, f"{name} at {width} px"
+
+
+def test_a_chosen_theme_is_there_before_the_first_paint(browser: Browser, base: str) -> None:
+    with visit(browser, base) as seen:
+        seen.go("/")
+        seen.page.get_by_role("button", name="Dark").click()
+        seen.page.route("**/app.js", lambda route: route.abort())
+        seen.page.goto(f"{base}/browse")
+        assert seen.page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def _weather(page: Any) -> None:
+    page.get_by_role("link", name="what is the weather in Oslo tomorrow").click()
+    page.locator(".card h2 a", has_text="city-weather").click()
+
+
+def test_five_tasks_take_three_clicks_at_most_from_the_start_page(
+    browser: Browser, base: str
+) -> None:
+    with visit(browser, base, script=False) as seen:
+        page = seen.page
+        seen.go("/")  # find a weather tool, and connect it to Cursor
+        _weather(page)
+        link = page.get_by_role("link", name="Add this node to Cursor").get_attribute("href")
+        assert link is not None
+        assert link.startswith("cursor://")
+        assert page.locator(".picker pre:visible").inner_text().startswith("capdex add-to cursor")
+        seen.go("/")  # what it may do, and what is new
+        page.locator("#q").fill("forecast")
+        page.get_by_role("button", name="Search").click()
+        page.locator(".card h2 a", has_text=re.compile("^forecast$")).click()
+        told = page.locator("section[aria-labelledby=may]").inner_text()
+        assert "New since 1.0.0: +1 host, +1 permission" in told
+        assert "other.example.net" in told
+        seen.go("/")  # tell the copy from the original
+        page.locator("#q").fill("city weather")
+        page.get_by_role("button", name="Search").click()
+        names = page.locator(".card h2").all_inner_texts()
+        assert names.index("city-weather") < names.index("city-weathr")
+        assert page.get_by_text("like the older name city-weather of another owner").is_visible()
+        seen.go("/")  # prove it
+        _weather(page)
+        page.get_by_role("link", name="Prove it now").first.click()
+        assert page.get_by_text("Not proven:").is_visible()  # this reader has no endpoint
+        seen.go("/")  # what a publisher has
+        page.get_by_role("link", name="what is the weather in Oslo tomorrow").click()
+        page.locator(".card", has_text="city-weather").first.locator("a[href^='/p/']").click()
+        assert "Publisher of " in page.locator("h1").inner_text()
+        assert page.locator(".card").count() > 20
 
 
 def test_rights_stand_on_the_first_screens_of_a_phone(browser: Browser, base: str) -> None:

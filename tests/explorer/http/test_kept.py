@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from explorer.http.kept import MAX_STALE_S, KeptPages
+from explorer.http.kept import MAX_AGE_S, MAX_STALE_S, KeptPages
 from explorer.http.rendered import Rendered
 from mcp_service.answers.rendered import Moment
 
@@ -38,11 +38,13 @@ def kept(clock: Clock) -> KeptPages:
 def test_a_page_about_a_name_stays_until_the_name_changes(kept: KeptPages, clock: Clock) -> None:
     kept.put(("note",), PAGE, moment(1), name="note")
     kept.put(("tea",), PAGE, moment(1), name="tea")
-    clock.now = 1e6
+    clock.now += MAX_AGE_S - 1
     assert kept.get(("note",), moment(9)) is PAGE
     kept.drop(["note", "other"])
     assert kept.get(("note",), moment(10)) is None
     assert kept.get(("tea",), moment(10)) is PAGE
+    clock.now += 1  # a page says how long ago a release was
+    assert kept.get(("tea",), moment(10)) is None
 
 
 def test_a_page_is_made_anew_once_its_release_is_final(kept: KeptPages) -> None:
