@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import click
 from typing_extensions import override
 
 from capdex.diff.semver_step import taken_step
@@ -26,21 +25,6 @@ if TYPE_CHECKING:
     from publisher.publish.prepare import FileRead
     from publisher.publish.publish import Publication, PublishStep
     from publisher.publish.version_check import VersionComparison
-
-
-ALLOW: Final = ("smaller-step", "widened-permission")  # the values of capdex.diff.diff.Allowance
-
-allow_option = click.option(
-    "--allow",
-    multiple=True,
-    type=click.Choice(ALLOW),
-    help="Publish although the version moves less than its changes require.",
-)
-
-secret_option = click.option(
-    "--allow-secret-like", multiple=True, metavar="PATH",
-    help="Publish a text that looks like a secret and is none, by its path in the file.",
-)  # fmt: skip
 
 
 class PublishProgress(Progress):

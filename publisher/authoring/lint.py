@@ -43,6 +43,12 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     return tuple(problems)
 
 
+def with_mistakes(reading: ManifestReading, mistakes: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Return the problems of a file and what `lint` found, one for a code and a place."""
+    said = {(x.code, x.path) for x in mistakes}
+    return (*(x for x in reading.problems if (x.code, x.path) not in said), *mistakes)
+
+
 def refuse_mistakes(problems: Sequence[Problem]) -> None:
     """Raise InvalidInput for a package with unedited lines of a template, or with a secret."""
     secrets = [x for x in problems if x.severity is Severity.ERROR]

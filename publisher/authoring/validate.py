@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from capdex.package import RejectedPackage, judge
 from capdex.problems import Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.state import ZERO_ADDRESS
-from publisher.authoring.lint import lint
+from publisher.authoring.lint import lint, with_mistakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,17 @@ class PackageValidation:
         return not any(problem.severity is Severity.ERROR for problem in self.problems)
 
 
-def validate(file: PackageFile) -> PackageValidation:
-    """Check a file; a signed one is judged as if the account it names had published it."""
+def validate(file: PackageFile, allow: Collection[str] = ()) -> PackageValidation:
+    """Check a file; a signed one is judged as if the account it names had published it.
+
+    `allow` has paths of texts that look like secrets and are none.
+    """
     reading = read(file.data)
     if reading.manifest is None:
         foreign = _foreign(file)
         return PackageValidation(file, None, foreign or reading.problems, Verdict.INVALID)
     judged = judge(self_announcement(reading), reading)
-    problems = (*reading.problems, *lint(reading))
+    problems = with_mistakes(reading, lint(reading, allow))
     if isinstance(judged, RejectedPackage):
         problems = (*problems, _problem(judged, reading))
     return PackageValidation(file, reading.manifest, problems, judged.verdict)

@@ -9,7 +9,7 @@ from typing import Final
 from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Problem, Reason
-from publisher.authoring.lint import lint, refuse_mistakes
+from publisher.authoring.lint import lint, refuse_mistakes, with_mistakes
 from publisher.authoring.sign import Author, author_url, sign_file
 from publisher.authoring.validate import PackageFile, announcement_of
 
@@ -59,7 +59,7 @@ class Preparation:
         """
         reading = read(file.data)
         mistakes = lint(reading, self.allow_secret_like)
-        self.on_step(FileRead(file, reading, (*reading.problems, *mistakes)))
+        self.on_step(FileRead(file, reading, with_mistakes(reading, mistakes)))
         refuse_mistakes(mistakes)
         judged = self._judge(reading)
         if isinstance(judged, RejectedPackage) and judged.reason in CURED_BY_SIGNING:

@@ -123,17 +123,15 @@ class _Examples:
         for key in ("examples", "enum"):
             if isinstance(schema.get(key), list) and schema[key]:
                 return schema[key][0]
-        for key in ("oneOf", "anyOf"):
-            if isinstance(schema.get(key), list) and schema[key] and "type" not in schema:
-                return self.value(schema[key][0], depth + 1)
         kind = schema.get("type")
         if isinstance(kind, list):
             kind = next((name for name in kind if name != "null"), "null")
         inner = {} if depth > MAX_EXAMPLE_DEPTH else schema
         if kind == "object" or (kind is None and "properties" in schema):
             properties = inner.get("properties") or {}
-            wanted = [name for name in inner.get("required") or () if name in properties]
-            return {name: self.value(properties[name], depth + 1) for name in wanted}
+            other = inner.get("additionalProperties", {})
+            wanted = dict.fromkeys(inner.get("required") or ())
+            return {x: self.value(properties.get(x, other), depth + 1) for x in wanted}
         if kind == "array":
             count = min(inner.get("minItems", 0), MAX_ITEMS)
             return [self.value(inner.get("items", {}), depth + 1) for _ in range(count)]
@@ -145,7 +143,7 @@ class _Examples:
         return plain.get(kind, "text".ljust(min(schema.get("minLength", 0), MAX_TEXT), "."))
 
     def whole(self, schema: Any) -> Json:
-        """Return a schema with what its `$ref` and its `allOf` add; `{}` for no object."""
+        """Return a schema with what `$ref`, `allOf` and a first choice add; `{}` for no object."""
         self.left -= 1
         if self.left < 0 or not isinstance(schema, dict):
             return {}
@@ -156,7 +154,9 @@ class _Examples:
                 part = part.replace("~1", "/").replace("~0", "~")
                 target = target.get(part) if isinstance(target, dict) else None
             whole = {**self.whole(target), **whole}
-        for part in whole.pop("allOf", None) or ():
+        parts = [*(whole.pop("allOf", None) or ())]
+        parts += [x for key in ("oneOf", "anyOf") for x in (whole.pop(key, None) or ())[:1]]
+        for part in parts:
             one = self.whole(part)
             whole = {**one, **whole} | {
                 "properties": {**(one.get("properties") or {}), **(whole.get("properties") or {})},

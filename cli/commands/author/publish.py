@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -18,8 +18,9 @@ from cli.publish.account import (
     open_signer,
     spending_options,
 )
+from cli.publish.allowances import Allowed, allow_options
 from cli.publish.change import ChangeProgress, sending_options
-from cli.publish.publish import PublishProgress, allow_option, secret_option
+from cli.publish.publish import PublishProgress
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import OK, show, worst
@@ -45,8 +46,7 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--dry-run", is_flag=True, help="Check everything, show the transactions, send none.")
-@allow_option
-@secret_option
+@allow_options
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @click.option(
     "--wait",
@@ -62,10 +62,9 @@ def publish_command(
     app: App,
     files: tuple[str, ...],
     dry_run: bool,
-    allow: tuple[str, ...],
-    allow_secret_like: tuple[str, ...],
     ipfs: str | None,
     wait: float,
+    **allowed: Any,
 ) -> int:
     """Publish packages: check, sign, upload, announce, wait until served.
 
@@ -74,19 +73,17 @@ def publish_command(
     twice. A file that is not signed yet is signed in place. A new name is reserved first where
     the registry asks for that. If the node does not serve them in time, the exit code is 6.
     """
-    return app.run(_publish(app, expand(files), dry_run, allow, allow_secret_like, ipfs, wait))
+    return app.run(_publish(app, expand(files), dry_run, ipfs, wait, **allowed))
 
 
 async def _publish(
     app: App,
     names: Sequence[str],
     dry_run: bool,
-    allow: Sequence[str],
-    allow_secret_like: Sequence[str],
     ipfs: str | None,
     wait_s: float,
+    **allowed: Unpack[Allowed],
 ) -> int:
-    from capdex.diff.diff import Allowance
     from publisher.authoring.validate import PackageFile
     from publisher.publish.publish import publish
     from publisher.publish.upload import Uploader
@@ -117,8 +114,7 @@ async def _publish(
             signer=signer,
             uploader=uploader,
             author=partial(open_author, app),
-            allow=frozenset(map(Allowance, allow)),
-            allow_secret_like=allow_secret_like,
+            **allowed,
             fee_cap_wei=fee_cap_wei(app),
             dry_run=dry_run,
             confirm=progress.confirm,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -22,7 +22,7 @@ from cli.publish.account import (
     spending_options,
     unlock,
 )
-from cli.publish.publish import allow_option
+from cli.publish.allowances import Allowed, allow_options
 from cli.terminal.app import App
 from cli.terminal.click_commands import FILE, Group, command
 from cli.terminal.file_arguments import read
@@ -59,10 +59,10 @@ HOURS = click.option(
 @click.argument("file", metavar="FILE")
 @click.option("--out", type=FILE, metavar="FILE", help="Where the signed publication goes.")
 @HOURS
-@allow_option
+@allow_options
 @author_options
 @account_options
-def sign_command(app: App, file: str, out: Path | None, hours: int, allow: tuple[str, ...]) -> None:
+def sign_command(app: App, file: str, out: Path | None, hours: int, **allowed: Any) -> None:
     """Sign the publication of a package, for a sponsor to send.
 
     Nothing is sent and nothing is paid. The file that is written holds the package and one
@@ -71,7 +71,7 @@ def sign_command(app: App, file: str, out: Path | None, hours: int, allow: tuple
     """
     from capdex.net.files import write_atomically
 
-    request = app.run(_sign(app, file, hours, allow))
+    request = app.run(_sign(app, file, hours, **allowed))
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
     write_atomically(path, _json(request))
     human = [f"next: capdex sponsor send {safe(path)} --to URL"]
@@ -94,16 +94,16 @@ def sign_command(app: App, file: str, out: Path | None, hours: int, allow: tuple
 @click.argument("file", metavar="FILE")
 @click.option("--to", required=True, metavar="URL", help="The sponsor.")
 @HOURS
-@allow_option
+@allow_options
 @author_options
 @account_options
-def send_command(app: App, file: str, to: str, hours: int, allow: tuple[str, ...]) -> None:
+def send_command(app: App, file: str, to: str, hours: int, **allowed: Any) -> None:
     """Publish by a sponsor, which pays; wait until it is on chain and served.
 
     FILE is what `capdex sponsor sign` wrote, which needs no key and no chain endpoint here; or a
     package, which is signed first. Safe to stop and to run again: nothing is paid twice.
     """
-    app.run(_send(app, file, to, hours, allow))
+    app.run(_send(app, file, to, hours, **allowed))
 
 
 @command(
@@ -179,10 +179,9 @@ sponsor_command = Group(
 )
 
 
-async def _sign(app: App, name: str, hours: int, allow: Sequence[str]) -> SponsorRequest:
+async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> SponsorRequest:
     from contextlib import AsyncExitStack
 
-    from capdex.diff.diff import Allowance
     from capdex.net.ipfs.open import Gateway
     from capdex.package import VerifiedPackage
     from publisher.authoring.validate import PackageFile
@@ -197,6 +196,7 @@ async def _sign(app: App, name: str, hours: int, allow: Sequence[str]) -> Sponso
         author=partial(open_author, app),
         write=True,
         on_step=ignore,
+        allow_secret_like=allowed["allow_secret_like"],
     )
     package = await preparation.prepare(PackageFile(name, read(name), Path(name)))
     if not isinstance(package, VerifiedPackage):
@@ -213,7 +213,7 @@ async def _sign(app: App, name: str, hours: int, allow: Sequence[str]) -> Sponso
             registry=registry,
             signer=signer,
             sources=sources,
-            allow=frozenset(map(Allowance, allow)),
+            allow=allowed["allow"],
             valid_s=hours * 3600,
         )
     words = f"{package.announcement.cap_uri} as {short(signer.address)}, valid for {hours} h"
@@ -221,7 +221,7 @@ async def _sign(app: App, name: str, hours: int, allow: Sequence[str]) -> Sponso
     return request
 
 
-async def _send(app: App, name: str, url: str, hours: int, allow: Sequence[str]) -> None:
+async def _send(app: App, name: str, url: str, hours: int, **allowed: Unpack[Allowed]) -> None:
     from publisher.progress import ignore, wait_served
     from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
     from publisher.sponsor.send import send_request
@@ -230,7 +230,7 @@ async def _send(app: App, name: str, url: str, hours: int, allow: Sequence[str])
         request = SponsorRequest.parse(read(name, MAX_REQUEST_BYTES))
     else:
         try:
-            request = await _sign(app, name, hours, allow)
+            request = await _sign(app, name, hours, **allowed)
         except InvalidInput as error:
             if error.code is not Code.ALREADY_DONE:
                 raise

@@ -8,6 +8,7 @@ import click
 
 from capdex.errors import UsageError
 from capdex.problems import Severity
+from cli.publish.allowances import secret_option
 from cli.terminal.app import App
 from cli.terminal.click_commands import command
 from cli.terminal.errors import NO, OK, exit_code, show, worst
@@ -38,7 +39,10 @@ FORMATS = tuple(one.value for one in Format)  # those of every command, besides 
     help="How problems are written; human is full, plain is concise.  "
     "[default: full; into a pipe one JSON object a file]",
 )
-def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
+@secret_option
+def validate_command(
+    app: App, files: tuple[str, ...], form: str | None, allow_secret_like: tuple[str, ...]
+) -> int:
     """Check packages and show what to correct.
 
     FILE may be - for stdin or @LIST for a file of names. Exit code: 0 valid, 1 not, 2 unreadable.
@@ -52,7 +56,7 @@ def validate_command(app: App, files: tuple[str, ...], form: str | None) -> int:
     names = expand(files)
     for name in names:
         try:
-            validated.append(validate(PackageFile(name, read(name))))
+            validated.append(validate(PackageFile(name, read(name)), allow_secret_like))
         except UsageError as error:
             show(error, app.output)
             codes.append(exit_code(error))

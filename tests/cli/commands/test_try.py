@@ -207,3 +207,11 @@ def test_a_secret_of_the_real_host_is_not_sent_elsewhere(
     assert server[1] == []
     kept = Secrets(SecretFile(folder / "home" / "data" / "router" / "secrets.json"))
     assert kept.get("tide", "api.tides.dev", "TIDE_KEY") == KEY
+
+
+def test_the_input_that_is_proposed_has_what_is_required(capdex: Any, write: Any) -> None:
+    path = write({"note": TOOLS["note"]})
+    path.write_text(path.read_text().replace('"properties": {"beach"', '"properties": {"beech"'))
+    refused = capdex("try", f"{path}#note")
+    assert refused.exit_code == 1
+    assert '{"beach":"text"}' in refused.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,18 @@ def test_the_schema_of_package_files_is_printed_and_named_by_a_new_file(
     assert named.splitlines()[0] == f"# yaml-language-server: $schema={url}"
     assert first.splitlines()[0].startswith("# An agent capability package.")
     assert capdex("validate", "shores.acp.yaml").exit_code == 0
+
+
+def test_a_text_like_a_secret_is_said_once_and_can_be_allowed(capdex: Any, folder: Path) -> None:
+    capdex("init", "tides", "--description", "Tells the tide.")
+    path = folder / "tides.acp.yaml"
+    key = '    headers: {X-API-Key: "8f14e45fceea167a5a36dedd4bea2543"}\n'
+    path.write_text(re.sub(r"(    url: .*\n)", rf"\1{key}", path.read_text()))
+    place = "tool_bindings.get_answer.headers.X-API-Key"
+
+    def said(*options: str) -> list[str]:
+        found = json.loads(capdex("validate", path.name, "--json", *options).stdout)
+        return [x["severity"] for x in found["problems"] if x["path"] == place]
+
+    assert said() == ["error"]
+    assert said("--allow-secret-like", place) == ["warning"]

@@ -162,10 +162,20 @@ async def test_a_wish_with_a_wrong_input_names_the_match_and_its_schema(tmp_path
         ),
         ({"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}}, ["a", "a"]),
         ({"type": "array", "properties": {}}, []),
+        ({"type": "object", "properties": {}, "required": ["beach"]}, {"beach": "text"}),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}},
+                "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+            },
+            {"a": 1},
+        ),
         ({"$ref": "#/$defs/loop", "$defs": {"loop": {"$ref": "#/$defs/loop"}}}, "text"),
         ({"allOf": [{"$ref": "#"}], "type": "integer"}, 1),
     ],
-    ids=["references", "allOf", "items", "a list with properties", "a loop", "a loop by allOf"],
+    ids=["references", "allOf", "items", "a list with properties", "undescribed", "choice",
+         "a loop", "a loop by allOf"],
 )  # fmt: skip
 def test_an_example_follows_the_schema(schema: Any, right: Any) -> None:
     assert example(schema) == right

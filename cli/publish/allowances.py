@@ -1,0 +1,46 @@
+"""The options of what a publisher allows although capdex would refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+import click
+
+if TYPE_CHECKING:
+    from capdex.diff.diff import Allowance
+
+ALLOW: Final = ("smaller-step", "widened-permission")  # the values of capdex.diff.diff.Allowance
+
+
+class Allowed(TypedDict):
+    """What the options of `allow_options` give."""
+
+    allow: frozenset[Allowance]
+    allow_secret_like: tuple[str, ...]
+
+
+def _allowances(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> frozenset[Allowance]:
+    from capdex.diff.diff import Allowance
+
+    return frozenset(map(Allowance, values))
+
+
+secret_option = click.option(
+    "--allow-secret-like", multiple=True, metavar="PATH",
+    help="Allow a text that looks like a secret and is none, by its path in the file.",
+)  # fmt: skip
+_allow_option = click.option(
+    "--allow",
+    multiple=True,
+    type=click.Choice(ALLOW),
+    callback=_allowances,
+    help="Publish although the version moves less than its changes require.",
+)
+
+
+def allow_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command that publishes."""
+    return _allow_option(secret_option(function))
