@@ -6,9 +6,9 @@ happened; `why` names the offending value and its place; `fix` says what to do n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from capdex.codes import ErrorEntry, error_codes
 
@@ -97,6 +97,10 @@ class CapdexError(Exception):
     def kind(self) -> ErrorEntry:
         """The row of the table for this error's code."""
         return error_codes()[self.code]
+
+    def with_details(self, **details: Any) -> Self:
+        """Return this error with more details; `dataclasses.replace` changes other fields."""
+        return replace(self, details=(self.details or {}) | details)
 
     def to_json(self) -> dict[str, Any]:
         """`{code, message, retryable, details}`, the shape of P16."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -91,7 +91,8 @@ def check_step(
         taken = taken_step(old, new)
     except InvalidInput as error:
         if new == old:
-            error.fix = f"raise metadata.id to {next_version(old, required)}"
+            fix = f"raise metadata.id to {next_version(old, required)}"
+            raise replace(error, fix=fix) from None
         raise
     if difference.schema_conflict:
         raise _schema_changed(difference)

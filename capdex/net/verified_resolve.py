@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, Refused, Unavailable
@@ -97,8 +97,7 @@ async def resolve_verified(
         anchor, by = await _anchor(chain_id, registry, trust, document)
         proven = check_refusal(document, anchor, uri, refusal.code)
         details["proven"] = VerifiedResolution(uri, {}, proven, by).to_json()
-        refusal.details = details
-        raise
+        raise replace(refusal, details=details) from None
     document = answer.get("proof")
     anchor, by = await _anchor(chain_id, registry, trust, document)
     return VerifiedResolution(uri, answer, check_resolution(document, anchor, uri, answer), by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -67,8 +68,7 @@ class PublishProgress(Progress):
     def reject(self, name: str, error: CapdexError) -> None:
         """Show why a file is not published."""
         self._step("fail", "not published", safe(name))
-        error.details = {"file": name} | (error.details or {})
-        show(error, self._output)
+        show(replace(error, details={"file": name} | (error.details or {})), self._output)
         self.codes.append(exit_code(error))
 
     async def confirm(self, plan: PublishPlan) -> bool:

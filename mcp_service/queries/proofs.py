@@ -86,8 +86,7 @@ async def resolve(
         log.warning("cannot prove", code=str(error.code), why=str(error.__cause__ or error.why))
         raise
     if refusal is not None:
-        refusal.details = {**(refusal.details or {}), "proof": proof}
-        raise refusal
+        raise refusal.with_details(proof=proof)
     assert found is not None  # noqa: S101 - there is an answer or a refusal
     answer = found[1].answer(Moment.of(0, position), reader.warning())
     return replace(answer, body=answer.body[:-1] + b',"proof":' + orjson.dumps(proof) + b"}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection
@@ -170,5 +170,4 @@ def _check(name: str, version: str | None) -> None:
         if version is not None:
             Version.parse(version)
     except InvalidInput as error:
-        error.code = Code.NOT_FOUND
-        raise
+        raise replace(error, code=Code.NOT_FOUND) from None

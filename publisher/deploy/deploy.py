@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -198,8 +198,8 @@ async def find(
         number = await _first_block(chain, creation) if start_block is None else start_block
         block = await chain.block(number, transactions=True)
     except Unavailable as error:
-        error.fix = "use an endpoint with old state, or say --start-block N: explorers show it"
-        raise
+        fix = "use an endpoint with old state, or say --start-block N: explorers show it"
+        raise replace(error, fix=fix) from None
     made = [x for x in (block or {}).get("transactions", ()) if _is_creation(x, creation)]
     if block is None or (start_block is None and not made):
         raise UsageError(

@@ -177,8 +177,7 @@ class Chain:
                 call = {"from": sent.get("from"), "data": sent.get("input"), "to": sent.get("to")}
                 await self._simulate("eth_call", [call, hex(mined.block_number)], unhex)
         except CapdexError as error:
-            error.details = (error.details or {}) | {"tx_hash": mined.tx_hash}
-            return error
+            return error.with_details(tx_hash=mined.tx_hash)
         return revert_reasons.explain(None)
 
     async def _transaction(self, tx_hash: str) -> dict[str, Any] | None:

@@ -34,8 +34,7 @@ def explain(data: object, words: str = "") -> CapdexError:
     else:
         why = words if name == UNKNOWN and words else why
         error = InvalidInput("the contract refused the transaction", Code.REVERTED, why=why)
-    error.details = (error.details or {}) | {"error": name, "values": shown}
-    return error
+    return error.with_details(error=name, values=shown)
 
 
 def is_immature(error: CapdexError) -> bool:

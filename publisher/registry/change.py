@@ -9,7 +9,7 @@ before a crash is found again: the change on chain, or a transaction that waits 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from capdex.errors import CapdexError, InvalidInput, Refused
@@ -261,5 +261,5 @@ async def _stands_now(change: RegistryChange, sender: str, reverted: CapdexError
     try:
         return await change.stands(sender)
     except (InvalidInput, Refused) as error:
-        error.details = (reverted.details or {}) | (error.details or {})
-        raise
+        details = (reverted.details or {}) | (error.details or {})
+        raise replace(error, details=details) from None

@@ -143,9 +143,8 @@ async def _send(
     try:
         return sent, await chain.send_raw(signed.raw)
     except Unavailable as error:
-        error.details = (error.details or {}) | {"tx_hash": sent.tx_hash}
-        error.why += f"; transaction {sent.tx_hash} may or may not have been sent"
-        raise
+        why = f"{error.why}; transaction {sent.tx_hash} may or may not have been sent"
+        raise dataclasses.replace(error.with_details(tx_hash=sent.tx_hash), why=why) from None
 
 
 @asynccontextmanager
@@ -221,9 +220,11 @@ async def _not_sent(chain: Chain, transaction: Transaction, refusal: RpcError) -
             await chain.check_balance(transaction.sender, transaction.max_fee_wei)
         except CapdexError as error:
             return error
-    refusal.message = f"the RPC endpoint {chain.rpc.endpoint} refused the transaction"
-    refusal.fix = "run the same command again, or use another endpoint (--rpc-url)"
-    return refusal
+    return dataclasses.replace(
+        refusal,
+        message=f"the RPC endpoint {chain.rpc.endpoint} refused the transaction",
+        fix="run the same command again, or use another endpoint (--rpc-url)",
+    )
 
 
 def _is_used(refusal: RpcError) -> bool:

@@ -152,10 +152,12 @@ class Actions:
             near = [x.ref.capability_id for x in self.catalog.latest()] if separator else []
             tools = [x for x in near if x.startswith(f"{PACKAGE}{name}#")][:TOOLS_SHOWN]
             if error.fix == NOT_HERE and tools:
-                error.fix = f"it has {', '.join(map(self.catalog.short_name, tools))}"
+                fix = f"it has {', '.join(map(self.catalog.short_name, tools))}"
             elif error.fix == NOT_HERE and self.manager is not None:
-                error.fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
-            raise
+                fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
+            else:
+                raise
+            raise replace(error, fix=fix) from None
 
     def _example(self, capability: Capability, key: str) -> Json:
         """Return an input that the schema allows, under a key; the schema if none is known."""

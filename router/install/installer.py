@@ -199,7 +199,7 @@ class Installer:
             return error
         names = [one["name"] for one in candidates(hits) if one["name"] != uri.name]
         if names:
-            error.fix = f"did you mean {', '.join(dict.fromkeys(names))}?"
+            return replace(error, fix=f"did you mean {', '.join(dict.fromkeys(names))}?")
         return error
 
     async def _agree(self, plan: InstallPlan, asker: Asker) -> None:

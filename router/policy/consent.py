@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, Protocol
 
 from capdex.errors import Code, Refused
@@ -98,7 +99,7 @@ def _too_long(proposal: Proposal) -> Refused:
         command = ("capdex", "call", f"{proposal.capability_id}@{proposal.version}", "-")
         plan = shlex.join([*command, "--plan"])
         shown = f"a person can run: {plan}, with the input on stdin, to see all of it"
-        error.fix = f"{shown}; without --plan to be asked"
+        return replace(error, fix=f"{shown}; without --plan to be asked")
     return error
 
 

@@ -10,6 +10,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -191,11 +192,9 @@ class Secrets:
         return value
 
     def redact_error(self, error: Error) -> Error:
-        """Remove secrets from all texts of an error, and return it."""
-        error.message, error.why = self.redact(error.message), self.redact(error.why)
-        error.fix, error.details = self.redact(error.fix), self.redact(error.details)
-        error.args = (error.message,)
-        return error
+        """Return an error without secrets in its texts."""
+        texts = ("message", "why", "fix", "details")
+        return replace(error, **{name: self.redact(getattr(error, name)) for name in texts})
 
 
 def basic(user_and_password: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -52,8 +53,7 @@ def try_command(app: App, tool: str, arguments: str, send: bool, at: dict[str, s
     try:
         found = app.run(trial.requests(home, file, meant, given, at))
     except InvalidInput as error:
-        error.fix = error.fix or f"for example: {example}"
-        raise
+        raise replace(error, fix=error.fix or f"for example: {example}") from None
     human = [safe(line) for one in found for line in _lines(one)]
     app.output.results("request", found, human=human, plain=human)
     app.output.say("  nothing was sent: --send sends it")
