@@ -67,17 +67,19 @@ async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
             async with asyncio.timeout(CALL_LIMIT_S):
                 answer = await _ACTIONS[name](reader, _known(arguments, name))
         return ToolResult(answer.text_json, answer.body if whole else answer.brief)
-    except TimeoutError:
-        failure: CapdexError = Unavailable(
-            "the index did not answer in time", Code.TIMEOUT, fix="try again"
-        )
-    except CapdexError as error:
-        failure = errors.public_error(error)
-    except Exception as error:  # a bug: details only in the log
-        log.exception("call failed", tool=name)
-        failure = errors.public_error(error)
+    except Exception as error:  # noqa: BLE001 - `failure_of` logs a bug
+        failure = failure_of(error, tool=name)
     words = errors.for_model(failure)
     return ToolResult(orjson.dumps(words), orjson.dumps(failure.to_json()), failed=True)
+
+
+def failure_of(error: Exception, **called: str) -> CapdexError:
+    """Return the error for a client of a call that failed; `called` says to the log which."""
+    if isinstance(error, TimeoutError):
+        return Unavailable("the index did not answer in time", Code.TIMEOUT, fix="try again")
+    if not isinstance(error, CapdexError):  # a bug: details only in the log
+        log.error("call failed", exc_info=error, **called)
+    return errors.public_error(error)
 
 
 async def _resolve(reader: Reader, arguments: Arguments) -> Answer:

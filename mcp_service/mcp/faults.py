@@ -7,19 +7,16 @@ from collections.abc import Awaitable
 from typing import Final, TypeVar
 
 import mcp_types as types
-import structlog
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from capdex.errors import CapdexError, Code, Unavailable
+from capdex.errors import CapdexError
 from mcp_service.answers import errors
-from mcp_service.mcp.calls import CALL_LIMIT_S
+from mcp_service.mcp.calls import CALL_LIMIT_S, failure_of
 
 RESOURCE_NOT_FOUND: Final = -32002  # up to 2025-11-25; 2026-07-28 has INVALID_PARAMS instead
 
 T = TypeVar("T")
-
-log = structlog.get_logger(part="mcp")
 
 
 async def answer(work: Awaitable[T], method: str, version: str, uri: str | None = None) -> T:
@@ -32,15 +29,8 @@ async def answer(work: Awaitable[T], method: str, version: str, uri: str | None 
             return await work
     except MCPError:
         raise
-    except TimeoutError:
-        failure: CapdexError = Unavailable(
-            "the index did not answer in time", Code.TIMEOUT, fix="try again"
-        )
-    except CapdexError as error:
-        failure = errors.public_error(error)
-    except Exception as error:  # a bug: details only in the log
-        log.exception("call failed", method=method)
-        failure = errors.public_error(error)
+    except Exception as error:  # noqa: BLE001 - `failure_of` logs a bug
+        failure = failure_of(error, method=method)
     data = failure.to_json() | ({} if uri is None else {"uri": uri})
     raise MCPError(_code(failure, version, uri), errors.for_model(failure), data)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -130,15 +131,8 @@ def node_command(
     finality_depth: int,
     poll_interval: float,
     allowed_host: tuple[str, ...],
-    max_connections: int,
-    max_connections_per_client: int | None,
-    client_timeout: float,
-    keep_alive: float,
-    rate: float,
-    limit_loopback: bool,
-    trusted_proxy: tuple[str, ...],
-    token_file: str | None,
     log_format: str,
+    **limits: Any,
 ) -> object:
     """Run a node: index a registry, verify, answer over MCP.
 
@@ -186,15 +180,6 @@ def node_command(
         profile=profile,
         explorer=explorer,
         workers=workers,
-        limits=client_limits(
-            max_connections=max_connections,
-            max_connections_per_client=max_connections_per_client,
-            client_timeout=client_timeout,
-            keep_alive=keep_alive,
-            rate=rate,
-            limit_loopback=limit_loopback,
-            trusted_proxy=trusted_proxy,
-            token_file=token_file,
-        ),
+        limits=client_limits(**limits),
         progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
     )

@@ -21,7 +21,7 @@ from capdex.manifest.manifest import ManifestReading
 from capdex.manifest.tools import Tool
 from router.bindings.a2a import Agents
 from router.bindings.build import Wiring, bound, moving
-from router.bindings.egress import MAX_BODY_BYTES, OWN_HEADERS, Egress, Reply
+from router.bindings.egress import OWN_HEADERS, Egress, Reply
 from router.bindings.mcp import McpServices
 from router.bindings.pins import Pins
 from router.home.directory import Home
@@ -127,8 +127,7 @@ class _Recorder(Egress):
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        timeout_s: float,
-        max_bytes: int = MAX_BODY_BYTES,
+        **bounds: float,
     ) -> Reply:
         text = None if body is None else body.decode("utf-8")
         sent = {**OWN_HEADERS, **(headers or {})}
